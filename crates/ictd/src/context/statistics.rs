@@ -1,0 +1,366 @@
+//! The (visit, transition) statistics of a context.
+
+use super::{Context, Role};
+use crate::vector::LANES;
+
+/// Marks a column without a group: a terminal state, whose value is 0.
+pub(crate) const NO_GROUP: u32 = u32::MAX;
+
+/// Sufficient statistics of a context: its columns in groups, and for every group of sources the
+/// number of visits, the sum of rewards, and the counts of successor groups.
+///
+/// With one group per column nothing is lost and nothing gained. With one group per distinct state
+/// ([`per_state`](Self::per_state)) a layer costs O(states²) however long the context is, and is
+/// still exact whenever attention depends on states alone: columns with equal features get equal
+/// weights, hence equal values, in every layer.
+///
+/// Groups that contain a source come first; the others (states seen only last or as queries) follow.
+#[derive(Clone, Debug, Default)]
+pub struct ContextStatistics {
+    feature_dim: usize,
+    num_transitions: usize,
+    num_groups: usize,
+    num_source_groups: usize,
+    group_of: Vec<u32>,
+    /// Features of the groups, group after group.
+    features: Vec<f64>,
+    /// Features of the source groups, dimension after dimension, each padded to whole blocks.
+    source_features: Vec<f64>,
+    visits: Vec<f64>,
+    reward_sums: Vec<f64>,
+    /// Successors of source group s: entries offsets[s]..offsets[s + 1].
+    offsets: Vec<u32>,
+    successors: Vec<u32>,
+    counts: Vec<f64>,
+    scratch: Scratch,
+}
+
+/// Buffers for building; kept so that refilling does not allocate.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    table: Vec<u32>,
+    representative: Vec<u32>,
+    is_source: Vec<bool>,
+    relabel: Vec<u32>,
+    sorted: Vec<u32>,
+    tally: Vec<f64>,
+}
+
+impl ContextStatistics {
+    /// One group per column.
+    pub fn per_column(context: &Context) -> Self {
+        let mut statistics = Self::default();
+        statistics.fill_per_column(context);
+        statistics
+    }
+
+    /// One group per distinct state, where states are the same when their features are.
+    pub fn per_state(context: &Context) -> Self {
+        let mut statistics = Self::default();
+        statistics.fill_per_state(context);
+        statistics
+    }
+
+    /// Refills with one group per column.
+    pub(crate) fn fill_per_column(&mut self, context: &Context) {
+        let roles = context.roles();
+        self.group_of.clear();
+        self.group_of.resize(roles.len(), NO_GROUP);
+        self.scratch.representative.clear();
+        let sources_first = [true, false];
+        for want_source in sources_first {
+            for (j, &role) in roles.iter().enumerate() {
+                if role != Role::Terminal && (role == Role::Source) == want_source {
+                    self.group_of[j] = self.scratch.representative.len() as u32;
+                    self.scratch.representative.push(j as u32);
+                }
+            }
+        }
+        self.num_source_groups = context.num_transitions();
+        self.fill_counts(context);
+    }
+
+    /// Refills with one group per distinct state.
+    pub(crate) fn fill_per_state(&mut self, context: &Context) {
+        let roles = context.roles();
+        // Open addressing with at most half the slots used; entries are group numbers.
+        let num_slots = (2 * roles.len()).next_power_of_two().max(16);
+        let Scratch { table, representative, is_source, relabel, .. } = &mut self.scratch;
+        // Most contexts have far fewer states than columns: start small and grow.
+        let mut slots = num_slots.min(1024);
+        table.clear();
+        table.resize(slots, NO_GROUP);
+        representative.clear();
+        is_source.clear();
+        self.group_of.clear();
+        for (j, &role) in roles.iter().enumerate() {
+            if role == Role::Terminal {
+                self.group_of.push(NO_GROUP);
+                continue;
+            }
+            if 2 * representative.len() >= slots {
+                slots *= 4;
+                table.clear();
+                table.resize(slots, NO_GROUP);
+                for (group, &column) in representative.iter().enumerate() {
+                    let mut slot = hash(context.features_of(column as usize)) as usize & (slots - 1);
+                    while table[slot] != NO_GROUP {
+                        slot = (slot + 1) & (slots - 1);
+                    }
+                    table[slot] = group as u32;
+                }
+            }
+            let x = context.features_of(j);
+            let mut slot = hash(x) as usize & (slots - 1);
+            let group = loop {
+                match table[slot] {
+                    NO_GROUP => {
+                        let group = representative.len() as u32;
+                        table[slot] = group;
+                        representative.push(j as u32);
+                        is_source.push(false);
+                        break group;
+                    }
+                    group if context.features_of(representative[group as usize] as usize) == x => {
+                        break group;
+                    }
+                    _ => slot = (slot + 1) & (slots - 1),
+                }
+            };
+            is_source[group as usize] |= role == Role::Source;
+            self.group_of.push(group);
+        }
+        // Renumber: groups with sources first, order of appearance otherwise.
+        self.num_source_groups = is_source.iter().filter(|&&source| source).count();
+        let (mut next_source, mut next_other) = (0, self.num_source_groups as u32);
+        relabel.clear();
+        for &source in is_source.iter() {
+            let counter = if source { &mut next_source } else { &mut next_other };
+            relabel.push(*counter);
+            *counter += 1;
+        }
+        let columns = representative.clone();
+        for (old, &column) in columns.iter().enumerate() {
+            representative[relabel[old] as usize] = column;
+        }
+        for group in self.group_of.iter_mut().filter(|g| **g != NO_GROUP) {
+            *group = relabel[*group as usize];
+        }
+        self.fill_counts(context);
+    }
+
+    /// Fills features, visits, rewards and transition counts, given groups and representatives.
+    fn fill_counts(&mut self, context: &Context) {
+        let d = context.feature_dim();
+        let sources = self.num_source_groups;
+        self.feature_dim = d;
+        self.num_transitions = context.num_transitions();
+        self.num_groups = self.scratch.representative.len();
+        let stride = self.stride();
+        self.features.clear();
+        self.source_features.clear();
+        self.source_features.resize(d * stride, 0.0);
+        for (group, &column) in self.scratch.representative.iter().enumerate() {
+            let x = context.features_of(column as usize);
+            self.features.extend_from_slice(x);
+            if group < sources {
+                for (a, &value) in x.iter().enumerate() {
+                    self.source_features[a * stride + group] = value;
+                }
+            }
+        }
+        for sums in [&mut self.visits, &mut self.reward_sums] {
+            sums.clear();
+            sums.resize(sources, 0.0);
+        }
+        for (j, &role) in context.roles().iter().enumerate() {
+            if role == Role::Source {
+                let group = self.group_of[j] as usize;
+                self.visits[group] += 1.0;
+                self.reward_sums[group] += context.rewards()[j];
+            }
+        }
+        self.fill_successors(context);
+    }
+
+    /// Counting sort of the transitions by source group, then a tally of each group's successors.
+    fn fill_successors(&mut self, context: &Context) {
+        let sources = self.num_source_groups;
+        let Scratch { sorted, tally, relabel: starts, .. } = &mut self.scratch;
+        starts.clear();
+        let mut start = 0;
+        for &visits in &self.visits {
+            starts.push(start);
+            start += visits as u32;
+        }
+        sorted.clear();
+        sorted.resize(self.num_transitions, NO_GROUP);
+        for (j, &role) in context.roles().iter().enumerate() {
+            if role == Role::Source {
+                let cursor = &mut starts[self.group_of[j] as usize];
+                sorted[*cursor as usize] = self.group_of[j + 1];
+                *cursor += 1;
+            }
+        }
+        tally.clear();
+        tally.resize(self.num_groups, 0.0);
+        self.offsets.clear();
+        self.successors.clear();
+        self.counts.clear();
+        let mut begin = 0;
+        for end in starts[..sources].iter().map(|&end| end as usize) {
+            self.offsets.push(self.successors.len() as u32);
+            let first = self.successors.len();
+            // A terminal successor has value 0 and is left out.
+            for &next in sorted[begin..end].iter().filter(|&&next| next != NO_GROUP) {
+                if tally[next as usize] == 0.0 {
+                    self.successors.push(next);
+                }
+                tally[next as usize] += 1.0;
+            }
+            for &next in &self.successors[first..] {
+                self.counts.push(std::mem::take(&mut tally[next as usize]));
+            }
+            begin = end;
+        }
+        self.offsets.push(self.successors.len() as u32);
+    }
+
+    /// Number of groups, queries included.
+    pub fn num_groups(&self) -> usize {
+        self.num_groups
+    }
+
+    /// Number of groups that contain a source; they are groups 0, …, this number - 1.
+    pub fn num_source_groups(&self) -> usize {
+        self.num_source_groups
+    }
+
+    /// Number of transitions n.
+    pub fn num_transitions(&self) -> usize {
+        self.num_transitions
+    }
+
+    /// Feature dimension d.
+    pub fn feature_dim(&self) -> usize {
+        self.feature_dim
+    }
+
+    /// The group of a column; `None` for a terminal state.
+    pub fn group_of(&self, column: usize) -> Option<usize> {
+        let group = self.group_of[column];
+        (group != NO_GROUP).then_some(group as usize)
+    }
+
+    pub(crate) fn groups(&self) -> &[u32] {
+        &self.group_of
+    }
+
+    /// The features of a group.
+    pub fn features(&self, group: usize) -> &[f64] {
+        &self.features[group * self.feature_dim..(group + 1) * self.feature_dim]
+    }
+
+    /// Length of a padded row over source groups.
+    pub(crate) fn stride(&self) -> usize {
+        self.num_source_groups.next_multiple_of(LANES)
+    }
+
+    /// Feature `a` of every source group, padded with zeros.
+    pub(crate) fn source_feature(&self, a: usize) -> &[f64] {
+        let stride = self.stride();
+        &self.source_features[a * stride..(a + 1) * stride]
+    }
+
+    /// Visits c(s) of every source group.
+    pub fn visits(&self) -> &[f64] {
+        &self.visits
+    }
+
+    /// Sum of the rewards paid on leaving each source group.
+    pub fn reward_sums(&self) -> &[f64] {
+        &self.reward_sums
+    }
+
+    /// Successor groups of a source group and how often each followed; terminal states left out.
+    pub fn successors(&self, source: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = self.offsets[source] as usize..self.offsets[source + 1] as usize;
+        self.successors[range.clone()]
+            .iter()
+            .zip(&self.counts[range])
+            .map(|(&next, &count)| (next as usize, count))
+    }
+}
+
+/// A multiplicative hash of the bits; equal vectors have equal bits because contexts hold no -0.
+fn hash(x: &[f64]) -> u64 {
+    let mixed =
+        x.iter().fold(0u64, |h, v| (h.rotate_left(26) ^ v.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed ^ (mixed >> 29)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::End;
+    use crate::random::{Purpose, Stream};
+
+    #[test]
+    fn small_example_by_hand() {
+        let (a, b, c) = ([0.0], [1.0], [2.0]);
+        let context = Context::builder()
+            .episode(&[a, b, a, b, c], &[1.0, 2.0, 3.0, 4.0], End::Truncated)
+            .episode(&[b, c], &[5.0], End::Terminated)
+            .query(&a)
+            .build()
+            .unwrap();
+        let s = ContextStatistics::per_state(&context);
+        assert_eq!((s.num_groups(), s.num_source_groups(), s.num_transitions()), (3, 2, 5));
+        assert_eq!(s.visits(), [2.0, 3.0]);
+        assert_eq!(s.reward_sums(), [4.0, 11.0]);
+        assert_eq!(s.successors(0).collect::<Vec<_>>(), [(1, 2.0)]);
+        assert_eq!(s.successors(1).collect::<Vec<_>>(), [(0, 1.0), (2, 1.0)]);
+        assert_eq!(s.group_of(6), None, "terminal");
+        assert_eq!(s.group_of(7), Some(0), "query of a known state");
+    }
+
+    /// Totals are preserved and equal features share a group, for tables small and larger than the
+    /// first hash table.
+    #[test]
+    fn nothing_is_lost() {
+        for num_states in [3u32, 2000] {
+            let mut stream = Stream::new(1, Purpose::Prompt, u64::from(num_states));
+            let table: Vec<Vec<f64>> = (0..num_states).map(|_| stream.uniform_vec(2, -1.0, 1.0)).collect();
+            let states: Vec<usize> = (0..=5000).map(|_| stream.below(num_states) as usize).collect();
+            let features: Vec<&Vec<f64>> = states.iter().map(|&s| &table[s]).collect();
+            let features: Vec<Vec<f64>> = features.into_iter().cloned().collect();
+            let rewards = stream.uniform_vec(5000, -1.0, 1.0);
+            let context = Context::builder().episode(&features, &rewards, End::Truncated).build().unwrap();
+            let s = ContextStatistics::per_state(&context);
+            assert_eq!(s.visits().iter().sum::<f64>(), 5000.0);
+            let followers: f64 =
+                (0..s.num_source_groups()).flat_map(|g| s.successors(g)).map(|(_, c)| c).sum();
+            assert_eq!(followers, 5000.0);
+            let mut state_of_group = vec![None; s.num_groups()];
+            for (j, &state) in states.iter().enumerate() {
+                let known = state_of_group[s.group_of(j).unwrap()].get_or_insert(state);
+                assert_eq!(*known, state);
+            }
+            let distinct: std::collections::BTreeSet<_> = states.iter().collect();
+            assert_eq!(s.num_groups(), distinct.len());
+        }
+    }
+
+    #[test]
+    fn refilling_forgets_the_last_context() {
+        let long =
+            Context::builder().episode(&[[1.0], [2.0], [1.0]], &[1.0, 1.0], End::Truncated).build().unwrap();
+        let short = Context::builder().episode(&[[3.0], [3.0]], &[2.0], End::Truncated).build().unwrap();
+        let mut s = ContextStatistics::per_state(&long);
+        s.fill_per_state(&short);
+        assert_eq!((s.num_groups(), s.visits(), s.reward_sums()), (1, &[1.0][..], &[2.0][..]));
+        s.fill_per_column(&long);
+        assert_eq!(s.num_groups(), 3);
+        assert_eq!(s.successors(1).collect::<Vec<_>>(), [(2, 1.0)]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Measures of how good value estimates are.
+
+/// The mean square value error Σ_s μ(s)·(v̂(s) - v(s))² (paper, caption of Figure 1).
+///
+/// # Panics
+/// When lengths differ.
+pub fn msve(estimates: &[f64], values: &[f64], stationary: &[f64]) -> f64 {
+    assert!(estimates.len() == values.len() && values.len() == stationary.len(), "msve: lengths differ");
+    let squares = estimates.iter().zip(values).map(|(a, b)| (a - b) * (a - b));
+    squares.zip(stationary).map(|(e, mu)| mu * e).sum()
+}
+
+/// A mean with its standard error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanSem {
+    /// Sample mean.
+    pub mean: f64,
+    /// Standard error of the mean, from the sample variance with n - 1; NaN-free: 0 for one sample.
+    pub sem: f64,
+    /// Number of samples n.
+    pub count: usize,
+}
+
+impl MeanSem {
+    /// Mean and standard error of samples; `None` when there are none.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        let count = samples.len();
+        if count == 0 {
+            return None;
+        }
+        let n = count as f64;
+        let mean = samples.iter().sum::<f64>() / n;
+        let squares: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
+        let sem = if count == 1 { 0.0 } else { (squares / (n - 1.0) / n).sqrt() };
+        Some(Self { mean, sem, count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn msve_weighs_by_the_stationary_law() {
+        assert_eq!(msve(&[1.0, 3.0], &[0.0, 1.0], &[0.25, 0.75]), 0.25 + 0.75 * 4.0);
+    }
+
+    #[test]
+    fn standard_error_of_a_small_sample() {
+        // Variance of {1, 2, 3} with n - 1 is 1.
+        let m = MeanSem::of(&[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((m.mean, m.sem, m.count), (2.0, (1.0f64 / 3.0).sqrt(), 3));
+        assert_eq!(MeanSem::of(&[]), None);
+        assert_eq!(MeanSem::of(&[5.0]).unwrap().sem, 0.0);
+    }
+}

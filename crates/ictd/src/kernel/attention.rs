@@ -1,0 +1,79 @@
+//! A kernel with diagonal mixing: everything attention needs besides the parameters.
+
+use std::sync::Arc;
+
+use super::{Kernel, Normalization};
+
+/// A kernel and the paper's diagonal mixing ρ: weights (1-ρ)·K + ρ·[i = j] on context columns.
+///
+/// A column that is no source has no diagonal entry and keeps only the (1-ρ) part.
+#[derive(Clone, Debug)]
+pub struct Attention {
+    kernel: Arc<dyn Kernel>,
+    diagonal_mix: f64,
+}
+
+/// Why attention weights could not be computed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AttentionError {
+    /// ρ must be in [0, 1].
+    #[error("diagonal mix is {0}, expected 0 <= rho <= 1")]
+    DiagonalMix(f64),
+    /// Scores must not overflow.
+    #[error("features: the scores of column {column} overflow; scale the features down")]
+    ScoreOverflow {
+        /// The column (or group of equal columns) whose scores are not finite.
+        column: usize,
+    },
+}
+
+impl Attention {
+    /// Attention with a kernel and ρ.
+    pub fn new(kernel: Arc<dyn Kernel>, diagonal_mix: f64) -> Result<Self, AttentionError> {
+        // A range test, so that NaN is refused.
+        if !(0.0..=1.0).contains(&diagonal_mix) {
+            return Err(AttentionError::DiagonalMix(diagonal_mix));
+        }
+        Ok(Self { kernel, diagonal_mix })
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &dyn Kernel {
+        &*self.kernel
+    }
+
+    /// ρ.
+    pub fn diagonal_mix(&self) -> f64 {
+        self.diagonal_mix
+    }
+
+    /// Turns the similarities of all sources to one column into its weights, `visits[i]` being how
+    /// often source i occurred and `own` the source that is the column itself, if any.
+    pub(crate) fn finish_column(
+        &self,
+        column: &mut [f64],
+        visits: &[f64],
+        num_transitions: usize,
+        own: Option<usize>,
+    ) {
+        self.kernel.weigh(column);
+        let divisor = match self.kernel.normalization() {
+            Normalization::ByCount => num_transitions as f64,
+            Normalization::ByColumn => {
+                let mut sum = crate::vector::dot(column, visits);
+                if sum == f64::INFINITY {
+                    // Finite weights whose sum overflows: bring the largest to 1 first.
+                    let largest = column.iter().copied().fold(0.0, f64::max);
+                    column.iter_mut().for_each(|w| *w /= largest);
+                    sum = crate::vector::dot(column, visits);
+                }
+                sum
+            }
+        };
+        let factor = if divisor == 0.0 { 0.0 } else { (1.0 - self.diagonal_mix) / divisor };
+        column.iter_mut().for_each(|w| *w *= factor);
+        if let Some(own) = own {
+            column[own] += self.diagonal_mix;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Attention weights between groups of equal columns: the fast road.
+
+use rayon::prelude::*;
+
+use super::{Attention, AttentionError, Similarity};
+use crate::context::ContextStatistics;
+use crate::matrix::Matrix;
+use crate::vector;
+
+/// Above this many weights (1 GiB) they are computed anew in every layer instead of being kept.
+const MAX_STORED: usize = 1 << 27;
+/// From this many weights on, columns are spread over threads. Every column is computed on its own,
+/// so the result does not depend on the number of threads.
+const MIN_PARALLEL: usize = 1 << 18;
+
+/// The weights W(s, u) of source group s for group u, and their product with a vector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupWeights {
+    /// Row u holds the weights of all source groups, padded to whole blocks; empty unless kept.
+    stored: Vec<f64>,
+    keep: bool,
+}
+
+impl GroupWeights {
+    /// Prepares for `statistics` and a d×d score block B: computes and keeps the weights where that
+    /// pays.
+    pub fn fill(
+        &mut self,
+        attention: &Attention,
+        block: &Matrix,
+        statistics: &ContextStatistics,
+    ) -> Result<(), AttentionError> {
+        let stride = statistics.stride();
+        let num_weights = stride.saturating_mul(statistics.num_groups());
+        let factored = attention.kernel().linear_scale().is_some();
+        self.keep = !factored && num_weights <= MAX_STORED;
+        self.stored.clear();
+        if !self.keep {
+            return Ok(());
+        }
+        self.stored.resize(num_weights, 0.0);
+        if num_weights < MIN_PARALLEL {
+            for (u, row) in self.stored.chunks_exact_mut(stride).enumerate() {
+                column(attention, block, statistics, u, row)?;
+            }
+            Ok(())
+        } else {
+            self.stored
+                .par_chunks_exact_mut(stride)
+                .enumerate()
+                .try_for_each(|(u, row)| column(attention, block, statistics, u, row))
+        }
+    }
+
+    /// Adds α · Σ_s W(s, u) · g(s) to every `out[u]`; `g` is padded with zeros.
+    pub fn add_product(
+        &self,
+        attention: &Attention,
+        block: &Matrix,
+        statistics: &ContextStatistics,
+        alpha: f64,
+        g: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), AttentionError> {
+        let stride = statistics.stride();
+        if let Some(scale) = attention.kernel().linear_scale() {
+            // Σ_s g(s) x_sᵀ B x_u: first y = Σ g(s) x_s, then Bᵀ y, then one product per group.
+            let rho = attention.diagonal_mix();
+            let y: Vec<f64> =
+                (0..block.num_rows()).map(|a| vector::dot(g, statistics.source_feature(a))).collect();
+            let factor = alpha * (1.0 - rho) * scale / statistics.num_transitions() as f64;
+            let readout: Vec<f64> = (0..block.num_cols())
+                .map(|b| factor * (0..y.len()).map(|a| y[a] * block[(a, b)]).sum::<f64>())
+                .collect();
+            for (u, value) in out.iter_mut().enumerate() {
+                let x = statistics.features(u);
+                *value += readout.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
+                if u < statistics.num_source_groups() {
+                    *value += alpha * rho * g[u];
+                }
+            }
+            return Ok(());
+        }
+        if self.keep {
+            let rows = self.stored.chunks_exact(stride);
+            if self.stored.len() < MIN_PARALLEL {
+                out.iter_mut().zip(rows).for_each(|(value, row)| *value += alpha * vector::dot(row, g));
+            } else {
+                out.par_iter_mut()
+                    .zip(self.stored.par_chunks_exact(stride))
+                    .for_each(|(value, row)| *value += alpha * vector::dot(row, g));
+            }
+            return Ok(());
+        }
+        out.par_iter_mut().enumerate().try_for_each_init(
+            || vec![0.0; stride],
+            |row, (u, value)| {
+                row.fill(0.0);
+                column(attention, block, statistics, u, row)?;
+                *value += alpha * vector::dot(row, g);
+                Ok(())
+            },
+        )
+    }
+
+    /// The weights of column `u`, as a fresh vector over source groups.
+    pub fn column_of(
+        attention: &Attention,
+        block: &Matrix,
+        statistics: &ContextStatistics,
+        u: usize,
+    ) -> Result<Vec<f64>, AttentionError> {
+        let mut row = vec![0.0; statistics.stride()];
+        column(attention, block, statistics, u, &mut row)?;
+        row.truncate(statistics.num_source_groups());
+        Ok(row)
+    }
+}
+
+/// Fills `row`, which is zero and padded, with the weights of all source groups for group `u`.
+fn column(
+    attention: &Attention,
+    block: &Matrix,
+    statistics: &ContextStatistics,
+    u: usize,
+    row: &mut [f64],
+) -> Result<(), AttentionError> {
+    let x = statistics.features(u);
+    let sources = statistics.num_source_groups();
+    match attention.kernel().similarity() {
+        Similarity::InnerProduct => {
+            for a in 0..x.len() {
+                let key: f64 = block.row(a).iter().zip(x).map(|(b, x)| b * x).sum();
+                vector::axpy(key, statistics.source_feature(a), row);
+            }
+        }
+        Similarity::SquaredDistance => {
+            for a in 0..x.len() {
+                for b in 0..x.len() {
+                    let weight = block[(a, b)];
+                    if weight == 0.0 {
+                        continue;
+                    }
+                    let (left, right) = (statistics.source_feature(a), statistics.source_feature(b));
+                    if a == b {
+                        vector::axpy_squared_difference(weight, left, x[a], row);
+                    } else {
+                        for (d2, (p, q)) in row.iter_mut().zip(left.iter().zip(right)) {
+                            *d2 += weight * (p - x[a]) * (q - x[b]);
+                        }
+                    }
+                }
+            }
+        }
+        Similarity::SameState => {
+            for (s, same) in row[..sources].iter_mut().enumerate() {
+                *same = f64::from(u8::from(statistics.features(s) == x));
+            }
+        }
+    }
+    if !vector::all_finite(row) {
+        return Err(AttentionError::ScoreOverflow { column: u });
+    }
+    let own = (u < sources).then_some(u);
+    attention.finish_column(&mut row[..sources], statistics.visits(), statistics.num_transitions(), own);
+    row[sources..].fill(0.0);
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! The linear kernel.
+
+use super::{Kernel, Normalization, Similarity};
+
+/// G/τ divided by n, not by column: linear attention as in the predecessor, which makes the layer
+/// batch linear TD. Weights may be negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Linear {
+    /// Temperature τ > 0.
+    pub temperature: f64,
+}
+
+impl Kernel for Linear {
+    fn similarity(&self) -> Similarity {
+        Similarity::InnerProduct
+    }
+    fn normalization(&self) -> Normalization {
+        Normalization::ByCount
+    }
+    fn weigh(&self, column: &mut [f64]) {
+        let scale = 1.0 / self.temperature;
+        column.iter_mut().for_each(|g| *g *= scale);
+    }
+    fn linear_scale(&self) -> Option<f64> {
+        Some(1.0 / self.temperature)
+    }
+}

@@ -1,0 +1,89 @@
+//! Attention kernels: how much source i counts for column j.
+//!
+//! A kernel turns a column of similarities into weights by implementing [`Kernel`], three short
+//! methods; everything else (scores, masks, normalisation, diagonal mixing) is shared. The built-in
+//! ones are [`Softmax`], [`Relu`], [`Elu1`], [`Rbf`], [`Linear`] and [`Tabular`].
+//!
+//! ```
+//! use ictd::kernel::{Kernel, Normalization, Similarity};
+//!
+//! /// Inverse-distance weights 1 / (1 + ‖x_i - x_j‖²).
+//! #[derive(Debug)]
+//! struct Cauchy;
+//!
+//! impl Kernel for Cauchy {
+//!     fn similarity(&self) -> Similarity {
+//!         Similarity::SquaredDistance
+//!     }
+//!     fn normalization(&self) -> Normalization {
+//!         Normalization::ByColumn
+//!     }
+//!     fn weigh(&self, column: &mut [f64]) {
+//!         column.iter_mut().for_each(|d2| *d2 = 1.0 / (1.0 + *d2));
+//!     }
+//! }
+//! ```
+
+mod attention;
+mod elu1;
+mod group_weights;
+mod linear;
+mod named;
+mod rbf;
+mod relu;
+mod softmax;
+mod tabular;
+mod weights;
+
+pub use attention::{Attention, AttentionError};
+pub use elu1::Elu1;
+pub use linear::Linear;
+pub use named::{KernelError, KernelName};
+pub use rbf::Rbf;
+pub use relu::Relu;
+pub use softmax::Softmax;
+pub use tabular::Tabular;
+pub use weights::KernelWeights;
+
+pub(crate) use group_weights::GroupWeights;
+
+/// What a kernel looks at for a source i and a column j.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Similarity {
+    /// The score G = z_iᵀ A z_j; x_iᵀ B x_j when A has only a feature block B.
+    InnerProduct,
+    /// (z_i - z_j)ᵀ A (z_i - z_j); ‖x_i - x_j‖² at theta_*.
+    SquaredDistance,
+    /// 1 when both have the same features, else 0.
+    SameState,
+}
+
+/// What the weights of a column are divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normalization {
+    /// By their sum; a column whose weights are all 0 stays 0.
+    ByColumn,
+    /// By the number of sources n.
+    ByCount,
+}
+
+/// An attention kernel.
+pub trait Kernel: std::fmt::Debug + Send + Sync {
+    /// What the kernel looks at.
+    fn similarity(&self) -> Similarity;
+
+    /// What its weights are divided by.
+    fn normalization(&self) -> Normalization;
+
+    /// Replaces the similarities of all sources to one column by unnormalised weights ≥ 0.
+    ///
+    /// With [`Normalization::ByColumn`] a factor common to the column is free; use it to keep
+    /// exponentials in range, and leave at least one weight positive when mathematics says so.
+    fn weigh(&self, column: &mut [f64]);
+
+    /// `Some(c)` when the weight is c times the inner product: attention then factors through d
+    /// numbers and a layer costs O(n·d) instead of O(n²).
+    fn linear_scale(&self) -> Option<f64> {
+        None
+    }
+}

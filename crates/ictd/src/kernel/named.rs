@@ -1,0 +1,106 @@
+//! The built-in kernels by name.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::{Elu1, Kernel, Linear, Rbf, Relu, Softmax, Tabular};
+
+/// The name of a built-in kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelName {
+    /// [`Softmax`].
+    Softmax,
+    /// [`Relu`].
+    Relu,
+    /// [`Elu1`].
+    Elu1,
+    /// [`Rbf`].
+    Rbf,
+    /// [`Linear`].
+    Linear,
+    /// [`Tabular`].
+    Tabular,
+}
+
+/// Why a kernel could not be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum KernelError {
+    /// The name must be that of a built-in kernel.
+    #[error("kernel is '{0}', expected one of softmax, relu, elu1, rbf, linear, tabular")]
+    Unknown(String),
+    /// The temperature must be positive and finite.
+    #[error("temperature is {0}, expected a finite number > 0")]
+    Temperature(f64),
+}
+
+impl KernelName {
+    /// All names, in the order of the tables.
+    pub const ALL: [KernelName; 6] =
+        [Self::Softmax, Self::Relu, Self::Elu1, Self::Rbf, Self::Linear, Self::Tabular];
+
+    /// The name as typed and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Softmax => "softmax",
+            Self::Relu => "relu",
+            Self::Elu1 => "elu1",
+            Self::Rbf => "rbf",
+            Self::Linear => "linear",
+            Self::Tabular => "tabular",
+        }
+    }
+
+    /// The kernel at a temperature.
+    pub fn at(self, temperature: f64) -> Result<Arc<dyn Kernel>, KernelError> {
+        // The reciprocal must be finite too: it is what scores are multiplied by.
+        if !(temperature > 0.0 && temperature.is_finite() && temperature.recip().is_finite()) {
+            return Err(KernelError::Temperature(temperature));
+        }
+        Ok(match self {
+            Self::Softmax => Arc::new(Softmax { temperature }),
+            Self::Relu => Arc::new(Relu { temperature }),
+            Self::Elu1 => Arc::new(Elu1 { temperature }),
+            Self::Rbf => Arc::new(Rbf { temperature }),
+            Self::Linear => Arc::new(Linear { temperature }),
+            Self::Tabular => Arc::new(Tabular),
+        })
+    }
+}
+
+impl fmt::Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for KernelName {
+    type Err = KernelError;
+    fn from_str(name: &str) -> Result<Self, KernelError> {
+        Self::ALL
+            .into_iter()
+            .find(|k| k.as_str() == name)
+            .ok_or_else(|| KernelError::Unknown(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_strangers_are_refused() {
+        for name in KernelName::ALL {
+            assert_eq!(name.as_str().parse(), Ok(name));
+        }
+        assert_eq!("gauss".parse::<KernelName>(), Err(KernelError::Unknown("gauss".into())));
+    }
+
+    #[test]
+    fn temperature_must_be_positive_and_finite() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-310] {
+            assert!(matches!(KernelName::Softmax.at(bad), Err(KernelError::Temperature(_))), "{bad}");
+        }
+        assert!(KernelName::Softmax.at(1.2).is_ok());
+    }
+}

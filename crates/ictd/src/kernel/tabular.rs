@@ -1,0 +1,18 @@
+//! The tabular kernel.
+
+use super::{Kernel, Normalization, Similarity};
+
+/// 1 for sources in the same state, else 0; normalised by column, which makes the layer expected
+/// tabular TD on the empirical model. A column whose state was never left gets all zeros.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tabular;
+
+impl Kernel for Tabular {
+    fn similarity(&self) -> Similarity {
+        Similarity::SameState
+    }
+    fn normalization(&self) -> Normalization {
+        Normalization::ByColumn
+    }
+    fn weigh(&self, _: &mut [f64]) {}
+}

@@ -1,0 +1,133 @@
+//! Solving linear systems and finding eigenvalues, through `faer`.
+//!
+//! The only file that names the linear-algebra library: its interface changes between versions and
+//! its generic code is slow to compile.
+
+use faer::linalg::solvers::Solve;
+use faer::{Mat, Side};
+
+use crate::matrix::Matrix;
+
+/// Why a factorisation has no usable answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LinalgError {
+    /// The smallest pivot must exceed 1e-14 of the largest.
+    #[error("the {size}×{size} system is singular to working precision (smallest/largest pivot {ratio:.1e})")]
+    Singular {
+        /// Size of the system.
+        size: usize,
+        /// Smallest over largest absolute pivot.
+        ratio: f64,
+    },
+    /// Every entry must be finite.
+    #[error("the matrix has an entry that is not finite")]
+    NotFinite,
+    /// The eigenvalue iteration must converge.
+    #[error("the eigenvalue iteration did not converge on a {size}×{size} matrix")]
+    NoConvergence {
+        /// Size of the matrix.
+        size: usize,
+    },
+}
+
+/// An eigenvalue: real and imaginary part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Eigenvalue {
+    /// Real part.
+    pub re: f64,
+    /// Imaginary part.
+    pub im: f64,
+}
+
+impl Eigenvalue {
+    /// The absolute value |λ|.
+    pub fn modulus(self) -> f64 {
+        self.re.hypot(self.im)
+    }
+}
+
+fn to_faer(a: &Matrix) -> Result<Mat<f64>, LinalgError> {
+    if a.as_slice().iter().any(|x| !x.is_finite()) {
+        return Err(LinalgError::NotFinite);
+    }
+    Ok(Mat::from_fn(a.num_rows(), a.num_cols(), |i, j| a[(i, j)]))
+}
+
+/// The solution x of `a · x = b`, by LU with partial pivoting.
+///
+/// # Panics
+/// When `a` is not square or `b` has another length.
+pub fn solve(a: &Matrix, b: &[f64]) -> Result<Vec<f64>, LinalgError> {
+    let size = a.num_rows();
+    assert!(a.num_cols() == size && b.len() == size, "solve: shapes differ");
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    if b.iter().any(|x| !x.is_finite()) {
+        return Err(LinalgError::NotFinite);
+    }
+    let lu = to_faer(a)?.partial_piv_lu();
+    let pivots = (0..size).map(|i| lu.U()[(i, i)].abs());
+    let (smallest, largest) =
+        pivots.fold((f64::INFINITY, 0f64), |(lo, hi), pivot| (lo.min(pivot), hi.max(pivot)));
+    // Negated, so that NaN pivots are refused too.
+    if !(smallest > 1e-14 * largest) {
+        return Err(LinalgError::Singular { size, ratio: smallest / largest });
+    }
+    let x = lu.solve(&Mat::from_fn(size, 1, |i, _| b[i]));
+    Ok((0..size).map(|i| x[(i, 0)]).collect())
+}
+
+/// All eigenvalues of a square matrix, in the library's order.
+pub fn eigenvalues(a: &Matrix) -> Result<Vec<Eigenvalue>, LinalgError> {
+    let size = a.num_rows();
+    let values = to_faer(a)?.eigenvalues().map_err(|_| LinalgError::NoConvergence { size })?;
+    Ok(values.into_iter().map(|z| Eigenvalue { re: z.re, im: z.im }).collect())
+}
+
+/// All eigenvalues of a symmetric matrix (its lower triangle is read), from smallest to largest.
+pub fn symmetric_eigenvalues(a: &Matrix) -> Result<Vec<f64>, LinalgError> {
+    let size = a.num_rows();
+    to_faer(a)?.self_adjoint_eigenvalues(Side::Lower).map_err(|_| LinalgError::NoConvergence { size })
+}
+
+/// The spectral radius: the largest |λ|, 0 for the empty matrix.
+pub fn spectral_radius(a: &Matrix) -> Result<f64, LinalgError> {
+    Ok(eigenvalues(a)?.into_iter().map(Eigenvalue::modulus).fold(0.0, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solve_inverts_and_refuses_singular() {
+        let a = Matrix::from_rows(&[vec![2.0, 1.0], vec![1.0, 3.0]]).unwrap();
+        let x = solve(&a, &[3.0, 5.0]).unwrap();
+        // Two-by-two, condition number below 3: a few units in the last place.
+        assert!((x[0] - 0.8).abs() < 1e-15 && (x[1] - 1.4).abs() < 1e-15);
+        let singular = Matrix::from_rows(&[vec![1.0, 2.0], vec![2.0, 4.0]]).unwrap();
+        assert!(matches!(solve(&singular, &[1.0, 1.0]), Err(LinalgError::Singular { size: 2, .. })));
+        assert_eq!(solve(&a, &[f64::NAN, 0.0]), Err(LinalgError::NotFinite));
+    }
+
+    /// A cyclic permutation has the roots of unity as eigenvalues; it is also the matrix on which
+    /// unshifted QR iterations never converge.
+    #[test]
+    fn eigenvalues_of_a_cycle_are_roots_of_unity() {
+        let cycle = Matrix::from_fn(8, 8, |i, j| f64::from(u8::from(j == (i + 1) % 8)));
+        let values = eigenvalues(&cycle).unwrap();
+        for k in 0..8 {
+            let (im, re) = (std::f64::consts::TAU * f64::from(k) / 8.0).sin_cos();
+            assert!(values.iter().any(|z| (z.re - re).hypot(z.im - im) < 1e-12));
+        }
+        assert!((spectral_radius(&cycle).unwrap() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn symmetric_eigenvalues_are_sorted() {
+        let a = Matrix::from_rows(&[vec![2.0, 1.0], vec![1.0, 2.0]]).unwrap();
+        let values = symmetric_eigenvalues(&a).unwrap();
+        assert!((values[0] - 1.0).abs() < 1e-14 && (values[1] - 3.0).abs() < 1e-14);
+    }
+}

@@ -1,0 +1,145 @@
+//! Finite Markov decision processes, and what a policy makes of them.
+
+use super::mrp::{Mrp, MrpError};
+use crate::matrix::Matrix;
+
+/// A finite Markov decision process: one transition matrix and one reward per action and state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mdp {
+    /// For every action a, the matrix with entry (s, s') = p(s' | s, a).
+    pub transitions: Vec<Matrix>,
+    /// Entry (s, a) = r(s, a).
+    pub rewards: Matrix,
+    /// The discount γ.
+    pub gamma: f64,
+    /// The initial law p₀.
+    pub initial_distribution: Vec<f64>,
+}
+
+/// Why a policy does not turn a decision process into a reward process.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum MdpError {
+    /// There must be one reward column, one policy column and one m×m matrix per action.
+    #[error("{what} is {found_rows}×{found_cols}, expected {rows}×{cols}")]
+    Shape {
+        /// "policy", "rewards" or "transitions of action a".
+        what: String,
+        /// Expected rows.
+        rows: usize,
+        /// Expected columns.
+        cols: usize,
+        /// Rows found.
+        found_rows: usize,
+        /// Columns found.
+        found_cols: usize,
+    },
+    /// Every row of the policy must be a distribution over actions.
+    #[error(
+        "policy: row {state} sums to {sum} with smallest entry {smallest}, expected probabilities that sum to 1"
+    )]
+    Policy {
+        /// The state.
+        state: usize,
+        /// Sum of its action probabilities.
+        sum: f64,
+        /// The smallest of them.
+        smallest: f64,
+    },
+    /// Each action's rows must be distributions on their own.
+    #[error("transitions of action {action}: row {state} sums to {sum}, expected 1")]
+    ActionRow {
+        /// The action.
+        action: usize,
+        /// The state.
+        state: usize,
+        /// Sum of the row.
+        sum: f64,
+    },
+    /// The chain under the policy must be an ergodic reward process.
+    #[error(transparent)]
+    Mrp(#[from] MrpError),
+}
+
+impl Mdp {
+    /// The reward process under a policy with π(a | s) in entry (s, a) (paper, Section 2.2):
+    /// p(s'|s) = Σ_a π(a|s) p(s'|s,a) and r(s) = Σ_a π(a|s) r(s,a).
+    pub fn under_policy(&self, policy: &Matrix) -> Result<Mrp, MdpError> {
+        let (m, actions) = (self.initial_distribution.len(), self.transitions.len());
+        let check = |what: String, matrix: &Matrix, rows, cols| {
+            let (found_rows, found_cols) = (matrix.num_rows(), matrix.num_cols());
+            if (found_rows, found_cols) == (rows, cols) {
+                Ok(())
+            } else {
+                Err(MdpError::Shape { what, rows, cols, found_rows, found_cols })
+            }
+        };
+        check("policy".into(), policy, m, actions)?;
+        check("rewards".into(), &self.rewards, m, actions)?;
+        for (action, matrix) in self.transitions.iter().enumerate() {
+            check(format!("transitions of action {action}"), matrix, m, m)?;
+            for (state, row) in matrix.rows().enumerate() {
+                let sum: f64 = row.iter().sum();
+                // The same slack as for a reward process; the comparison is false for NaN.
+                if !((sum - 1.0).abs() <= 1e-9) {
+                    return Err(MdpError::ActionRow { action, state, sum });
+                }
+            }
+        }
+        for (state, row) in policy.rows().enumerate() {
+            let sum: f64 = row.iter().sum();
+            let smallest = row.iter().copied().fold(f64::INFINITY, f64::min);
+            if !((sum - 1.0).abs() <= 1e-9 && smallest >= 0.0) {
+                return Err(MdpError::Policy { state, sum, smallest });
+            }
+        }
+        let average = |s: usize, per_action: &dyn Fn(usize) -> f64| -> f64 {
+            (0..actions).map(|a| policy[(s, a)] * per_action(a)).sum()
+        };
+        let transitions = Matrix::from_fn(m, m, |s, next| average(s, &|a| self.transitions[a][(s, next)]));
+        let rewards = (0..m).map(|s| average(s, &|a| self.rewards[(s, a)])).collect();
+        Ok(Mrp::new(transitions, rewards, self.gamma, self.initial_distribution.clone())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mdp() -> Mdp {
+        Mdp {
+            transitions: vec![
+                Matrix::from_rows(&[vec![1.0, 0.0], vec![1.0, 0.0]]).unwrap(),
+                Matrix::from_rows(&[vec![0.0, 1.0], vec![0.0, 1.0]]).unwrap(),
+            ],
+            rewards: Matrix::from_rows(&[vec![1.0, 3.0], vec![-1.0, 0.0]]).unwrap(),
+            gamma: 0.5,
+            initial_distribution: vec![1.0, 0.0],
+        }
+    }
+
+    #[test]
+    fn policy_mixes_actions() {
+        let policy = Matrix::from_rows(&[vec![0.25, 0.75], vec![0.5, 0.5]]).unwrap();
+        let mrp = mdp().under_policy(&policy).unwrap();
+        assert_eq!(mrp.transitions().matrix().row(0), [0.25, 0.75]);
+        assert_eq!(mrp.rewards(), [2.5, -0.5]);
+    }
+
+    #[test]
+    fn bad_policies_and_shapes_are_refused() {
+        let policy = Matrix::from_rows(&[vec![0.25, 0.7], vec![0.5, 0.5]]).unwrap();
+        assert!(matches!(mdp().under_policy(&policy), Err(MdpError::Policy { state: 0, .. })));
+        let wide = Matrix::zeros(2, 3);
+        assert!(matches!(mdp().under_policy(&wide), Err(MdpError::Shape { .. })));
+        let mut broken = mdp();
+        broken.transitions[1][(0, 0)] = 0.5;
+        let uniform = Matrix::from_fn(2, 2, |_, _| 0.5);
+        assert!(matches!(
+            broken.under_policy(&uniform),
+            Err(MdpError::ActionRow { action: 1, state: 0, .. })
+        ));
+        // A deterministic policy that never leaves state 0 is not ergodic.
+        let stay = Matrix::from_rows(&[vec![1.0, 0.0], vec![1.0, 0.0]]).unwrap();
+        assert!(matches!(mdp().under_policy(&stay), Err(MdpError::Mrp(MrpError::Transition(_)))));
+    }
+}

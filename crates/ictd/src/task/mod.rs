@@ -1,0 +1,52 @@
+//! Policy-evaluation tasks: Markov reward processes with features, and generators of random ones.
+
+mod boyan;
+mod cartpole;
+mod dense;
+mod finite;
+mod loop_chain;
+mod mdp;
+mod mrp;
+mod transition;
+
+pub use boyan::{Boyan, chain_edges};
+pub use cartpole::{CartPole, CartPoleRollout, CartPoleState, MonteCarloValue};
+pub use dense::Dense;
+pub use finite::{FiniteTask, TaskError};
+pub use loop_chain::Loop;
+pub use mdp::{Mdp, MdpError};
+pub use mrp::{Mrp, MrpError};
+pub use transition::{TransitionError, TransitionKernel};
+
+pub(crate) use mrp::is_discount;
+
+use crate::matrix::Matrix;
+use crate::random::Stream;
+
+/// How rewards relate to features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Representation {
+    /// The value function is linear in the features; rewards follow from it.
+    Linear,
+    /// Rewards are drawn freely; the value function need not be linear.
+    Free,
+}
+
+/// The last step of the finite generators: with a weight the values are ⟨w, x⟩ and r = (I - γP) v,
+/// without one r ~ U(-1, 1)^m and the values solve the Bellman equation.
+fn assemble(
+    p: Matrix,
+    features: Matrix,
+    initial: Vec<f64>,
+    weight: Option<Vec<f64>>,
+    gamma: f64,
+    stream: &mut Stream,
+) -> Result<FiniteTask, TaskError> {
+    let Some(weight) = weight else {
+        let rewards = stream.uniform_vec(features.num_rows(), -1.0, 1.0);
+        return FiniteTask::new(Mrp::new(p, rewards, gamma, initial)?, features);
+    };
+    let values = features.mul_vec(&weight);
+    let rewards = values.iter().zip(p.mul_vec(&values)).map(|(v, next)| v - gamma * next).collect();
+    FiniteTask::with_values(Mrp::new(p, rewards, gamma, initial)?, features, values)
+}

@@ -1,0 +1,297 @@
+//! Transition matrices of finite ergodic Markov chains.
+
+use crate::linalg::{self, Eigenvalue, LinalgError};
+use crate::matrix::Matrix;
+use crate::random::Stream;
+
+/// A row may miss 1 by this much: ten-digit decimals pass, a forgotten entry does not.
+const ROW_SUM_TOLERANCE: f64 = 1e-9;
+
+/// The transition matrix P of a finite ergodic chain: entry (s, s') is p(s' | s).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransitionKernel {
+    matrix: Matrix,
+    cumulative: Matrix,
+}
+
+/// Why a matrix is not the transition matrix of an ergodic chain.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TransitionError {
+    /// The matrix must be square and not empty.
+    #[error("transition matrix is {rows}×{cols}, expected square with at least one state")]
+    NotSquare {
+        /// Number of rows.
+        rows: usize,
+        /// Number of columns.
+        cols: usize,
+    },
+    /// Every entry must be a probability.
+    #[error("transition matrix: entry ({row}, {col}) is {value}, expected a probability")]
+    NotAProbability {
+        /// Row of the entry.
+        row: usize,
+        /// Column of the entry.
+        col: usize,
+        /// The entry.
+        value: f64,
+    },
+    /// Every row must sum to 1.
+    #[error("transition matrix: row {row} sums to {sum}, expected 1")]
+    RowSum {
+        /// The row.
+        row: usize,
+        /// Its sum.
+        sum: f64,
+    },
+    /// Every state must be reachable from every other.
+    #[error("transition matrix is not ergodic: state {to} cannot be reached from state {from}")]
+    Reducible {
+        /// Where the walk starts.
+        from: usize,
+        /// The state it never meets.
+        to: usize,
+    },
+    /// The chain must be aperiodic.
+    #[error("transition matrix is not ergodic: the chain returns to state 0 only every {period} steps")]
+    Periodic {
+        /// The period, at least 2.
+        period: usize,
+    },
+}
+
+impl TransitionKernel {
+    /// Checks that `matrix` is the transition matrix of an ergodic chain.
+    pub fn new(matrix: Matrix) -> Result<Self, TransitionError> {
+        let (rows, cols) = (matrix.num_rows(), matrix.num_cols());
+        if rows != cols || rows == 0 {
+            return Err(TransitionError::NotSquare { rows, cols });
+        }
+        let mut cumulative = matrix.clone();
+        for row in 0..rows {
+            let mut sum = 0.0;
+            for col in 0..cols {
+                let value = matrix[(row, col)];
+                // A range test, so that NaN is refused.
+                if !(0.0..=1.0 + ROW_SUM_TOLERANCE).contains(&value) {
+                    return Err(TransitionError::NotAProbability { row, col, value });
+                }
+                sum += value;
+                cumulative[(row, col)] = sum;
+            }
+            if (sum - 1.0).abs() > ROW_SUM_TOLERANCE {
+                return Err(TransitionError::RowSum { row, sum });
+            }
+        }
+        let kernel = Self { matrix, cumulative };
+        kernel.check_ergodic()?;
+        Ok(kernel)
+    }
+
+    /// Irreducible when state 0 reaches every state along edges and against them; the period is then
+    /// the greatest common divisor of level(s) + 1 - level(s') over all edges s → s', where level is
+    /// the distance from state 0.
+    fn check_ergodic(&self) -> Result<(), TransitionError> {
+        let m = self.num_states();
+        let levels = |edge: &dyn Fn(usize, usize) -> bool| {
+            let mut level = vec![usize::MAX; m];
+            level[0] = 0;
+            let mut queue = std::collections::VecDeque::from([0]);
+            while let Some(s) = queue.pop_front() {
+                for next in (0..m).filter(|&next| edge(s, next)) {
+                    if level[next] == usize::MAX {
+                        level[next] = level[s] + 1;
+                        queue.push_back(next);
+                    }
+                }
+            }
+            level
+        };
+        let forward = levels(&|s, next| self.matrix[(s, next)] > 0.0);
+        if let Some(to) = forward.iter().position(|&d| d == usize::MAX) {
+            return Err(TransitionError::Reducible { from: 0, to });
+        }
+        let backward = levels(&|s, next| self.matrix[(next, s)] > 0.0);
+        if let Some(from) = backward.iter().position(|&d| d == usize::MAX) {
+            return Err(TransitionError::Reducible { from, to: 0 });
+        }
+        let mut period = 0;
+        for s in 0..m {
+            for next in 0..m {
+                if self.matrix[(s, next)] > 0.0 {
+                    period = gcd(period, (forward[s] + 1).abs_diff(forward[next]));
+                }
+            }
+        }
+        if period == 1 { Ok(()) } else { Err(TransitionError::Periodic { period }) }
+    }
+
+    /// Number of states m.
+    pub fn num_states(&self) -> usize {
+        self.matrix.num_rows()
+    }
+
+    /// The matrix P.
+    pub fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
+    /// A successor of `state`.
+    pub fn sample(&self, state: usize, stream: &mut Stream) -> usize {
+        stream.categorical(self.cumulative.row(state))
+    }
+
+    /// The stationary distribution μ, with μ P = μ.
+    ///
+    /// # Numerics
+    /// State reduction after Grassmann, Taksar and Heyman (1985): it subtracts nothing, so every
+    /// entry has a small relative error however small it is.
+    pub fn stationary_distribution(&self) -> Vec<f64> {
+        let m = self.num_states();
+        let mut p = self.matrix.clone();
+        for last in (1..m).rev() {
+            let outflow: f64 = p.row(last)[..last].iter().sum();
+            for i in 0..last {
+                p[(i, last)] /= outflow;
+            }
+            let from_last = p.row(last)[..last].to_vec();
+            for i in 0..last {
+                let weight = p[(i, last)];
+                if weight > 0.0 {
+                    for (entry, x) in p.row_mut(i).iter_mut().zip(&from_last) {
+                        *entry += weight * x;
+                    }
+                }
+            }
+        }
+        let mut mu = vec![0.0; m];
+        mu[0] = 1.0;
+        for s in 1..m {
+            mu[s] = (0..s).map(|i| mu[i] * p[(i, s)]).sum();
+        }
+        let total: f64 = mu.iter().sum();
+        mu.iter_mut().for_each(|x| *x /= total);
+        mu
+    }
+
+    /// The eigenvalues of P, by decreasing modulus; the first is 1.
+    pub fn eigenvalues(&self) -> Result<Vec<Eigenvalue>, LinalgError> {
+        let mut values = linalg::eigenvalues(&self.matrix)?;
+        values.sort_by(|a, b| b.modulus().total_cmp(&a.modulus()));
+        Ok(values)
+    }
+
+    /// The eigenvalues of the additive reversibilisation (P + P*)/2, by decreasing value.
+    ///
+    /// P* = diag(μ)⁻¹ Pᵀ diag(μ) is the time reversal (appendix, Lemma "Theorem 12 of Fan et al.").
+    /// The second entry is λ_r, and 1 - λ_r is the right spectral gap.
+    pub fn reversibilisation_spectrum(&self) -> Result<Vec<f64>, LinalgError> {
+        let root: Vec<f64> = self.stationary_distribution().into_iter().map(f64::sqrt).collect();
+        // diag(√μ) (P + P*)/2 diag(√μ)⁻¹ is symmetric and similar to it.
+        let m = self.num_states();
+        let symmetric = Matrix::from_fn(m, m, |i, j| {
+            0.5 * (root[i] * self.matrix[(i, j)] / root[j] + root[j] * self.matrix[(j, i)] / root[i])
+        });
+        let mut values = linalg::symmetric_eigenvalues(&symmetric)?;
+        values.reverse();
+        Ok(values)
+    }
+
+    /// The chain of pairs (S_k, S_{k+1}) and the pairs that are its states.
+    ///
+    /// A pair is a state when p(s' | s) > 0; (s, s') moves to (s', s'') with probability p(s'' | s').
+    /// It is ergodic because the chain is.
+    pub fn pair_chain(&self) -> (TransitionKernel, Vec<(usize, usize)>) {
+        let m = self.num_states();
+        let pairs: Vec<(usize, usize)> = (0..m)
+            .flat_map(|s| (0..m).map(move |next| (s, next)))
+            .filter(|&edge| self.matrix[edge] > 0.0)
+            .collect();
+        let matrix = Matrix::from_fn(pairs.len(), pairs.len(), |i, j| {
+            if pairs[i].1 == pairs[j].0 { self.matrix[pairs[j]] } else { 0.0 }
+        });
+        let mut cumulative = matrix.clone();
+        for i in 0..pairs.len() {
+            let row = cumulative.row_mut(i);
+            for j in 1..row.len() {
+                row[j] += row[j - 1];
+            }
+        }
+        (TransitionKernel { matrix, cumulative }, pairs)
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(rows: &[Vec<f64>]) -> Result<TransitionKernel, TransitionError> {
+        TransitionKernel::new(Matrix::from_rows(rows).unwrap())
+    }
+
+    #[test]
+    fn invalid_matrices_are_refused_with_row_and_value() {
+        assert_eq!(
+            kernel(&[vec![0.5, 0.5], vec![0.5, 0.4]]),
+            Err(TransitionError::RowSum { row: 1, sum: 0.9 })
+        );
+        assert_eq!(
+            kernel(&[vec![1.1, -0.1], vec![0.5, 0.5]]),
+            Err(TransitionError::NotAProbability { row: 0, col: 0, value: 1.1 })
+        );
+        let mut nan = Matrix::from_rows(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();
+        nan[(1, 0)] = f64::NAN;
+        assert!(matches!(
+            TransitionKernel::new(nan),
+            Err(TransitionError::NotAProbability { row: 1, col: 0, .. })
+        ));
+        assert_eq!(kernel(&[vec![1.0, 0.0]]), Err(TransitionError::NotSquare { rows: 1, cols: 2 }));
+        assert_eq!(kernel(&[]), Err(TransitionError::NotSquare { rows: 0, cols: 0 }));
+    }
+
+    #[test]
+    fn chains_that_are_not_ergodic_are_refused() {
+        assert_eq!(
+            kernel(&[vec![1.0, 0.0], vec![0.5, 0.5]]),
+            Err(TransitionError::Reducible { from: 0, to: 1 })
+        );
+        assert_eq!(
+            kernel(&[vec![0.5, 0.5], vec![0.0, 1.0]]),
+            Err(TransitionError::Reducible { from: 1, to: 0 })
+        );
+        let cycle = [vec![0.0, 1.0, 0.0], vec![0.0, 0.0, 1.0], vec![1.0, 0.0, 0.0]];
+        assert_eq!(kernel(&cycle), Err(TransitionError::Periodic { period: 3 }));
+        assert!(kernel(&[vec![1.0]]).is_ok());
+    }
+
+    /// A two-state chain in closed form: μ = (b, a)/(a + b), eigenvalues 1 and 1 - a - b, and it is
+    /// reversible, so the reversibilisation has the same spectrum.
+    #[test]
+    fn two_states_match_the_closed_form() {
+        let (a, b) = (0.3, 1e-7);
+        let chain = kernel(&[vec![1.0 - a, a], vec![b, 1.0 - b]]).unwrap();
+        let mu = chain.stationary_distribution();
+        assert!((mu[0] / (b / (a + b)) - 1.0).abs() < 1e-15, "small entries keep relative accuracy");
+        assert!((mu[1] - a / (a + b)).abs() < 1e-15);
+        let spectrum = chain.reversibilisation_spectrum().unwrap();
+        assert!((spectrum[0] - 1.0).abs() < 1e-14 && (spectrum[1] - (1.0 - a - b)).abs() < 1e-14);
+        let eigenvalues = chain.eigenvalues().unwrap();
+        assert!((eigenvalues[1].re - (1.0 - a - b)).abs() < 1e-14 && eigenvalues[1].im == 0.0);
+    }
+
+    #[test]
+    fn pairs_have_stationary_law_mu_times_p() {
+        let chain = kernel(&[vec![0.0, 0.5, 0.5], vec![0.2, 0.0, 0.8], vec![1.0, 0.0, 0.0]]).unwrap();
+        let mu = chain.stationary_distribution();
+        let (pair_chain, pairs) = chain.pair_chain();
+        assert_eq!(pairs.len(), 5);
+        assert!(TransitionKernel::new(pair_chain.matrix().clone()).is_ok());
+        for (law, &(s, next)) in pair_chain.stationary_distribution().iter().zip(&pairs) {
+            // Both sides are sums of a handful of products below 1.
+            assert!((law - mu[s] * chain.matrix()[(s, next)]).abs() < 1e-15);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One layer on the full token matrix, in both constructions of the paper.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::params::AttentionParams;
+use crate::context::Role;
+use crate::kernel::KernelWeights;
+use crate::matrix::Matrix;
+use crate::prompt::{TokenMatrix, shift};
+
+/// How a layer writes its two memory rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Two heads (paper, Section 3): the aggregate (V Z K~)[d+2, :] is added to the current memory,
+    /// and γ times its shift to the target memory.
+    DualHead,
+    /// One head and the temporal shift module (paper, Section 4): Z' = Z + V Z K~ on all rows, then the
+    /// target memory is replaced by γ times the shifted current memory.
+    TemporalShift,
+}
+
+/// The name must be `dual` or `tsm`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("block is '{0}', expected dual or tsm")]
+pub struct BlockError(String);
+
+impl Block {
+    /// Both constructions.
+    pub const ALL: [Block; 2] = [Block::DualHead, Block::TemporalShift];
+
+    /// The name as typed and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Block::DualHead => "dual",
+            Block::TemporalShift => "tsm",
+        }
+    }
+
+    /// The layer Z ↦ Z' with step size α multiplying V.
+    pub(super) fn layer(
+        self,
+        params: &AttentionParams,
+        weights: &KernelWeights,
+        alpha: f64,
+        gamma: f64,
+        tokens: &TokenMatrix,
+        roles: &[Role],
+    ) -> TokenMatrix {
+        match self {
+            Block::DualHead => dual_head(params, weights, alpha, gamma, tokens, roles),
+            Block::TemporalShift => {
+                let half = attend(params, weights, alpha, tokens);
+                temporal_shift(half, gamma, roles)
+            }
+        }
+    }
+}
+
+fn dual_head(
+    params: &AttentionParams,
+    weights: &KernelWeights,
+    alpha: f64,
+    gamma: f64,
+    tokens: &TokenMatrix,
+    roles: &[Role],
+) -> TokenMatrix {
+    let d = tokens.feature_dim();
+    let messages = params.value_matrix().matmul(tokens.matrix());
+    let aggregate = Matrix::from_fn(1, roles.len(), |_, j| messages[(d + 2, j)]).matmul(weights.matrix());
+    let mut next = tokens.clone();
+    let add = |row: &mut [f64], update: &[f64], factor: f64| {
+        row.iter_mut().zip(update).for_each(|(z, u)| *z += factor * u);
+    };
+    add(next.matrix_mut().row_mut(d + 2), aggregate.row(0), alpha);
+    add(next.matrix_mut().row_mut(d + 1), &shift(aggregate.row(0), roles), alpha * gamma);
+    next
+}
+
+/// Z_{l+½} = Z + α V Z K~: the attention half of the single-head layer.
+pub fn attend(
+    params: &AttentionParams,
+    weights: &KernelWeights,
+    alpha: f64,
+    tokens: &TokenMatrix,
+) -> TokenMatrix {
+    let update = params.value_matrix().matmul(tokens.matrix()).matmul(weights.matrix());
+    let z = tokens.matrix();
+    TokenMatrix::from_matrix(Matrix::from_fn(z.num_rows(), z.num_cols(), |i, j| {
+        z[(i, j)] + alpha * update[(i, j)]
+    }))
+}
+
+/// The temporal shift module: U Z + W Z Π, which clears the target memory and fills it with γ times
+/// the current memory moved to the predecessor columns (paper, Section 4 and Figure 2).
+pub fn temporal_shift(mut tokens: TokenMatrix, gamma: f64, roles: &[Role]) -> TokenMatrix {
+    let d = tokens.feature_dim();
+    let targets = shift(tokens.values(), roles);
+    for (z, target) in tokens.matrix_mut().row_mut(d + 1).iter_mut().zip(targets) {
+        *z = gamma * target;
+    }
+    tokens
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Block {
+    type Err = BlockError;
+    fn from_str(name: &str) -> Result<Self, BlockError> {
+        Self::ALL.into_iter().find(|b| b.as_str() == name).ok_or_else(|| BlockError(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The module equals the matrices of the paper: U = I - e e', W = γ e_{d+2} e_{d+3}', Z ↦ UZ + WZΠ.
+    #[test]
+    fn temporal_shift_is_u_z_plus_w_z_pi() {
+        let (d, n, gamma) = (2, 3, 0.9);
+        let z = Matrix::from_fn(d + 3, n + 1, |i, j| (i * 7 + j * 3) as f64 - 5.5);
+        let mut u = Matrix::identity(d + 3);
+        u[(d + 1, d + 1)] = 0.0;
+        let mut w = Matrix::zeros(d + 3, d + 3);
+        w[(d + 1, d + 2)] = gamma;
+        let pi = Matrix::from_fn(n + 1, n + 1, |i, j| f64::from(u8::from(i == j + 1)));
+        let (uz, wzpi) = (u.matmul(&z), w.matmul(&z).matmul(&pi));
+        let literal = Matrix::from_fn(d + 3, n + 1, |i, j| uz[(i, j)] + wzpi[(i, j)]);
+        let roles = [Role::Source, Role::Source, Role::Source, Role::Last];
+        let shifted = temporal_shift(TokenMatrix::from_matrix(z), gamma, &roles);
+        assert_eq!(shifted.matrix(), &literal);
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for block in Block::ALL {
+            assert_eq!(block.as_str().parse(), Ok(block));
+        }
+        assert!("both".parse::<Block>().is_err());
+    }
+}

@@ -1,0 +1,164 @@
+//! Attention parameters θ = (V, A).
+
+use crate::matrix::Matrix;
+
+/// The parameters of one layer: the value matrix V and the score matrix A, both (d+3)×(d+3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionParams {
+    value_matrix: Matrix,
+    score_matrix: Matrix,
+}
+
+/// Why two matrices are not attention parameters.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ParamsError {
+    /// V and A must be square, of equal size and at least 4×4.
+    #[error("{name} is {rows}×{cols}, expected (d+3)×(d+3) with d >= 1, the same for V and A")]
+    Shape {
+        /// "V" or "A".
+        name: &'static str,
+        /// Rows found.
+        rows: usize,
+        /// Columns found.
+        cols: usize,
+    },
+    /// Every entry must be finite.
+    #[error("{name}: entry ({row}, {col}) is {value}, expected a finite number")]
+    NotFinite {
+        /// "V" or "A".
+        name: &'static str,
+        /// Row of the entry.
+        row: usize,
+        /// Column of the entry.
+        col: usize,
+        /// The entry.
+        value: f64,
+    },
+}
+
+impl AttentionParams {
+    /// Checks shapes and entries.
+    pub fn new(value_matrix: Matrix, score_matrix: Matrix) -> Result<Self, ParamsError> {
+        let size = value_matrix.num_rows();
+        for (name, matrix) in [("V", &value_matrix), ("A", &score_matrix)] {
+            let (rows, cols) = (matrix.num_rows(), matrix.num_cols());
+            if rows != size || cols != size || size < 4 {
+                return Err(ParamsError::Shape { name, rows, cols });
+            }
+            for row in 0..size {
+                if let Some(col) = matrix.row(row).iter().position(|x| !x.is_finite()) {
+                    return Err(ParamsError::NotFinite { name, row, col, value: matrix[(row, col)] });
+                }
+            }
+        }
+        Ok(Self { value_matrix, score_matrix })
+    }
+
+    /// theta_* for d features: V's last row is [0_d, 1, 1, -1], A is diag(I_d, 0) (paper, Section 3).
+    pub fn theta_star(feature_dim: usize) -> Self {
+        let d = feature_dim;
+        let mut value_matrix = Matrix::zeros(d + 3, d + 3);
+        value_matrix.row_mut(d + 2)[d..].copy_from_slice(&[1.0, 1.0, -1.0]);
+        let mut score_matrix = Matrix::zeros(d + 3, d + 3);
+        for a in 0..d {
+            score_matrix[(a, a)] = 1.0;
+        }
+        Self { value_matrix, score_matrix }
+    }
+
+    /// V.
+    pub fn value_matrix(&self) -> &Matrix {
+        &self.value_matrix
+    }
+
+    /// A.
+    pub fn score_matrix(&self) -> &Matrix {
+        &self.score_matrix
+    }
+
+    /// Feature dimension d.
+    pub fn feature_dim(&self) -> usize {
+        self.value_matrix.num_rows() - 3
+    }
+
+    /// V's last row, which writes the current memory.
+    pub fn value_row(&self) -> &[f64] {
+        self.value_matrix.row(self.feature_dim() + 2)
+    }
+
+    /// A's d×d feature block B.
+    pub fn score_block(&self) -> Matrix {
+        let d = self.feature_dim();
+        Matrix::from_fn(d, d, |i, j| self.score_matrix[(i, j)])
+    }
+
+    /// Whether V writes to features or rewards (rows 0..=d).
+    pub fn overwrites_inputs(&self) -> bool {
+        (0..=self.feature_dim()).any(|i| self.value_matrix.row(i).iter().any(|&x| x != 0.0))
+    }
+
+    /// Whether scores depend on features alone.
+    pub fn scores_features_only(&self) -> bool {
+        self.score_is_zero_from(self.feature_dim())
+    }
+
+    /// Whether scores depend on the memory rows, which change from layer to layer.
+    pub fn scores_memory(&self) -> bool {
+        !self.score_is_zero_from(self.feature_dim() + 1)
+    }
+
+    /// Whether rows and columns of A from `first` on are 0.
+    fn score_is_zero_from(&self, first: usize) -> bool {
+        let size = self.score_matrix.num_rows();
+        (0..size).all(|i| (0..size).all(|j| i.max(j) < first || self.score_matrix[(i, j)] == 0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn theta_star_is_that_of_the_paper() {
+        let theta = AttentionParams::theta_star(2);
+        assert_eq!(theta.value_row(), [0.0, 0.0, 1.0, 1.0, -1.0]);
+        assert_eq!(theta.score_block(), Matrix::identity(2));
+        assert!(!theta.overwrites_inputs() && theta.scores_features_only() && !theta.scores_memory());
+    }
+
+    #[test]
+    fn structure_is_seen() {
+        let theta = AttentionParams::theta_star(2);
+        let with_score = |i: usize, j: usize| {
+            let mut a = theta.score_matrix().clone();
+            a[(i, j)] = 0.5;
+            AttentionParams::new(theta.value_matrix().clone(), a).unwrap()
+        };
+        let reward = with_score(0, 2);
+        assert!(!reward.scores_features_only() && !reward.scores_memory());
+        let memory = with_score(4, 1);
+        assert!(!memory.scores_features_only() && memory.scores_memory());
+        let mut v = theta.value_matrix().clone();
+        v[(2, 0)] = 1.0;
+        assert!(AttentionParams::new(v, theta.score_matrix().clone()).unwrap().overwrites_inputs());
+    }
+
+    #[test]
+    fn bad_shapes_and_entries_are_refused() {
+        let square = Matrix::zeros(5, 5);
+        assert!(matches!(
+            AttentionParams::new(square.clone(), Matrix::zeros(5, 4)),
+            Err(ParamsError::Shape { name: "A", rows: 5, cols: 4 })
+        ));
+        assert!(matches!(
+            AttentionParams::new(Matrix::zeros(3, 3), Matrix::zeros(3, 3)),
+            Err(ParamsError::Shape { name: "V", .. })
+        ));
+        let mut nan = square.clone();
+        nan[(1, 2)] = f64::NAN;
+        assert!(matches!(
+            AttentionParams::new(nan, square),
+            Err(ParamsError::NotFinite { name: "V", row: 1, col: 2, .. })
+        ));
+    }
+}

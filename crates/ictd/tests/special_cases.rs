@@ -1,0 +1,107 @@
+//! The special cases of weighted softmax TD: linear, tabular, one-hot limit, non-parametric TD.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{attention, episodes, gap};
+use ictd::context::{Context, End, Role};
+use ictd::kernel::KernelName;
+use ictd::random::{Purpose, Stream};
+use ictd::td::{LinearTd, TabularTd, WeightedSoftmaxTd, td_errors};
+
+const ALPHAS: [f64; 6] = [1.0, 0.5, 1.0, 0.8, 0.3, 1.0];
+
+fn weighted(kernel: KernelName, context: &Context) -> Vec<Vec<f64>> {
+    let td =
+        WeightedSoftmaxTd { attention: attention(kernel, 1.0, 0.0), gamma: 0.9, step_sizes: ALPHAS.to_vec() };
+    td.run(context).unwrap()
+}
+
+/// Six iterations on values of order 1: a few dozen roundings.
+const ROUNDING: f64 = 1e-13;
+
+#[test]
+fn linear_kernel_is_batch_linear_td() {
+    for seed in 0..20 {
+        let context = episodes(seed, 4, 6, &[9, 4, 7]);
+        let linear = LinearTd { gamma: 0.9, step_sizes: ALPHAS.to_vec() };
+        assert!(gap(&weighted(KernelName::Linear, &context), &linear.run(&context)) < ROUNDING);
+    }
+}
+
+#[test]
+fn tabular_kernel_is_expected_tabular_td() {
+    for seed in 0..20 {
+        let context = episodes(seed, 2, 5, &[9, 4, 7]);
+        let tabular = TabularTd { gamma: 0.9, step_sizes: ALPHAS.to_vec() };
+        assert!(gap(&weighted(KernelName::Tabular, &context), &tabular.run(&context)) < ROUNDING);
+    }
+}
+
+fn one_hot(seed: u64, scale: f64) -> Context {
+    let (m, n) = (5u32, 40);
+    let mut stream = Stream::new(seed, Purpose::Prompt, 0);
+    let hot = |s: u32| (0..m).map(|i| if i == s { scale } else { 0.0 }).collect::<Vec<f64>>();
+    // Every state is a source: an unvisited query attends uniformly under softmax, never under tabular.
+    let states: Vec<u32> = (0..m).chain((m..=n).map(|_| stream.below(m))).collect();
+    let features: Vec<Vec<f64>> = states.iter().map(|&s| hot(s)).collect();
+    let rewards = stream.uniform_vec(features.len() - 1, -1.0, 1.0);
+    Context::builder().episode(&features, &rewards, End::Truncated).build().unwrap()
+}
+
+/// Off-state weights are at most n·exp(-c²): the gap falls with c and is gone in double precision
+/// once exp(-c²) is below the rounding unit.
+#[test]
+fn softmax_with_scaled_one_hot_features_tends_to_tabular() {
+    for seed in 0..5 {
+        let gaps: Vec<f64> = [1.0, 2.0, 3.0, 4.0, 7.0]
+            .map(|scale| {
+                let context = one_hot(seed, scale);
+                gap(&weighted(KernelName::Softmax, &context), &weighted(KernelName::Tabular, &context))
+            })
+            .to_vec();
+        assert!(gaps.windows(2).all(|w| w[1] < w[0]), "{gaps:?}");
+        assert!(gaps[0] > 1e-2 && gaps[4] < ROUNDING, "{gaps:?}");
+    }
+}
+
+/// g = log κ with the Gaussian κ: v(y) += α Σ_k δ_k κ(x_{k-1}, y) / Σ_k κ(x_{k-1}, y), written out.
+#[test]
+fn rbf_kernel_is_normalised_non_parametric_td() {
+    for seed in 0..20 {
+        let context = episodes(seed, 3, 7, &[10, 6]);
+        let kappa =
+            |x: &[f64], y: &[f64]| (-0.5 * x.iter().zip(y).map(|(a, b)| (a - b).powi(2)).sum::<f64>()).exp();
+        let sources: Vec<usize> =
+            (0..context.num_columns()).filter(|&j| context.roles()[j] == Role::Source).collect();
+        let mut history = vec![vec![0.0; context.num_columns()]];
+        for alpha in ALPHAS {
+            let v = history.last().unwrap().clone();
+            let delta = td_errors(&context, 0.9, &v);
+            let next = (0..v.len()).map(|j| {
+                let weights: Vec<f64> =
+                    sources.iter().map(|&k| kappa(context.features_of(k), context.features_of(j))).collect();
+                let update: f64 = weights.iter().zip(&delta).map(|(w, d)| w * d).sum();
+                if context.roles()[j] == Role::Terminal {
+                    0.0
+                } else {
+                    v[j] + alpha * update / weights.iter().sum::<f64>()
+                }
+            });
+            let next = next.collect();
+            history.push(next);
+        }
+        assert!(gap(&weighted(KernelName::Rbf, &context), &history) < ROUNDING);
+    }
+}
+
+#[test]
+fn linear_td_with_small_steps_reaches_least_squares_td() {
+    let context = episodes(4, 2, 6, &[30, 20]);
+    let td = LinearTd { gamma: 0.9, step_sizes: vec![0.5; 20_000] };
+    let (last, limit) = (td.weights(&context).pop().unwrap(), td.fixed_point(&context).unwrap());
+    for (a, b) in last.iter().zip(&limit) {
+        // The slowest mode is contracted by about 0.99 per step; what remains is the solver's rounding.
+        assert!((a - b).abs() < 1e-10, "{last:?} {limit:?}");
+    }
+}
