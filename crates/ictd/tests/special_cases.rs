@@ -4,17 +4,17 @@
 mod common;
 
 use common::{attention, episodes, gap};
-use ictd::context::{Context, End, Role};
+use ictd::context::{Context, End};
 use ictd::kernel::KernelName;
 use ictd::random::{Purpose, Stream};
-use ictd::td::{LinearTd, TabularTd, WeightedSoftmaxTd, td_errors};
+use ictd::td::{LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
 
 const ALPHAS: [f64; 6] = [1.0, 0.5, 1.0, 0.8, 0.3, 1.0];
 
 fn weighted(kernel: KernelName, context: &Context) -> Vec<Vec<f64>> {
     let td =
         WeightedSoftmaxTd { attention: attention(kernel, 1.0, 0.0), gamma: 0.9, step_sizes: ALPHAS.to_vec() };
-    td.run(context).unwrap()
+    td.run(context)
 }
 
 /// Six iterations on values of order 1: a few dozen roundings.
@@ -65,33 +65,15 @@ fn softmax_with_scaled_one_hot_features_tends_to_tabular() {
     }
 }
 
-/// g = log κ with the Gaussian κ: v(y) += α Σ_k δ_k κ(x_{k-1}, y) / Σ_k κ(x_{k-1}, y), written out.
+/// g = log κ with the Gaussian κ.
 #[test]
 fn rbf_kernel_is_normalised_non_parametric_td() {
     for seed in 0..20 {
         let context = episodes(seed, 3, 7, &[10, 6]);
         let kappa =
             |x: &[f64], y: &[f64]| (-0.5 * x.iter().zip(y).map(|(a, b)| (a - b).powi(2)).sum::<f64>()).exp();
-        let sources: Vec<usize> =
-            (0..context.num_columns()).filter(|&j| context.roles()[j] == Role::Source).collect();
-        let mut history = vec![vec![0.0; context.num_columns()]];
-        for alpha in ALPHAS {
-            let v = history.last().unwrap().clone();
-            let delta = td_errors(&context, 0.9, &v);
-            let next = (0..v.len()).map(|j| {
-                let weights: Vec<f64> =
-                    sources.iter().map(|&k| kappa(context.features_of(k), context.features_of(j))).collect();
-                let update: f64 = weights.iter().zip(&delta).map(|(w, d)| w * d).sum();
-                if context.roles()[j] == Role::Terminal {
-                    0.0
-                } else {
-                    v[j] + alpha * update / weights.iter().sum::<f64>()
-                }
-            });
-            let next = next.collect();
-            history.push(next);
-        }
-        assert!(gap(&weighted(KernelName::Rbf, &context), &history) < ROUNDING);
+        let literal = NonParametricTd { kappa, gamma: 0.9, step_sizes: ALPHAS.to_vec() };
+        assert!(gap(&weighted(KernelName::Rbf, &context), &literal.run(&context)) < ROUNDING);
     }
 }
 

@@ -2,10 +2,12 @@
 //! is compared with.
 
 mod linear;
+mod nonparametric;
 mod tabular;
 mod weighted;
 
 pub use linear::LinearTd;
+pub use nonparametric::NonParametricTd;
 pub use tabular::TabularTd;
 pub use weighted::WeightedSoftmaxTd;
 

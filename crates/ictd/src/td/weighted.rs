@@ -2,10 +2,7 @@
 
 use super::{sources, td_errors};
 use crate::context::{Context, Role};
-use crate::kernel::{Attention, AttentionError, KernelWeights};
-use crate::matrix::Matrix;
-use crate::prompt::TokenMatrix;
-use crate::transformer::AttentionParams;
+use crate::kernel::{Attention, Normalization, Similarity};
 
 /// Weighted softmax TD (paper, Section 3):
 /// v_{t+1}(S_j) = v_t(S_j) + α_t Σ_k δ_k^{(t)} K(S_{k-1}, S_j).
@@ -27,30 +24,50 @@ pub struct WeightedSoftmaxTd {
 
 impl WeightedSoftmaxTd {
     /// The value estimates of all columns before the first and after every iteration.
-    pub fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, AttentionError> {
-        let identity = AttentionParams::theta_star(context.feature_dim());
-        let prompt = TokenMatrix::prompt(context);
-        let weights = KernelWeights::new(&self.attention, identity.score_matrix(), &prompt, context.roles())?;
-        Ok(self.run_with(context, weights.matrix()))
-    }
-
-    fn run_with(&self, context: &Context, k: &Matrix) -> Vec<Vec<f64>> {
+    pub fn run(&self, context: &Context) -> Vec<Vec<f64>> {
         let sources = sources(context);
+        let weights: Vec<Vec<f64>> =
+            (0..context.num_columns()).map(|j| self.weights(context, &sources, j)).collect();
         let mut history = vec![vec![0.0; context.num_columns()]];
         for (t, alpha) in self.step_sizes.iter().enumerate() {
             let v = &history[t];
             let delta = td_errors(context, self.gamma, v);
-            let next = (0..v.len()).map(|j| {
+            let update = |j: usize| {
                 // A terminal state's value is 0 by definition.
                 if context.roles()[j] == Role::Terminal {
                     return 0.0;
                 }
-                let update: f64 = sources.iter().zip(&delta).map(|(&i, d)| d * k[(i, j)]).sum();
-                v[j] + alpha * update
-            });
-            let next = next.collect();
+                v[j] + alpha * delta.iter().zip(&weights[j]).map(|(d, k)| d * k).sum::<f64>()
+            };
+            let next = (0..v.len()).map(update).collect();
             history.push(next);
         }
         history
+    }
+
+    /// K(S_{k-1}, S_j) for every transition k, from the features as defined: no score matrix, no tokens.
+    fn weights(&self, context: &Context, sources: &[usize], j: usize) -> Vec<f64> {
+        let kernel = self.attention.kernel();
+        let y = context.features_of(j);
+        let similarity = |&k: &usize| {
+            let pairs = context.features_of(k).iter().zip(y);
+            match kernel.similarity() {
+                Similarity::InnerProduct => pairs.map(|(a, b)| a * b).sum(),
+                Similarity::SquaredDistance => pairs.map(|(a, b)| (a - b).powi(2)).sum(),
+                Similarity::SameState => f64::from(u8::from(context.features_of(k) == y)),
+            }
+        };
+        let mut weights: Vec<f64> = sources.iter().map(similarity).collect();
+        kernel.weigh(&mut weights);
+        let divisor = match kernel.normalization() {
+            Normalization::ByColumn => weights.iter().sum(),
+            Normalization::ByCount => sources.len() as f64,
+        };
+        let rho = self.attention.diagonal_mix();
+        let finish = |(w, &k): (f64, &usize)| {
+            let share = if divisor == 0.0 { 0.0 } else { w / divisor };
+            (1.0 - rho) * share + if k == j { rho } else { 0.0 }
+        };
+        weights.into_iter().zip(sources).map(finish).collect()
     }
 }

@@ -1,0 +1,117 @@
+//! The binary `ictd`: argument parsing and messages. Data goes to stdout, messages to stderr.
+
+mod forward;
+mod msve;
+mod reproduce;
+mod table;
+mod task;
+mod verify;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use ictd_lab::LabError;
+
+/// Reinforcement learning in a Transformer's forward pass.
+///
+/// A softmax attention layer with the right parameters is one step of weighted softmax TD: give it
+/// transitions, get state values, without training. `ictd` runs that forward pass, proves the
+/// equivalence to the last bit, and reproduces the paper's figures.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Reproduce the paper: every figure and claim implemented so far, with verdicts
+    Reproduce(reproduce::Arguments),
+    /// Verify that the forward pass is weighted softmax TD (Theorem 1, Lemma 1, Figure 7)
+    Verify(verify::Arguments),
+    /// Measure the value error against context length (Figure 1)
+    Msve(msve::Arguments),
+    /// Run the forward pass on a context of your own
+    Forward(forward::Arguments),
+    /// Make a random task, or a trajectory of one, as JSON and CSV
+    Task(task::Arguments),
+}
+
+/// Options that every command has.
+#[derive(Debug, Args)]
+struct Common {
+    /// Print machine-readable JSON to stdout
+    #[arg(long)]
+    json: bool,
+    /// Seed of every random draw
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Directory for figures and tables (created if needed)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// What a finished command says about its result.
+enum Outcome {
+    /// All is well.
+    Success,
+    /// The command ran, and what it checked does not hold.
+    ClaimFailed,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage_error(&error),
+    };
+    let result = match cli.command {
+        Command::Reproduce(arguments) => reproduce::run(arguments),
+        Command::Verify(arguments) => verify::run(arguments),
+        Command::Msve(arguments) => msve::run(arguments),
+        Command::Forward(arguments) => forward::run(arguments),
+        Command::Task(arguments) => task::run(arguments),
+    };
+    match result {
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Help and version go to stdout as they are; a mistake becomes one line on stderr.
+fn usage_error(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        // A closed pipe is the reader's choice.
+        let _ = error.print();
+        return ExitCode::from(u8::from(error.use_stderr()) * 2);
+    }
+    let text = error.render().to_string();
+    let first: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+    eprintln!("{} (see --help)", first.join(" "));
+    ExitCode::from(2)
+}
+
+/// Prints data to stdout; a reader that has seen enough (a closed pipe) is no error.
+fn print_data(text: &str) -> Result<(), LabError> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(LabError::Write { path: "standard output".into(), source: e })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a value as one line of JSON with 17 significant digits.
+fn print_json(value: &impl serde::Serialize) -> Result<(), LabError> {
+    let line = ictd_lab::files::to_json_17(value)
+        .map_err(|e| LabError::Write { path: "standard output".into(), source: std::io::Error::other(e) })?;
+    print_data(&(line + "\n"))
+}

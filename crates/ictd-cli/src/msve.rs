@@ -1,0 +1,67 @@
+//! `ictd msve`.
+
+use std::path::Path;
+
+use clap::Args;
+use ictd_lab::LabError;
+use ictd_lab::files::OutputDir;
+use ictd_lab::studies::msve::{self, MsveConfig};
+
+use crate::{Common, Outcome, print_data, print_json, table};
+
+/// Arguments of `ictd msve`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Number of random tasks
+    #[arg(long, default_value_t = MsveConfig::default().num_tasks)]
+    tasks: u64,
+    /// Depth L
+    #[arg(long, default_value_t = MsveConfig::default().num_layers)]
+    layers: usize,
+    /// Context lengths, separated by commas [default: 1,3,…,39]
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
+    lengths: Option<Vec<usize>>,
+    /// Kernel: softmax, relu, elu1, rbf, linear or tabular
+    #[arg(long, default_value = "softmax")]
+    kernel: String,
+    /// Temperature of the scores
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    temperature: f64,
+    /// Step size of every layer
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    step_size: f64,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+    let default = MsveConfig::default();
+    let curve = msve::run(&MsveConfig {
+        num_tasks: arguments.tasks,
+        context_lens: arguments.lengths.unwrap_or(default.context_lens),
+        num_layers: arguments.layers,
+        kernel: arguments.kernel,
+        temperature: arguments.temperature,
+        step_size: arguments.step_size,
+        seed: arguments.common.seed,
+    })?;
+    let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/msve"));
+    curve.write(&OutputDir::create(out)?)?;
+    if arguments.common.json {
+        print_json(&curve)?;
+    } else {
+        let rows: Vec<Vec<String>> = curve
+            .points
+            .iter()
+            .map(|p| vec![p.context_len.to_string(), format!("{:.4}", p.mean), format!("{:.4}", p.sem)])
+            .collect();
+        let mut text = table::render(&["n", "MSVE", "± s.e.m."], &rows);
+        text += &format!(
+            "\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
+            curve.config.num_tasks, curve.drop, curve.drop_sem, curve.rank_correlation, curve.verdict
+        );
+        print_data(&text)?;
+    }
+    eprintln!("figure and table: {}", out.join("fig1.svg").display());
+    Ok(Outcome::Success)
+}

@@ -1,0 +1,82 @@
+//! `ictd task`.
+
+use clap::{Args, ValueEnum};
+use ictd_lab::LabError;
+use ictd_lab::files::OutputDir;
+use ictd_lab::studies::tasks::{TaskKind, TaskRequest, make};
+
+use crate::{Common, Outcome, print_data, print_json};
+
+/// Kinds of task.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// Boyan's chain (the paper's tasks)
+    Boyan,
+    /// Random graph around a loop (Figure 1's tasks)
+    Loop,
+    /// Every state reaches every state
+    Dense,
+    /// Randomised cart-pole, discretised, or continuous with --continuous
+    Cartpole,
+}
+
+/// Arguments of `ictd task`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Kind of task
+    kind: Kind,
+    /// Number of states; cart-pole: bins per dimension [default: 64; loop and dense 10; cartpole 2]
+    #[arg(long)]
+    states: Option<usize>,
+    /// Feature dimension [default: 4; loop 5]
+    #[arg(long)]
+    features: Option<usize>,
+    /// Discount
+    #[arg(long, default_value_t = 0.9, allow_negative_numbers = true)]
+    gamma: f64,
+    /// Draw rewards freely instead of making the values linear in the features
+    #[arg(long)]
+    free: bool,
+    /// Loop only: probability of leaving out an edge
+    #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
+    threshold: f64,
+    /// Cart-pole only: continuous features instead of random features per bin
+    #[arg(long)]
+    continuous: bool,
+    /// Which task of the seed's sequence
+    #[arg(long, default_value_t = 0)]
+    index: u64,
+    /// Give a trajectory of N transitions instead of the task; with --json it is input for `forward`
+    #[arg(long, value_name = "N")]
+    trajectory: Option<usize>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+    let made = make(&TaskRequest {
+        kind: match arguments.kind {
+            Kind::Boyan => TaskKind::Boyan,
+            Kind::Loop => TaskKind::Loop { threshold: arguments.threshold },
+            Kind::Dense => TaskKind::Dense,
+            Kind::Cartpole => TaskKind::CartPole { continuous: arguments.continuous },
+        },
+        size: arguments.states,
+        feature_dim: arguments.features,
+        gamma: arguments.gamma,
+        free: arguments.free,
+        seed: arguments.common.seed,
+        index: arguments.index,
+        trajectory: arguments.trajectory,
+    })?;
+    if let Some(out) = &arguments.common.out {
+        made.write(&OutputDir::create(out)?)?;
+        eprintln!("files: {}", out.display());
+    }
+    match (&made.trajectory, arguments.common.json) {
+        (Some(trajectory), true) => print_json(trajectory)?,
+        (None, true) => print_json(&made.task)?,
+        (_, false) => print_data(&made.summary())?,
+    }
+    Ok(Outcome::Success)
+}

@@ -1,0 +1,198 @@
+//! A drawing as a list of shapes, to be written as SVG or rendered to PNG.
+
+use super::text::Label;
+
+/// A colour with opacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Color {
+    /// Red, green, blue.
+    pub rgb: [u8; 3],
+    /// Opacity in [0, 1].
+    pub alpha: f64,
+}
+
+impl Color {
+    /// An opaque colour.
+    pub const fn rgb(r: u8, g: u8, b: u8) -> Self {
+        Self { rgb: [r, g, b], alpha: 1.0 }
+    }
+
+    /// The same colour with another opacity.
+    pub const fn with_alpha(self, alpha: f64) -> Self {
+        Self { alpha, ..self }
+    }
+}
+
+/// How an outline is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stroke {
+    /// Colour of the line.
+    pub color: Color,
+    /// Width in points.
+    pub width: f64,
+    /// Lengths of dashes and gaps; empty for a solid line.
+    pub dash: Vec<f64>,
+}
+
+impl Stroke {
+    /// A solid line.
+    pub fn solid(color: Color, width: f64) -> Self {
+        Self { color, width, dash: Vec::new() }
+    }
+}
+
+/// A piece of a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Segment {
+    /// Start at a point.
+    Move(f64, f64),
+    /// Straight line to a point.
+    Line(f64, f64),
+    /// Cubic curve: two control points and the end.
+    Cubic([f64; 6]),
+    /// Back to the last start.
+    Close,
+}
+
+/// Where a label's position lies horizontally.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// At its left end.
+    Start,
+    /// In its middle.
+    Middle,
+    /// At its right end.
+    End,
+}
+
+/// A shape.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A filled and/or stroked path.
+    Path {
+        /// Its pieces.
+        segments: Vec<Segment>,
+        /// Colour of the inside.
+        fill: Option<Color>,
+        /// Outline.
+        stroke: Option<Stroke>,
+    },
+    /// A line of text with its baseline at (x, y), turned by `angle` degrees around that point.
+    Text {
+        /// Horizontal position.
+        x: f64,
+        /// Position of the baseline.
+        y: f64,
+        /// What it says.
+        label: Label,
+        /// Size in points.
+        size: f64,
+        /// Colour.
+        color: Color,
+        /// Which end of the text is at x.
+        anchor: Anchor,
+        /// Clockwise turn in degrees.
+        angle: f64,
+    },
+}
+
+/// A drawing of fixed size, origin at the top left, units points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// Width.
+    pub width: f64,
+    /// Height.
+    pub height: f64,
+    /// What the drawing shows, for readers that cannot see it.
+    pub title: String,
+    /// Shapes from back to front.
+    pub shapes: Vec<Shape>,
+}
+
+impl Scene {
+    /// An empty drawing on white.
+    pub fn new(width: f64, height: f64, title: &str) -> Self {
+        let mut scene = Self { width, height, title: title.to_owned(), shapes: Vec::new() };
+        scene.rect([0.0, 0.0, width, height], Some(Color::rgb(255, 255, 255)), None);
+        scene
+    }
+
+    /// Adds a path.
+    pub fn path(&mut self, segments: Vec<Segment>, fill: Option<Color>, stroke: Option<Stroke>) {
+        self.shapes.push(Shape::Path { segments, fill, stroke });
+    }
+
+    /// Adds a rectangle `[x, y, width, height]`.
+    pub fn rect(&mut self, [x, y, w, h]: [f64; 4], fill: Option<Color>, stroke: Option<Stroke>) {
+        let corners = [(x, y), (x + w, y), (x + w, y + h), (x, y + h)];
+        self.polygon(&corners, fill, stroke);
+    }
+
+    /// Adds a closed polygon.
+    pub fn polygon(&mut self, points: &[(f64, f64)], fill: Option<Color>, stroke: Option<Stroke>) {
+        let mut segments = open_path(points);
+        segments.push(Segment::Close);
+        self.path(segments, fill, stroke);
+    }
+
+    /// Adds an open line through points.
+    pub fn polyline(&mut self, points: &[(f64, f64)], stroke: Stroke) {
+        self.path(open_path(points), None, Some(stroke));
+    }
+
+    /// Adds a circle, as four cubic arcs (control points at 0.5523 of the radius).
+    pub fn circle(&mut self, x: f64, y: f64, radius: f64, fill: Option<Color>, stroke: Option<Stroke>) {
+        let (r, k) = (radius, 0.552_284_75 * radius);
+        self.path(
+            vec![
+                Segment::Move(x + r, y),
+                Segment::Cubic([x + r, y + k, x + k, y + r, x, y + r]),
+                Segment::Cubic([x - k, y + r, x - r, y + k, x - r, y]),
+                Segment::Cubic([x - r, y - k, x - k, y - r, x, y - r]),
+                Segment::Cubic([x + k, y - r, x + r, y - k, x + r, y]),
+                Segment::Close,
+            ],
+            fill,
+            stroke,
+        );
+    }
+
+    /// Adds a filled triangle with its tip at (x, y) pointing along (dx, dy).
+    pub fn arrow_head(&mut self, x: f64, y: f64, dx: f64, dy: f64, size: f64, color: Color) {
+        let norm = dx.hypot(dy);
+        let (ux, uy) = (dx / norm, dy / norm);
+        let (bx, by) = (x - size * ux, y - size * uy);
+        let half = 0.4 * size;
+        self.polygon(
+            &[(x, y), (bx - half * uy, by + half * ux), (bx + half * uy, by - half * ux)],
+            Some(color),
+            None,
+        );
+    }
+
+    /// Adds horizontal text; see [`Label`] for the markup.
+    pub fn text(&mut self, x: f64, y: f64, markup: &str, size: f64, anchor: Anchor, color: Color) {
+        self.turned_text(x, y, markup, size, anchor, color, 0.0);
+    }
+
+    /// Adds text turned clockwise by `angle` degrees around its position.
+    #[allow(clippy::too_many_arguments, reason = "a drawing primitive: every argument is one attribute")]
+    pub fn turned_text(
+        &mut self,
+        x: f64,
+        y: f64,
+        markup: &str,
+        size: f64,
+        anchor: Anchor,
+        color: Color,
+        angle: f64,
+    ) {
+        self.shapes.push(Shape::Text { x, y, label: Label::parse(markup), size, color, anchor, angle });
+    }
+}
+
+fn open_path(points: &[(f64, f64)]) -> Vec<Segment> {
+    let piece =
+        |(i, &(x, y)): (usize, &(f64, f64))| if i == 0 { Segment::Move(x, y) } else { Segment::Line(x, y) };
+    points.iter().enumerate().map(piece).collect()
+}

@@ -1,0 +1,153 @@
+//! Writing a scene as SVG.
+
+use std::fmt::Write as _;
+
+use super::scene::{Anchor, Color, Scene, Segment, Shape};
+use super::text::{Label, Script, Style};
+
+/// Verdana has nearly the metrics of DejaVu Sans and is there where DejaVu is not.
+const FONTS: &str = "DejaVu Sans, Verdana, sans-serif";
+
+/// The scene as an SVG document. The same scene gives the same bytes.
+pub fn to_svg(scene: &Scene) -> String {
+    let mut out = String::new();
+    let (w, h) = (number(scene.width), number(scene.height));
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
+         role=\"img\" font-family=\"{FONTS}\">"
+    );
+    let _ = writeln!(out, "<title>{}</title>", escape(&scene.title));
+    for shape in &scene.shapes {
+        match shape {
+            Shape::Path { segments, fill, stroke } => {
+                let _ = write!(out, "<path d=\"{}\"", path_data(segments));
+                match fill {
+                    Some(color) => paint(&mut out, "fill", *color),
+                    None => out.push_str(" fill=\"none\""),
+                }
+                if let Some(stroke) = stroke {
+                    paint(&mut out, "stroke", stroke.color);
+                    let _ = write!(
+                        out,
+                        " stroke-width=\"{}\" stroke-linejoin=\"round\" stroke-linecap=\"{}\"",
+                        number(stroke.width),
+                        if stroke.dash.is_empty() { "round" } else { "butt" }
+                    );
+                    if !stroke.dash.is_empty() {
+                        let dashes: Vec<String> = stroke.dash.iter().map(|&d| number(d)).collect();
+                        let _ = write!(out, " stroke-dasharray=\"{}\"", dashes.join(" "));
+                    }
+                }
+                out.push_str("/>\n");
+            }
+            Shape::Text { x, y, label, size, color, anchor, angle } => {
+                let anchor = match anchor {
+                    Anchor::Start => "start",
+                    Anchor::Middle => "middle",
+                    Anchor::End => "end",
+                };
+                let _ = write!(
+                    out,
+                    "<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{anchor}\"",
+                    number(*x),
+                    number(*y),
+                    number(*size)
+                );
+                paint(&mut out, "fill", *color);
+                if *angle != 0.0 {
+                    let _ = write!(
+                        out,
+                        " transform=\"rotate({} {} {})\"",
+                        number(*angle),
+                        number(*x),
+                        number(*y)
+                    );
+                }
+                let _ = writeln!(out, ">{}</text>", spans(label, *size));
+            }
+        }
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn paint(out: &mut String, attribute: &str, color: Color) {
+    let [r, g, b] = color.rgb;
+    let _ = write!(out, " {attribute}=\"#{r:02x}{g:02x}{b:02x}\"");
+    if color.alpha < 1.0 {
+        let _ = write!(out, " {attribute}-opacity=\"{}\"", number(color.alpha));
+    }
+}
+
+fn spans(label: &Label, size: f64) -> String {
+    let mut out = String::new();
+    let mut drop = 0.0;
+    for run in &label.runs {
+        let target = run.script.drop() * size;
+        let style = match run.style {
+            Style::Regular => "",
+            Style::Bold => " font-weight=\"bold\"",
+            Style::Oblique => " font-style=\"italic\"",
+        };
+        let shift = if target == drop { String::new() } else { format!(" dy=\"{}\"", number(target - drop)) };
+        let scale = match run.script {
+            Script::Base => String::new(),
+            script => format!(" font-size=\"{}\"", number(script.scale() * size)),
+        };
+        let _ = write!(out, "<tspan{style}{shift}{scale}>{}</tspan>", escape(&run.text));
+        drop = target;
+    }
+    out
+}
+
+fn path_data(segments: &[Segment]) -> String {
+    let mut out = String::new();
+    for segment in segments {
+        let (command, coordinates): (char, &[f64]) = match segment {
+            Segment::Move(x, y) => ('M', &[*x, *y]),
+            Segment::Line(x, y) => ('L', &[*x, *y]),
+            Segment::Cubic(c) => ('C', c),
+            Segment::Close => ('Z', &[]),
+        };
+        out.push(command);
+        let numbers: Vec<String> = coordinates.iter().map(|&x| number(x)).collect();
+        out.push_str(&numbers.join(" "));
+    }
+    out
+}
+
+/// Two decimals (a hundredth of a point) without trailing zeros.
+fn number(x: f64) -> String {
+    let mut text = format!("{x:.2}");
+    if text.contains('.') {
+        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+    }
+    if text == "-0" { "0".into() } else { text }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(
+            ["1", "0.25", "0", "-3.1", "100"].map(str::to_owned),
+            [1.0, 0.25, -0.001, -3.1, 100.0].map(number)
+        );
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        let mut scene = Scene::new(10.0, 10.0, "a < b");
+        scene.text(1.0, 1.0, "x & y", 8.0, Anchor::Start, Color::rgb(0, 0, 0));
+        let svg = to_svg(&scene);
+        assert!(svg.contains("a &lt; b") && svg.contains("x &amp; y"));
+    }
+}

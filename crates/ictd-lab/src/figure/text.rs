@@ -1,0 +1,245 @@
+//! Labels with sub- and superscripts, and the embedded fonts that measure them.
+
+use std::sync::LazyLock;
+
+use ttf_parser::{Face, OutlineBuilder};
+
+use super::scene::{Anchor, Segment};
+
+/// Which of the embedded fonts a run of text uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Upright.
+    Regular,
+    /// Bold.
+    Bold,
+    /// Slanted, for mathematical letters.
+    Oblique,
+}
+
+/// How a run stands to the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Script {
+    /// On it.
+    Base,
+    /// Below it, smaller.
+    Sub,
+    /// Above it, smaller.
+    Super,
+}
+
+/// Characters of one style.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The characters.
+    pub text: String,
+    /// Their font.
+    pub style: Style,
+    /// Their height.
+    pub script: Script,
+}
+
+/// A line of text made of runs.
+///
+/// Markup: `*x*` is slanted, `**x**` bold, `_{x}` a subscript, `^{x}` a superscript.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Label {
+    /// The runs, left to right.
+    pub runs: Vec<Run>,
+}
+
+static FACES: LazyLock<[Option<Face<'static>>; 3]> = LazyLock::new(|| {
+    let files: [&'static [u8]; 3] = [
+        include_bytes!("../../fonts/DejaVuSans.ttf"),
+        include_bytes!("../../fonts/DejaVuSans-Bold.ttf"),
+        include_bytes!("../../fonts/DejaVuSans-Oblique.ttf"),
+    ];
+    files.map(|data| Face::parse(data, 0).ok())
+});
+
+impl Style {
+    fn face(self) -> Option<&'static Face<'static>> {
+        let index = match self {
+            Self::Regular => 0,
+            Self::Bold => 1,
+            Self::Oblique => 2,
+        };
+        FACES[index].as_ref()
+    }
+}
+
+impl Script {
+    /// Size relative to the label's.
+    pub fn scale(self) -> f64 {
+        if self == Self::Base { 1.0 } else { 0.7 }
+    }
+
+    /// Distance below the baseline, relative to the label's size.
+    pub fn drop(self) -> f64 {
+        match self {
+            Self::Base => 0.0,
+            Self::Sub => 0.22,
+            Self::Super => -0.38,
+        }
+    }
+}
+
+impl Label {
+    /// Reads the markup; unmatched marks are ordinary characters.
+    pub fn parse(markup: &str) -> Self {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut style = Style::Regular;
+        let mut rest = markup;
+        let mut push = |text: &str, style, script| match runs.last_mut() {
+            Some(last) if last.style == style && last.script == script => last.text.push_str(text),
+            _ if text.is_empty() => {}
+            _ => runs.push(Run { text: text.to_owned(), style, script }),
+        };
+        while let Some(c) = rest.chars().next() {
+            let braced = |prefix: &str| rest.strip_prefix(prefix).and_then(|r| r.split_once('}'));
+            if let Some((inner, after)) = braced("_{") {
+                push(inner, style, Script::Sub);
+                rest = after;
+            } else if let Some((inner, after)) = braced("^{") {
+                push(inner, style, Script::Super);
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix("**") {
+                style = if style == Style::Bold { Style::Regular } else { Style::Bold };
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix('*') {
+                style = if style == Style::Oblique { Style::Regular } else { Style::Oblique };
+                rest = after;
+            } else {
+                let (first, after) = rest.split_at(c.len_utf8());
+                push(first, style, Script::Base);
+                rest = after;
+            }
+        }
+        Self { runs }
+    }
+
+    /// Width at a size, from the fonts' advance widths.
+    pub fn width(&self, size: f64) -> f64 {
+        self.runs.iter().map(|run| run_width(run, size)).sum()
+    }
+
+    /// Horizontal offset of the left end for an anchor.
+    pub fn offset(&self, size: f64, anchor: Anchor) -> f64 {
+        match anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => -0.5 * self.width(size),
+            Anchor::End => -self.width(size),
+        }
+    }
+
+    /// The outlines of all glyphs, baseline at the origin.
+    pub fn outlines(&self, size: f64, anchor: Anchor) -> Vec<Segment> {
+        let mut pen = Pen { segments: Vec::new(), x: self.offset(size, anchor), y: 0.0, scale: 1.0 };
+        for run in &self.runs {
+            let Some(face) = run.style.face() else { continue };
+            pen.scale = run.script.scale() * size / f64::from(face.units_per_em());
+            pen.y = run.script.drop() * size;
+            for c in run.text.chars() {
+                let glyph = face.glyph_index(c).unwrap_or_default();
+                face.outline_glyph(glyph, &mut pen);
+                pen.x += pen.scale * f64::from(face.glyph_hor_advance(glyph).unwrap_or(0));
+            }
+        }
+        pen.segments
+    }
+}
+
+fn run_width(run: &Run, size: f64) -> f64 {
+    let Some(face) = run.style.face() else { return 0.0 };
+    let advance = |c| face.glyph_index(c).and_then(|g| face.glyph_hor_advance(g)).unwrap_or(0);
+    let units: f64 = run.text.chars().map(|c| f64::from(advance(c))).sum();
+    units * run.script.scale() * size / f64::from(face.units_per_em())
+}
+
+/// Turns a glyph's outline (y up, quadratic curves) into path segments (y down, cubic curves).
+struct Pen {
+    segments: Vec<Segment>,
+    x: f64,
+    y: f64,
+    scale: f64,
+}
+
+impl Pen {
+    fn at(&self, x: f32, y: f32) -> (f64, f64) {
+        (self.x + self.scale * f64::from(x), self.y - self.scale * f64::from(y))
+    }
+
+    fn position(&self) -> (f64, f64) {
+        match self.segments.last() {
+            Some(Segment::Move(x, y) | Segment::Line(x, y)) => (*x, *y),
+            Some(Segment::Cubic(c)) => (c[4], c[5]),
+            _ => (self.x, self.y),
+        }
+    }
+}
+
+impl OutlineBuilder for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.at(x, y);
+        self.segments.push(Segment::Move(x, y));
+    }
+    fn line_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.at(x, y);
+        self.segments.push(Segment::Line(x, y));
+    }
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        // Degree elevation: cubic control points lie two thirds of the way to the quadratic one.
+        let ((px, py), (cx, cy), (x, y)) = (self.position(), self.at(x1, y1), self.at(x, y));
+        let toward = |from: f64, to: f64| from + 2.0 / 3.0 * (to - from);
+        self.segments.push(Segment::Cubic([
+            toward(px, cx),
+            toward(py, cy),
+            toward(x, cx),
+            toward(y, cy),
+            x,
+            y,
+        ]));
+    }
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let ((x1, y1), (x2, y2), (x, y)) = (self.at(x1, y1), self.at(x2, y2), self.at(x, y));
+        self.segments.push(Segment::Cubic([x1, y1, x2, y2, x, y]));
+    }
+    fn close(&mut self) {
+        self.segments.push(Segment::Close);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_becomes_runs() {
+        let label = Label::parse("error *v*_{l} = 10^{−5}");
+        let seen: Vec<_> = label.runs.iter().map(|r| (r.text.as_str(), r.style, r.script)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("error ", Style::Regular, Script::Base),
+                ("v", Style::Oblique, Script::Base),
+                ("l", Style::Regular, Script::Sub),
+                (" = 10", Style::Regular, Script::Base),
+                ("−5", Style::Regular, Script::Super),
+            ]
+        );
+        assert_eq!(Label::parse("**n** = 5").runs[0].style, Style::Bold);
+    }
+
+    /// Every character that figures use must be in the embedded subset: a missing glyph has no width.
+    #[test]
+    fn fonts_are_embedded_and_have_the_characters() {
+        for style in [Style::Regular, Style::Bold, Style::Oblique] {
+            let face = style.face().expect("embedded font");
+            for c in "azAZ09−–·×±≤→∞γατρδμθ‖Σ½̂".chars() {
+                assert!(face.glyph_index(c).is_some(), "{c}");
+            }
+        }
+        assert!(Label::parse("mm").width(10.0) > Label::parse("ii").width(10.0));
+        assert!(!Label::parse("g").outlines(10.0, Anchor::Middle).is_empty());
+    }
+}

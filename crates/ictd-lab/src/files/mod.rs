@@ -1,0 +1,9 @@
+//! Files read and written.
+
+mod input;
+mod numbers;
+mod output;
+
+pub use input::{ContextFile, EpisodeFile, ParamsFile, read_context, read_params};
+pub use numbers::to_json_17;
+pub use output::OutputDir;

@@ -1,0 +1,109 @@
+//! Output directories whose files appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{Error, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::figure::{Scene, to_png, to_svg};
+
+/// A directory that results are written to. Files of other names in it are left alone.
+#[derive(Clone, Debug)]
+pub struct OutputDir {
+    root: PathBuf,
+}
+
+impl OutputDir {
+    /// Opens the directory, creating it if needed.
+    pub fn create(root: &Path) -> Result<Self, LabError> {
+        fs::create_dir_all(root).map_err(|source| LabError::Write { path: root.to_owned(), source })?;
+        Ok(Self { root: root.to_owned() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Writes a file: to a temporary name, synced, then renamed, so that readers and crashes never
+    /// see half of it.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        let path = self.root.join(name);
+        let temporary = self.root.join(format!(".{name}.{}.tmp", std::process::id()));
+        let written = File::create(&temporary).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)
+        });
+        written.map_err(|source| {
+            // The cause is what matters; a leftover that cannot be removed either changes nothing.
+            let _ = fs::remove_file(&temporary);
+            LabError::Write { path, source }
+        })
+    }
+
+    /// Writes a figure as SVG and PNG.
+    pub fn figure(&self, name: &str, scene: &Scene) -> Result<(), LabError> {
+        self.write(&format!("{name}.svg"), to_svg(scene).as_bytes())?;
+        let png = to_png(scene).ok_or_else(|| {
+            let source = Error::new(ErrorKind::InvalidData, "the figure is too large for an image");
+            LabError::Write { path: self.root.join(format!("{name}.png")), source }
+        })?;
+        self.write(&format!("{name}.png"), &png)
+    }
+
+    /// Writes a table as CSV, one record per row, numbers in their shortest exact form.
+    pub fn csv<R: Serialize>(&self, name: &str, rows: impl IntoIterator<Item = R>) -> Result<(), LabError> {
+        let file = format!("{name}.csv");
+        let failed = |source| LabError::Write { path: self.root.join(&file), source };
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        for row in rows {
+            writer.serialize(row).map_err(|e| failed(Error::other(e)))?;
+        }
+        let bytes = writer.into_inner().map_err(|e| failed(Error::other(e.to_string())))?;
+        self.write(&file, &bytes)
+    }
+
+    /// Writes a value as indented JSON.
+    pub fn json(&self, name: &str, value: &impl Serialize) -> Result<(), LabError> {
+        let file = format!("{name}.json");
+        let mut text = serde_json::to_string_pretty(value)
+            .map_err(|e| LabError::Write { path: self.root.join(&file), source: Error::other(e) })?;
+        text.push('\n');
+        self.write(&file, text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_leaves_the_file_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = OutputDir::create(&dir.path().join("a/b")).unwrap();
+        out.write("x.txt", b"one").unwrap();
+        out.write("x.txt", b"two").unwrap();
+        assert_eq!(fs::read(out.path().join("x.txt")).unwrap(), b"two");
+        assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = OutputDir::create(dir.path()).unwrap();
+        // A directory in the file's place makes the rename fail.
+        fs::create_dir(dir.path().join("taken")).unwrap();
+        assert!(matches!(out.write("taken", b"x"), Err(LabError::Write { .. })));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_in_the_directory_s_place_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), b"").unwrap();
+        assert!(matches!(OutputDir::create(&dir.path().join("file")), Err(LabError::Write { .. })));
+    }
+}

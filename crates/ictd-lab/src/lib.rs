@@ -1,0 +1,11 @@
+//! Experiments on in-context temporal-difference learning.
+//!
+//! Each study takes a config and returns data; the data knows its figure, its table and its verdict.
+//! Start with [`studies`] (what can be run) and [`files`] (what is read and written).
+
+pub mod error;
+pub mod figure;
+pub mod files;
+pub mod studies;
+
+pub use error::LabError;

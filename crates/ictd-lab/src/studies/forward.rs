@@ -1,0 +1,147 @@
+//! The forward pass on a context of the user's own.
+
+use ictd::context::Context;
+use ictd::operator::EmpiricalOperator;
+use ictd::transformer::{Parameters, Transformer};
+use serde::Serialize;
+
+use crate::LabError;
+use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
+use crate::files::OutputDir;
+
+/// Columns drawn in the figure: the last ones, which hold the queries.
+const DRAWN: usize = 6;
+
+/// Values, targets and, on request, token matrices and the infinite-depth limit.
+#[derive(Clone, Debug, Serialize)]
+pub struct ForwardReport {
+    /// Row l: the value estimate of every column after l layers.
+    pub values: Vec<Vec<f64>>,
+    /// Row l: the target memory of every column after l layers.
+    pub targets: Vec<Vec<f64>>,
+    /// Every layer's full token matrix, row by row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Vec<Vec<Vec<f64>>>>,
+    /// Names of the rows of the token matrices.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub row_names: Vec<String>,
+    /// The limit of infinitely many layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed_point: Option<FixedPoint>,
+}
+
+/// The infinite-depth values and whether the iteration reaches them.
+#[derive(Clone, Debug, Serialize)]
+pub struct FixedPoint {
+    /// The value of every column.
+    pub values: Vec<f64>,
+    /// Factor by which TD errors shrink per layer in the long run, at the first layer's step size.
+    pub spectral_radius: f64,
+    /// Whether that factor is below 1.
+    pub converges: bool,
+}
+
+/// A row of `values.csv`.
+#[derive(Serialize)]
+struct Cell {
+    layer: usize,
+    column: usize,
+    value: f64,
+    target: f64,
+}
+
+/// A row of `tokens.csv`.
+#[derive(Serialize)]
+struct Token<'a> {
+    layer: usize,
+    row: &'a str,
+    column: usize,
+    value: f64,
+}
+
+/// Runs the forward pass.
+pub fn report(
+    transformer: &Transformer,
+    context: &Context,
+    with_tokens: bool,
+    with_fixed_point: bool,
+) -> Result<ForwardReport, LabError> {
+    let values = transformer.values(context)?;
+    let layers = 0..=transformer.num_layers();
+    let (mut tokens, mut row_names) = (None, Vec::new());
+    if with_tokens {
+        let z = transformer.tokens(context)?;
+        row_names = (0..z[0].matrix().num_rows()).map(|i| z[0].row_name(i)).collect();
+        tokens = Some(z.iter().map(|z| z.matrix().rows().map(<[f64]>::to_vec).collect()).collect());
+    }
+    let fixed_point = if with_fixed_point { Some(fixed_point(transformer, context)?) } else { None };
+    Ok(ForwardReport {
+        values: layers.clone().map(|l| values.values(l)).collect(),
+        targets: layers.map(|l| values.targets(l)).collect(),
+        tokens,
+        row_names,
+        fixed_point,
+    })
+}
+
+fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoint, LabError> {
+    let config = transformer.config();
+    if config.parameters != Parameters::ThetaStar {
+        return Err(LabError::Invalid("fixed-point: expected theta_*, found --params".into()));
+    }
+    let operator = EmpiricalOperator::new(context, &config.attention, config.gamma)?;
+    let by_state = operator.infinite_depth()?;
+    let spectral_radius = operator.spectral_radius(config.step_sizes[0])?;
+    let value = |j| operator.statistics().group_of(j).map_or(0.0, |u: usize| by_state[u]);
+    Ok(FixedPoint {
+        values: (0..context.num_columns()).map(value).collect(),
+        spectral_radius,
+        converges: spectral_radius < 1.0,
+    })
+}
+
+impl ForwardReport {
+    /// The value estimates of the last columns, layer by layer.
+    pub fn figure(&self) -> Scene {
+        let columns = self.values[0].len();
+        let series = (columns.saturating_sub(DRAWN)..columns).zip(PALETTE).map(|(j, color)| Series {
+            name: format!("column {j}"),
+            color,
+            dash: Vec::new(),
+            points: self.values.iter().enumerate().map(|(l, row)| (l as f64, row[j])).collect(),
+            band: Vec::new(),
+        });
+        let chart = Chart {
+            title: "Value estimates, layer by layer".into(),
+            x: Axis { label: "layer *l*".into(), scale: Scale::Linear, range: None },
+            y: Axis { label: "value estimate *v*_{l}".into(), scale: Scale::Linear, range: None },
+            series: series.collect(),
+            note: if columns > DRAWN {
+                format!("the last {DRAWN} of {columns} columns")
+            } else {
+                String::new()
+            },
+        };
+        chart.scene(600.0, 340.0)
+    }
+
+    /// Writes values, tokens and the figure.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        let cells =
+            self.values.iter().zip(&self.targets).enumerate().flat_map(|(layer, (values, targets))| {
+                let pairs = values.iter().zip(targets).enumerate();
+                pairs.map(move |(column, (&value, &target))| Cell { layer, column, value, target })
+            });
+        out.csv("values", cells)?;
+        if let Some(tokens) = &self.tokens {
+            let cells = tokens.iter().enumerate().flat_map(|(layer, z)| {
+                z.iter().zip(&self.row_names).flat_map(move |(values, row)| {
+                    values.iter().enumerate().map(move |(column, &value)| Token { layer, row, column, value })
+                })
+            });
+            out.csv("tokens", cells)?;
+        }
+        out.json("forward", self)?;
+        out.figure("values", &self.figure())
+    }
+}

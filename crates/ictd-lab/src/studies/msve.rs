@@ -1,0 +1,229 @@
+//! Figure 1: the error of in-context policy evaluation falls with the context length.
+
+use ictd::evaluate::{MeanSem, msve};
+use ictd::kernel::{Attention, KernelName};
+use ictd::random::{Purpose, Stream};
+use ictd::task::Loop;
+use ictd::transformer::{Block, Evaluator, Parameters, Transformer, TransformerConfig};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::Verdict;
+use crate::LabError;
+use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
+use crate::files::OutputDir;
+
+/// What to measure. The defaults are SPEC §6's reading of Figure 1.
+#[derive(Clone, Debug, Serialize)]
+pub struct MsveConfig {
+    /// Number of tasks.
+    pub num_tasks: u64,
+    /// Context lengths n.
+    pub context_lens: Vec<usize>,
+    /// Depth L.
+    pub num_layers: usize,
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Temperature τ.
+    pub temperature: f64,
+    /// Step size α.
+    pub step_size: f64,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl Default for MsveConfig {
+    fn default() -> Self {
+        Self {
+            num_tasks: 300,
+            context_lens: (1..40).step_by(2).collect(),
+            num_layers: 15,
+            kernel: "softmax".into(),
+            temperature: 1.0,
+            step_size: 1.0,
+            seed: 0,
+        }
+    }
+}
+
+/// A point of Figure 1.
+#[derive(Clone, Debug, Serialize)]
+pub struct MsvePoint {
+    /// Context length n.
+    pub context_len: usize,
+    /// Mean of the mean square value error over tasks.
+    pub mean: f64,
+    /// Its standard error.
+    pub sem: f64,
+    /// Number of tasks.
+    pub tasks: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct MsveCurve {
+    /// What was run.
+    pub config: MsveConfig,
+    /// The curve.
+    pub points: Vec<MsvePoint>,
+    /// Mean over tasks of (error at the shortest context - error at the longest), with its standard
+    /// error: tasks are paired.
+    pub drop: f64,
+    /// Standard error of the drop.
+    pub drop_sem: f64,
+    /// Spearman's rank correlation of mean error and context length.
+    pub rank_correlation: f64,
+    /// Reproduced when the drop exceeds three standard errors and the rank correlation is ≤ -0.9;
+    /// partly when only the drop is there.
+    pub verdict: Verdict,
+}
+
+/// Runs the study: per task one trajectory, whose prefixes are the contexts, and every state a query.
+pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
+    if config.num_tasks < 2 {
+        return Err(LabError::Invalid(format!("tasks is {}, expected at least 2", config.num_tasks)));
+    }
+    let longest = config.context_lens.iter().copied().max().unwrap_or(0);
+    if config.context_lens.len() < 2 || config.context_lens.contains(&0) {
+        return Err(LabError::Invalid("context lengths: expected at least two, all positive".into()));
+    }
+    let kernel: KernelName = config.kernel.parse()?;
+    let transformer = TransformerConfig {
+        block: Block::DualHead,
+        attention: Attention::new(kernel.at(config.temperature)?, 0.0)?,
+        parameters: Parameters::ThetaStar,
+        num_layers: config.num_layers,
+        gamma: 0.9,
+        step_sizes: vec![config.step_size],
+    };
+    let transformer = transformer.check()?;
+    // Collected in task order, so that sums do not depend on the number of threads.
+    let errors = (0..config.num_tasks)
+        .into_par_iter()
+        .map(|task| errors_of_task(config, &transformer, longest, task))
+        .collect::<Result<Vec<Vec<f64>>, LabError>>()?;
+    let statistic = |samples: Vec<f64>| {
+        MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("tasks: expected at least 1".into()))
+    };
+    let points = config
+        .context_lens
+        .iter()
+        .enumerate()
+        .map(|(i, &context_len)| {
+            let MeanSem { mean, sem, count } = statistic(errors.iter().map(|e| e[i]).collect())?;
+            Ok(MsvePoint { context_len, mean, sem, tasks: count })
+        })
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let last = config.context_lens.len() - 1;
+    let drop = statistic(errors.iter().map(|e| e[0] - e[last]).collect())?;
+    let lens: Vec<f64> = points.iter().map(|p| p.context_len as f64).collect();
+    let means: Vec<f64> = points.iter().map(|p| p.mean).collect();
+    let rank_correlation = spearman(&lens, &means);
+    let verdict = match (drop.mean > 3.0 * drop.sem, rank_correlation <= -0.9) {
+        (true, true) => Verdict::Reproduced,
+        (true, false) => Verdict::Partly,
+        (false, _) => Verdict::NotReproduced,
+    };
+    Ok(MsveCurve {
+        config: config.clone(),
+        points,
+        drop: drop.mean,
+        drop_sem: drop.sem,
+        rank_correlation,
+        verdict,
+    })
+}
+
+fn errors_of_task(
+    config: &MsveConfig,
+    transformer: &Transformer,
+    longest: usize,
+    index: u64,
+) -> Result<Vec<f64>, LabError> {
+    let mut stream = Stream::new(config.seed, Purpose::Task, index);
+    let task = Loop::figure_1(&mut stream).generate(&mut stream)?;
+    let states = task.mrp().sample_states(longest, &mut Stream::new(config.seed, Purpose::Trajectory, index));
+    let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
+    let mut evaluator = Evaluator::default();
+    let error = |&n: &usize| {
+        let context = task.context_of(&states[..=n], &queries);
+        let values = evaluator.evaluate(transformer, &context)?;
+        let estimates: Vec<f64> =
+            queries.iter().map(|s| values.value(transformer.num_layers(), n + 1 + s)).collect();
+        Ok(msve(&estimates, task.values(), task.stationary_distribution()))
+    };
+    config.context_lens.iter().map(error).collect()
+}
+
+/// Spearman's rank correlation of two lists without ties.
+fn spearman(x: &[f64], y: &[f64]) -> f64 {
+    let ranks = |values: &[f64]| {
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+        let mut rank = vec![0.0; values.len()];
+        order.into_iter().enumerate().for_each(|(r, i)| rank[i] = r as f64);
+        rank
+    };
+    let n = x.len() as f64;
+    let d2: f64 = ranks(x).iter().zip(ranks(y)).map(|(a, b)| (a - b) * (a - b)).sum();
+    1.0 - 6.0 * d2 / (n * (n * n - 1.0))
+}
+
+impl MsveCurve {
+    /// Figure 1: mean error by context length with its standard error.
+    pub fn figure(&self) -> Scene {
+        let c = &self.config;
+        let chart = Chart {
+            title: "In-context policy evaluation improves with context".into(),
+            x: Axis { label: "context length *n* (transitions)".into(), scale: Scale::Linear, range: None },
+            y: Axis { label: "mean square value error".into(), scale: Scale::Linear, range: None },
+            series: vec![Series {
+                name: c.kernel.clone(),
+                color: PALETTE[0],
+                dash: Vec::new(),
+                points: self.points.iter().map(|p| (p.context_len as f64, p.mean)).collect(),
+                band: self.points.iter().map(|p| (p.mean - p.sem, p.mean + p.sem)).collect(),
+            }],
+            note: format!(
+                "{} attention, {} layers at θ_{{*}}; mean ± s.e.m. over {} Loop tasks",
+                c.kernel, c.num_layers, c.num_tasks
+            ),
+        };
+        chart.scene(460.0, 320.0)
+    }
+
+    /// Writes the figure and its numbers.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        out.csv("fig1", &self.points)?;
+        out.figure("fig1", &self.figure())?;
+        out.json("fig1", self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rank_correlation_of_monotone_lists() {
+        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[9.0, 5.0, 1.0]), -1.0);
+        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[1.0, 5.0, 9.0]), 1.0);
+    }
+
+    #[test]
+    fn thread_counts_do_not_change_a_bit() {
+        let config = MsveConfig { num_tasks: 20, ..Default::default() };
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            serde_json::to_string(&pool.install(|| run(&config)).unwrap()).unwrap()
+        };
+        assert_eq!(with(1), with(4));
+    }
+
+    /// An error that does not fall must not be called reproduced: with step size 0 it is constant.
+    #[test]
+    fn a_flat_curve_is_not_reproduced() {
+        let flat = MsveConfig { num_tasks: 10, step_size: 0.0, ..Default::default() };
+        assert_eq!(run(&flat).unwrap().verdict, Verdict::NotReproduced);
+    }
+}

@@ -1,0 +1,121 @@
+//! The whole paper, as far as it is implemented, in one run.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::{Verdict, chain_topology, msve, shift_picture, verify};
+use crate::LabError;
+use crate::files::OutputDir;
+
+/// A part of the paper that can be reproduced on its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// Its name on the command line.
+    pub id: &'static str,
+    /// Where in the paper.
+    pub paper: &'static str,
+    run: fn(u64, &OutputDir) -> Result<(Verdict, String), LabError>,
+}
+
+/// What one study found. Times are kept apart because they differ from run to run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Name of the study.
+    pub id: &'static str,
+    /// Where in the paper.
+    pub paper: &'static str,
+    /// Whether the claim holds.
+    pub verdict: Verdict,
+    /// The numbers behind the verdict.
+    pub measured: String,
+    /// The command that reruns it alone.
+    pub command: String,
+    /// Wall time in seconds.
+    #[serde(skip)]
+    pub seconds: f64,
+}
+
+/// All studies in the order of the paper.
+pub const STUDIES: [Study; 4] = [
+    Study { id: "fig1", paper: "Figure 1", run: figure_1 },
+    Study { id: "fig2", paper: "Figure 2", run: figure_2 },
+    Study { id: "fig4", paper: "Figure 4", run: figure_4 },
+    Study { id: "fig7", paper: "Theorem 1, Lemma 1, special cases, Figure 7", run: figure_7 },
+];
+
+/// The studies with the given names, in the order of the paper; all of them when none is given.
+pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
+    if let Some(unknown) = names.iter().find(|name| !STUDIES.iter().any(|s| s.id == name.as_str())) {
+        let known: Vec<&str> = STUDIES.iter().map(|s| s.id).collect();
+        return Err(LabError::Invalid(format!(
+            "only: '{unknown}' is unknown, expected some of {}",
+            known.join(", ")
+        )));
+    }
+    let wanted = |s: &Study| names.is_empty() || names.iter().any(|name| name == s.id);
+    Ok(STUDIES.into_iter().filter(wanted).collect())
+}
+
+/// Runs studies one after the other, tells `progress` about each, and writes everything to `out`.
+pub fn run(
+    studies: &[Study],
+    seed: u64,
+    out: &Path,
+    mut progress: impl FnMut(&Outcome),
+) -> Result<Vec<Outcome>, LabError> {
+    let out = OutputDir::create(out)?;
+    let mut outcomes = Vec::new();
+    for study in studies {
+        let start = Instant::now();
+        let (verdict, measured) = (study.run)(seed, &out)?;
+        let outcome = Outcome {
+            id: study.id,
+            paper: study.paper,
+            verdict,
+            measured,
+            command: format!("ictd reproduce --only {} --seed {seed}", study.id),
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        progress(&outcome);
+        outcomes.push(outcome);
+    }
+    out.json("outcomes", &outcomes)?;
+    Ok(outcomes)
+}
+
+fn figure_1(seed: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+    let curve = msve::run(&msve::MsveConfig { seed, ..Default::default() })?;
+    curve.write(out)?;
+    let (first, last) = (&curve.points[0], &curve.points[curve.points.len() - 1]);
+    let measured = format!(
+        "MSVE {:.3} ± {:.3} at n = {}, {:.3} ± {:.3} at n = {}; rank correlation {:.2}",
+        first.mean,
+        first.sem,
+        first.context_len,
+        last.mean,
+        last.sem,
+        last.context_len,
+        curve.rank_correlation
+    );
+    Ok((curve.verdict, measured))
+}
+
+fn figure_2(seed: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+    shift_picture::run(seed)?.write(out)?;
+    Ok((Verdict::NotTestable, "an illustration, drawn from a real forward pass".into()))
+}
+
+fn figure_4(_: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+    chain_topology::ChainTopology { num_states: 9 }.write(out)?;
+    Ok((Verdict::NotTestable, "an illustration of the task generator's support".into()))
+}
+
+fn figure_7(seed: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+    let found = verify::run(&verify::VerifyConfig { seed, ..Default::default() })?;
+    found.write(out)?;
+    let measured =
+        format!("largest discrepancy {:.1e} (rounding level: ≤ {:.0e})", found.worst, found.config.tolerance);
+    Ok((found.verdict, measured))
+}
