@@ -159,6 +159,18 @@ fn divergence_and_overflow_are_errors_not_nan() {
 }
 
 #[test]
+fn zero_layers_return_the_prompt() {
+    for parameters in [Parameters::ThetaStar, Parameters::PerLayer(Vec::new())] {
+        let mut config = TransformerConfig::theta_star(attention(KernelName::Softmax, 1.0, 0.0), 0, 0.9);
+        config.parameters = parameters;
+        let transformer = config.check().unwrap();
+        let context = distinct(1, 3, 5);
+        assert_eq!(transformer.values(&context).unwrap().output(), 0.0);
+        assert_eq!(transformer.tokens(&context).unwrap(), [ictd::prompt::TokenMatrix::prompt(&context)]);
+    }
+}
+
+#[test]
 fn parameters_of_another_dimension_are_refused() {
     let mut config = TransformerConfig::theta_star(attention(KernelName::Softmax, 1.0, 0.0), 1, 0.9);
     config.parameters = Parameters::Tied(ictd::transformer::AttentionParams::theta_star(4));

@@ -202,7 +202,10 @@ impl Mapping {
         let raw = (self.high - self.low) / 5.0;
         if self.scale == Scale::Log {
             let step = (raw.round() as i32).max(1);
-            let (first, last) = (self.low.ceil() as i32, self.high.floor() as i32);
+            let (first, last) = ((self.low - 1e-9).ceil() as i32, (self.high + 1e-9).floor() as i32);
+            if last - first < 2 {
+                return self.small_log_ticks();
+            }
             return (first..=last)
                 .filter(|e| e.rem_euclid(step) == 0)
                 .map(|e| (10f64.powi(e), format!("10^{{{}}}", minus(e))))
@@ -219,6 +222,18 @@ impl Mapping {
                 let value = k as f64 * step;
                 (value, format!("{value:.decimals$}").replace('-', "−"))
             })
+            .collect()
+    }
+}
+
+impl Mapping {
+    /// 1, 2 and 5 times powers of ten, for logarithmic axes that span few of them.
+    fn small_log_ticks(&self) -> Vec<(f64, String)> {
+        let exponents = self.low.floor() as i32..=self.high.ceil() as i32;
+        exponents
+            .flat_map(|e| [1.0, 2.0, 5.0].map(|f| (e, f * 10f64.powi(e))))
+            .filter(|(_, value)| (-1e-9..=1.0 + 1e-9).contains(&self.position(*value)))
+            .map(|(e, value)| (value, format!("{value:.*}", (-e).max(0) as usize)))
             .collect()
     }
 }

@@ -41,7 +41,8 @@ pub struct Run {
 
 /// A line of text made of runs.
 ///
-/// Markup: `*x*` is slanted, `**x**` bold, `_{x}` a subscript, `^{x}` a superscript.
+/// Markup: `*x*` is slanted, `**x**` bold, `_{x}` a subscript, `^{x}` a superscript; slanted letters may
+/// stand inside scripts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
     /// The runs, left to right.
@@ -97,11 +98,13 @@ impl Label {
         };
         while let Some(c) = rest.chars().next() {
             let braced = |prefix: &str| rest.strip_prefix(prefix).and_then(|r| r.split_once('}'));
-            if let Some((inner, after)) = braced("_{") {
-                push(inner, style, Script::Sub);
-                rest = after;
-            } else if let Some((inner, after)) = braced("^{") {
-                push(inner, style, Script::Super);
+            let script = braced("_{").map(|found| (found, Script::Sub));
+            if let Some(((inner, after), script)) =
+                script.or(braced("^{").map(|found| (found, Script::Super)))
+            {
+                for (i, piece) in inner.split('*').enumerate() {
+                    push(piece, if i % 2 == 1 { Style::Oblique } else { style }, script);
+                }
                 rest = after;
             } else if let Some(after) = rest.strip_prefix("**") {
                 style = if style == Style::Bold { Style::Regular } else { Style::Bold };
@@ -227,6 +230,7 @@ mod tests {
                 ("−5", Style::Regular, Script::Super),
             ]
         );
+        assert_eq!(Label::parse("Z_{*l*+1}").runs[1].style, Style::Oblique);
         assert_eq!(Label::parse("**n** = 5").runs[0].style, Style::Bold);
     }
 

@@ -28,10 +28,10 @@ impl ChainTopology {
     pub fn figure(&self) -> Scene {
         let m = self.num_states;
         let width = 2.0 * 50.0 + SPACING * (m - 1) as f64;
-        let mut scene = Scene::new(width, 286.0, "Boyan's chain: transitions with positive probability");
-        let title = format!("**Boyan’s chain with** ***m*** **= {m} states**").replace("***m***", "*m*");
+        let mut scene = Scene::new(width, 262.0, "Boyan's chain: transitions with positive probability");
+        let title = format!("**Boyan’s chain with** *m* **= {m} states**");
         scene.text(0.5 * width, 20.0, &title, TITLE_SIZE, Anchor::Middle, INK);
-        let baseline = 122.0;
+        let baseline = 98.0;
         let x = |s: usize| 50.0 + SPACING * s as f64;
         for (from, to) in chain_edges(m) {
             let restart = from == m - 1;
@@ -66,7 +66,7 @@ impl ChainTopology {
             scene.text(x(s), baseline + 4.0, &(s + 1).to_string(), TEXT_SIZE + 1.0, Anchor::Middle, INK);
         }
         let note = "blue: one or two states ahead; orange: from the last state to every state";
-        scene.text(0.5 * width, 274.0, note, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
+        scene.text(0.5 * width, 250.0, note, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
         scene
     }
 

@@ -114,7 +114,7 @@ impl ForwardReport {
         let chart = Chart {
             title: "Value estimates, layer by layer".into(),
             x: Axis { label: "layer *l*".into(), scale: Scale::Linear, range: None },
-            y: Axis { label: "value estimate *v*_{l}".into(), scale: Scale::Linear, range: None },
+            y: Axis { label: "value estimate *v*_{*l*}".into(), scale: Scale::Linear, range: None },
             series: series.collect(),
             note: if columns > DRAWN {
                 format!("the last {DRAWN} of {columns} columns")

@@ -176,16 +176,20 @@ impl MsveCurve {
         let chart = Chart {
             title: "In-context policy evaluation improves with context".into(),
             x: Axis { label: "context length *n* (transitions)".into(), scale: Scale::Linear, range: None },
-            y: Axis { label: "mean square value error".into(), scale: Scale::Linear, range: None },
+            y: Axis { label: "mean square value error".into(), scale: Scale::Log, range: None },
             series: vec![Series {
                 name: c.kernel.clone(),
                 color: PALETTE[0],
                 dash: Vec::new(),
                 points: self.points.iter().map(|p| (p.context_len as f64, p.mean)).collect(),
-                band: self.points.iter().map(|p| (p.mean - p.sem, p.mean + p.sem)).collect(),
+                band: self
+                    .points
+                    .iter()
+                    .map(|p| ((p.mean - p.sem).max(0.1 * p.mean), p.mean + p.sem))
+                    .collect(),
             }],
             note: format!(
-                "{} attention, {} layers at θ_{{*}}; mean ± s.e.m. over {} Loop tasks",
+                "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. over {} Loop tasks",
                 c.kernel, c.num_layers, c.num_tasks
             ),
         };

@@ -16,8 +16,11 @@ pub struct Study {
     pub id: &'static str,
     /// Where in the paper.
     pub paper: &'static str,
-    run: fn(u64, &OutputDir) -> Result<(Verdict, String), LabError>,
+    run: fn(u64, &OutputDir) -> Result<Finding, LabError>,
 }
+
+/// A verdict and the numbers behind it.
+type Finding = (Verdict, String);
 
 /// What one study found. Times are kept apart because they differ from run to run.
 #[derive(Clone, Debug, Serialize)]
@@ -85,7 +88,7 @@ pub fn run(
     Ok(outcomes)
 }
 
-fn figure_1(seed: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+fn figure_1(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
     let curve = msve::run(&msve::MsveConfig { seed, ..Default::default() })?;
     curve.write(out)?;
     let (first, last) = (&curve.points[0], &curve.points[curve.points.len() - 1]);
@@ -102,17 +105,17 @@ fn figure_1(seed: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
     Ok((curve.verdict, measured))
 }
 
-fn figure_2(seed: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+fn figure_2(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
     shift_picture::run(seed)?.write(out)?;
     Ok((Verdict::NotTestable, "an illustration, drawn from a real forward pass".into()))
 }
 
-fn figure_4(_: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+fn figure_4(_: u64, out: &OutputDir) -> Result<Finding, LabError> {
     chain_topology::ChainTopology { num_states: 9 }.write(out)?;
     Ok((Verdict::NotTestable, "an illustration of the task generator's support".into()))
 }
 
-fn figure_7(seed: u64, out: &OutputDir) -> Result<(Verdict, String), LabError> {
+fn figure_7(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
     let found = verify::run(&verify::VerifyConfig { seed, ..Default::default() })?;
     found.write(out)?;
     let measured =

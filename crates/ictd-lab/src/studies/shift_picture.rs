@@ -66,10 +66,10 @@ impl ShiftPicture {
         );
         let (first, second) = (62.0, 182.0);
         for (top, name, z, target_color) in [
-            (first, "(a) *Z*_{l+½}", &self.before, Color::rgb(238, 238, 238)),
-            (second, "(b) *Z*_{l+1}", &self.after, PALETTE[5].with_alpha(0.45)),
+            (first, "(a) *Z*_{*l*+½}", &self.before, Color::rgb(238, 238, 238)),
+            (second, "(b) *Z*_{*l*+1}", &self.after, PALETTE[5].with_alpha(0.45)),
         ] {
-            scene.text(left, top - 10.0, name, TEXT_SIZE, Anchor::Start, INK);
+            scene.text(left - 8.0, top - 8.0, name, TEXT_SIZE + 1.0, Anchor::End, INK);
             let rows = [
                 ("target memory", z.targets(), target_color),
                 ("current memory", z.values(), PALETTE[0].with_alpha(0.3)),

@@ -202,10 +202,14 @@ impl Evaluator {
         messages.clear();
         messages.resize(statistics.stride(), 0.0);
         after_layer(values);
-        let mut block = Matrix::zeros(0, 0);
+        if config.num_layers == 0 {
+            return Ok(());
+        }
+        let mut params = transformer.params(0, feature_dim);
+        let mut block = params.score_block();
         for layer in 0..config.num_layers {
-            let params = transformer.params(layer, feature_dim);
             if layer == 0 || !transformer.is_tied() {
+                params = transformer.params(layer, feature_dim);
                 block = params.score_block();
                 weights.fill(&config.attention, &block, statistics)?;
             }

@@ -1,0 +1,295 @@
+//! The binary as a user meets it: data on stdout, messages on stderr, exit codes, files.
+#![allow(missing_docs)]
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn ictd(arguments: &[&str]) -> Output {
+    Command::cargo_bin("ictd").unwrap().args(arguments).output().unwrap()
+}
+
+fn ictd_in(dir: &Path, arguments: &[&str]) -> Output {
+    Command::cargo_bin("ictd").unwrap().current_dir(dir).args(arguments).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+const CONTEXT: &str = r#"{"features": [[1.0, 0.5], [0.5, -0.25], [-1.0, 0.75]], "rewards": [1.0, -0.5]}"#;
+
+/// Runs `forward` on a context given as text.
+fn forward(context: &str, more: &[&str]) -> Output {
+    let mut arguments = vec!["forward", "--input", "-"];
+    arguments.extend(more);
+    Command::cargo_bin("ictd").unwrap().args(arguments).write_stdin(context).output().unwrap()
+}
+
+#[test]
+fn help_lists_every_command_with_its_purpose() {
+    let output = ictd(&["--help"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    for command in ["reproduce", "verify", "msve", "forward", "task"] {
+        assert!(text.contains(&format!("  {command} ")), "{command} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn verify_prints_a_row_per_kernel_and_writes_figure_7() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = ictd_in(dir.path(), &["verify"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    for kernel in ["softmax", "relu", "elu1", "rbf", "linear", "tabular"] {
+        assert!(text.lines().any(|line| line.starts_with(kernel)), "{kernel} is missing:\n{text}");
+    }
+    for file in
+        ["fig7.svg", "fig7.png", "fig7.csv", "verification.csv", "special_cases.csv", "verification.json"]
+    {
+        assert!(dir.path().join("out/verify").join(file).exists(), "{file} is missing");
+    }
+}
+
+#[test]
+fn verify_fails_when_a_discrepancy_exceeds_the_tolerance() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = ictd_in(dir.path(), &["verify", "--trials", "2", "--tolerance", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("not reproduced"));
+}
+
+#[test]
+fn msve_falls_and_the_same_seed_gives_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |out: &str| ictd_in(dir.path(), &["msve", "--tasks", "40", "--json", "--out", out]);
+    let (first, second) = (run("a"), run("b"));
+    assert_eq!(first.stdout, second.stdout);
+    assert_eq!(json(&first)["verdict"], "reproduced");
+    for file in ["fig1.svg", "fig1.png", "fig1.csv", "fig1.json"] {
+        let read = |out: &str| fs::read(dir.path().join(out).join(file)).unwrap();
+        assert_eq!(read("a"), read("b"), "{file} differs");
+    }
+}
+
+#[test]
+fn forward_prints_values_and_targets_with_17_digits() {
+    let output = forward(CONTEXT, &["--layers", "3", "--gamma", "0.5", "--json"]);
+    let result = json(&output);
+    let rows = |key: &str| result[key].as_array().unwrap().clone();
+    assert_eq!((rows("values").len(), rows("targets").len()), (4, 4));
+    for (values, targets) in rows("values").iter().zip(rows("targets")) {
+        assert_eq!(values.as_array().unwrap().len(), 3);
+        // The target of a column is γ times the value of the next.
+        assert_eq!(targets[0].as_f64().unwrap(), 0.5 * values[1].as_f64().unwrap());
+        assert_eq!(targets[2], 0.0);
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    let digits = text.split("\"values\":[[").nth(1).unwrap().split(',').nth(4).unwrap();
+    assert_eq!(digits.trim_matches(['[', ']', '-']).split('e').next().unwrap().len(), 18, "{digits}");
+}
+
+/// One softmax layer by hand: v(S_j) = Σ R_k exp(⟨x_k, x_j⟩) / Σ exp(⟨x_k, x_j⟩).
+#[test]
+fn forward_is_right_on_a_context_small_enough_for_paper() {
+    let x = [[1.0f64, 0.5], [0.5, -0.25], [-1.0, 0.75]];
+    let r = [1.0, -0.5];
+    let dot = |a: [f64; 2], b: [f64; 2]| a[0] * b[0] + a[1] * b[1];
+    for block in ["dual", "tsm"] {
+        let result = json(&forward(CONTEXT, &["--layers", "1", "--block", block, "--json"]));
+        for j in 0..3 {
+            let e = [dot(x[0], x[j]).exp(), dot(x[1], x[j]).exp()];
+            let expected = (r[0] * e[0] + r[1] * e[1]) / (e[0] + e[1]);
+            // One exponential, two products, one quotient.
+            assert!((result["values"][1][j].as_f64().unwrap() - expected).abs() < 1e-15);
+        }
+    }
+}
+
+#[test]
+fn forward_reads_episodes_queries_and_files_and_writes_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let episodes = r#"{"episodes": [{"features": [[0.1], [0.2]], "rewards": [1], "terminated": true},
+                                    {"features": [[0.2], [0.3], [0.1]], "rewards": [2, 3]}],
+                       "queries": [[0.15]]}"#;
+    fs::write(dir.path().join("c.json"), episodes).unwrap();
+    let arguments = [
+        "forward",
+        "--input",
+        "c.json",
+        "--layers",
+        "2",
+        "--tokens",
+        "--fixed-point",
+        "--json",
+        "--out",
+        "o",
+    ];
+    let result = json(&ictd_in(dir.path(), &arguments));
+    assert_eq!(result["values"][2].as_array().unwrap().len(), 6);
+    assert_eq!(result["values"][2][1], 0.0, "terminal");
+    assert_eq!(result["tokens"].as_array().unwrap().len(), 3);
+    assert_eq!(result["fixed_point"]["values"].as_array().unwrap().len(), 6);
+    for file in ["values.csv", "tokens.csv", "forward.json", "values.svg", "values.png"] {
+        assert!(dir.path().join("o").join(file).exists(), "{file} is missing");
+    }
+}
+
+#[test]
+fn forward_takes_parameters_tied_or_per_layer() {
+    let dir = tempfile::tempdir().unwrap();
+    // theta_* for two features, with V halved.
+    let v = "[[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0.5,0.5,-0.5]]";
+    let a = "[[1,0,0,0,0],[0,1,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0]]";
+    let tied = dir.path().join("tied.json");
+    fs::write(&tied, format!(r#"{{"V": {v}, "A": {a}}}"#)).unwrap();
+    let layers = dir.path().join("layers.json");
+    fs::write(&layers, format!(r#"{{"layers": [{{"V": {v}, "A": {a}}}, {{"V": {v}, "A": {a}}}]}}"#)).unwrap();
+    let with = |path: &Path| {
+        forward(CONTEXT, &["--layers", "2", "--json", "--params", path.to_str().unwrap()]).stdout
+    };
+    let halved = forward(CONTEXT, &["--layers", "2", "--json", "--step-size", "0.5"]).stdout;
+    assert_eq!(with(&tied), halved);
+    assert_eq!(with(&layers), halved);
+}
+
+#[test]
+fn a_trajectory_can_be_piped_into_forward() {
+    let trajectory = ictd(&["task", "boyan", "--trajectory", "30", "--json"]);
+    let context = String::from_utf8(trajectory.stdout).unwrap();
+    let result = json(&forward(&context, &["--json"]));
+    assert_eq!(result["values"][15].as_array().unwrap().len(), 31);
+}
+
+#[test]
+fn tasks_of_every_kind_are_made_and_written() {
+    let dir = tempfile::tempdir().unwrap();
+    for kind in ["boyan", "loop", "dense", "cartpole"] {
+        let arguments = ["task", kind, "--seed", "3", "--trajectory", "5", "--out", kind];
+        let output = ictd_in(dir.path(), &arguments);
+        assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+        let table = fs::read_to_string(dir.path().join(kind).join("trajectory.csv")).unwrap();
+        assert_eq!(table.lines().count(), 7, "{kind}: header, 5 transitions, last state");
+        assert!(table.starts_with("episode,t,state,s_0,"));
+        assert!(dir.path().join(kind).join("task.json").exists());
+    }
+    let task = json(&ictd(&["task", "dense", "--states", "4", "--json"]));
+    let sum: f64 =
+        task["stationary_distribution"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-14);
+}
+
+#[test]
+fn reproduce_runs_what_is_there_and_writes_the_same_bytes_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    for out in ["a", "b"] {
+        let output = ictd_in(dir.path(), &["reproduce", "--out", out]);
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains("Figure 7 — reproduced"));
+    }
+    let mut names: Vec<_> =
+        fs::read_dir(dir.path().join("a")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    for figure in ["fig1", "fig2", "fig4", "fig7"] {
+        for ending in ["svg", "png", "csv"] {
+            assert!(
+                names.iter().any(|n| n.to_str() == Some(&format!("{figure}.{ending}"))),
+                "{figure}.{ending}"
+            );
+        }
+    }
+    for name in names {
+        let read = |out: &str| fs::read(dir.path().join(out).join(&name)).unwrap();
+        assert_eq!(read("a"), read("b"), "{name:?} differs");
+    }
+}
+
+/// Every mistake: exit code 2, one line on stderr that names the field, nothing on stdout, no file.
+#[test]
+fn bad_input_is_one_line_and_leaves_nothing() {
+    let good = CONTEXT;
+    let cases: [(&str, &[&str], &str); 20] = [
+        (r#"{"features": [[1]], "rewards": []}"#, &[], "rewards"),
+        (r#"{"features": [], "rewards": []}"#, &[], "rewards"),
+        (r#"{"episodes": []}"#, &[], "empty"),
+        (r#"{"features": [[1, 2], [1]], "rewards": [1]}"#, &[], "features"),
+        (r#"{"features": [[NaN], [1]], "rewards": [1]}"#, &[], "features"),
+        (r#"{"features": [[1], [1]], "rewards": [null]}"#, &[], "rewards"),
+        (r#"{"features": [[1], [1]], "rewards": [1, 2]}"#, &[], "rewards"),
+        (r#"{"features": [[1], [1]], "rewards": ["one"]}"#, &[], "rewards[0]"),
+        (r#"{"features": [[1], [1]], "rewards": [1], "querys": []}"#, &[], "querys"),
+        ("not json", &[], "line 1"),
+        (good, &["--gamma", "1"], "gamma"),
+        (good, &["--gamma", "-0.1"], "gamma"),
+        (good, &["--gamma", "nan"], "gamma"),
+        (good, &["--temperature", "-1"], "temperature"),
+        (good, &["--temperature", "0"], "temperature"),
+        (good, &["--kernel", "gauss"], "kernel"),
+        (good, &["--block", "triple"], "block"),
+        (good, &["--diagonal-mix", "1.5"], "diagonal mix"),
+        (good, &["--step-size", "1,2", "--layers", "3"], "step sizes"),
+        (good, &["--layers", "many"], "--layers"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    for (context, arguments, field) in cases {
+        let mut all = arguments.to_vec();
+        all.extend(["--json", "--out", out.to_str().unwrap()]);
+        assert_refused(&forward(context, &all), field);
+        assert!(!out.exists(), "{field}: an output directory was left");
+    }
+    let missing: &[&[&str]] = &[
+        &["forward", "--input", "no-such-file.json"],
+        &["forward", "--input", "."],
+        &["forward"],
+        &["forward", "--input", "-", "--params", "no-such-file.json"],
+        &["verify", "--trials", "0"],
+        &["verify", "--gamma", "2"],
+        &["verify", "--states", "2"],
+        &["msve", "--tasks", "1"],
+        &["msve", "--kernel", "gauss"],
+        &["msve", "--lengths", "0,3"],
+        &["task", "boyan", "--states", "2"],
+        &["task", "loop", "--threshold", "1"],
+        &["task", "dense", "--gamma", "1"],
+        &["task", "dense", "--trajectory", "0"],
+        &["task", "unicorn"],
+        &["reproduce", "--only", "fig99"],
+        &["frobnicate"],
+    ];
+    for arguments in missing {
+        let output = ictd_in(dir.path(), arguments);
+        assert_refused(&output, "");
+        assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "{arguments:?} left a file");
+    }
+}
+
+fn assert_refused(output: &Output, field: &str) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+    assert!(message.starts_with("error: ") && message.contains(field), "'{field}' is not named: {message}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn divergence_is_an_error_not_nan() {
+    let output = forward(CONTEXT, &["--layers", "5000", "--step-size", "100", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("diverges"));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn an_output_path_that_is_a_file_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("taken"), "precious").unwrap();
+    let output = ictd_in(dir.path(), &["verify", "--trials", "1", "--out", "taken"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(dir.path().join("taken")).unwrap(), "precious");
+}

@@ -1,0 +1,78 @@
+//! Values that must not change: an independent implementation's, and the random streams'.
+#![allow(missing_docs)]
+
+use ictd::context::{Context, End};
+use ictd::kernel::{Attention, KernelName};
+use ictd::matrix::Matrix;
+use ictd::random::{Purpose, Stream};
+use ictd::task::{Boyan, CartPole, Loop};
+use ictd::transformer::{AttentionParams, Parameters, TransformerConfig};
+use serde_json::Value;
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+fn matrix(value: &Value) -> Matrix {
+    let rows: Vec<Vec<f64>> = value.as_array().unwrap().iter().map(numbers).collect();
+    Matrix::from_rows(&rows).unwrap()
+}
+
+/// Origin: golden/forward.py, plain Python written from the definitions alone. 24 cases: every kernel,
+/// both blocks, theta_* and full random (V, A).
+#[test]
+fn token_matrices_are_those_of_an_independent_implementation() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("golden/forward.json")).unwrap();
+    assert_eq!(cases.len(), 24);
+    for case in &cases {
+        let text = |key: &str| case[key].as_str().unwrap();
+        let number = |key: &str| case[key].as_f64().unwrap();
+        let features: Vec<Vec<f64>> = case["features"].as_array().unwrap().iter().map(numbers).collect();
+        let context = Context::builder()
+            .episode(&features, &numbers(&case["rewards"]), End::Truncated)
+            .build()
+            .unwrap();
+        let kernel: KernelName = text("kernel").parse().unwrap();
+        let expected: Vec<Matrix> = case["Z"].as_array().unwrap().iter().map(matrix).collect();
+        let config = TransformerConfig {
+            block: text("block").parse().unwrap(),
+            attention: Attention::new(kernel.at(number("temperature")).unwrap(), number("diagonal_mix"))
+                .unwrap(),
+            parameters: Parameters::Tied(
+                AttentionParams::new(matrix(&case["V"]), matrix(&case["A"])).unwrap(),
+            ),
+            num_layers: expected.len() - 1,
+            gamma: number("gamma"),
+            step_sizes: vec![number("step_size")],
+        };
+        let transformer = config.check().unwrap();
+        for (layer, (found, expected)) in
+            transformer.tokens(&context).unwrap().iter().zip(&expected).enumerate()
+        {
+            for (a, b) in found.matrix().as_slice().iter().zip(expected.as_slice()) {
+                // Four layers on numbers of order 1: a few dozen roundings.
+                assert!((a - b).abs() < 1e-13, "{} {} layer {layer}: {a} {b}", text("kernel"), text("block"));
+            }
+        }
+    }
+}
+
+/// Origin: this implementation at its first release. A change here changes every published number:
+/// say "value-breaking" in the changelog and rerun the figures.
+#[test]
+fn tasks_of_a_seed_do_not_change() {
+    let mut stream = Stream::new(7, Purpose::Task, 3);
+    let boyan = Boyan::paper().generate(&mut stream).unwrap();
+    assert_eq!(boyan.features()[(0, 0)], 0.5703263514802679);
+    assert_eq!(boyan.mrp().rewards()[63], 0.05161860898067561);
+    let mut stream = Stream::new(7, Purpose::Task, 4);
+    let family = Loop::figure_1(&mut stream);
+    let task = family.generate(&mut stream).unwrap();
+    assert_eq!((family.num_states, task.values()[0]), (15, 0.7209911966317017));
+    let cart = CartPole::generate(2, 4, 0.9, &mut Stream::new(7, Purpose::Task, 5)).unwrap();
+    let run = cart.rollout(100, &mut Stream::new(7, Purpose::Trajectory, 5));
+    assert_eq!(
+        run.states[100],
+        [0.016878903585969204, -0.4940146463076549, -0.09254923634963988, 0.06508712430158894]
+    );
+}
