@@ -28,8 +28,6 @@
 //!
 //! Modules in the order data moves:
 
-#![warn(missing_docs)]
-
 pub mod task;
 
 pub mod context;
@@ -50,3 +48,8 @@ pub mod linalg;
 pub mod matrix;
 pub mod random;
 mod vector;
+
+/// Compiles and runs the code in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

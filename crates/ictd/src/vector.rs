@@ -241,6 +241,29 @@ mod tests {
         }
     }
 
+    /// The promise of the module's Numerics note, on whatever levels this CPU has.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn all_levels_with_fused_multiply_add_give_the_same_bits() {
+        let levels = [Level::new().as_avx2().map(Level::Avx2), Level::new().as_avx512().map(Level::Avx512)];
+        let mut stream = Stream::new(9, Purpose::Prompt, 0);
+        let (x, y) = (stream.uniform_vec(1003, -9.0, 9.0), stream.uniform_vec(1003, -9.0, 9.0));
+        let results: Vec<_> = levels
+            .into_iter()
+            .flatten()
+            .map(|level| {
+                let (mut sums, mut squares, mut exponentials) = (y.clone(), y.clone(), x.clone());
+                dispatch!(level, simd => axpy_impl(simd, 0.3, &x, &mut sums));
+                dispatch!(level, simd => axpy_squared_difference_impl(simd, 0.3, &x, 0.1, &mut squares));
+                dispatch!(level, simd => exp_minus_max_impl(simd, 0.7, &mut exponentials));
+                let product = dispatch!(level, simd => dot_impl(simd, &x, &y));
+                let bits = |v: Vec<f64>| v.into_iter().map(f64::to_bits).collect::<Vec<u64>>();
+                (product.to_bits(), bits(sums), bits(squares), bits(exponentials))
+            })
+            .collect();
+        assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+    }
+
     #[test]
     fn one_bad_entry_anywhere_is_seen() {
         for len in 1..20 {
