@@ -42,6 +42,8 @@ pub mod td;
 
 pub mod operator;
 
+pub mod pretrain;
+
 pub mod evaluate;
 
 pub mod linalg;

@@ -1,0 +1,651 @@
+//! The general forward and reverse pass on lanes of contexts.
+//!
+//! Any (V, A), shared or per layer, both constructions, diagonal mixing: every layer computes its own
+//! attention from the whole token matrix, and the reverse pass goes back through all of it. With
+//! [`Plain`](super::lanes::Plain) numbers this is the reference in double precision; with
+//! [`Wide`](super::lanes::Wide) ones it trains the cases that [`band`](super::band) does not cover.
+
+use fearless_simd::{Level, dispatch};
+
+use super::lanes::{Element, Line, Machine, Plain, Wide};
+use super::shape::Shape;
+use super::windows::Windows;
+use crate::transformer::Block;
+
+/// What a pass needs besides parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hyper {
+    /// Discount γ.
+    pub gamma: f64,
+    /// Temperature τ.
+    pub temperature: f64,
+    /// Diagonal mixing ρ.
+    pub diagonal_mix: f64,
+}
+
+/// Buffers of the general pass; `C` is a cell of the machine that runs it.
+#[derive(Clone, Debug)]
+pub struct General<C> {
+    shape: Shape,
+    tape: Vec<C>,
+    scratch: Vec<C>,
+    gradient: Vec<C>,
+}
+
+/// The general pass in double precision.
+pub type GeneralPlain = General<f64>;
+/// The general pass in single precision, sixteen contexts at a time.
+pub type GeneralWide = General<Line>;
+
+/// Where a layer's intermediate results lie on the tape, in cells.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Token rows and columns.
+    rows: usize,
+    columns: usize,
+    sources: usize,
+}
+
+impl Layout {
+    fn of(shape: &Shape) -> Self {
+        Self { rows: shape.num_rows(), columns: shape.num_columns(), sources: shape.context_len }
+    }
+    /// Z: rows × columns.
+    fn tokens(&self) -> usize {
+        0
+    }
+    /// A Z: rows × columns.
+    fn keys(&self) -> usize {
+        self.rows * self.columns
+    }
+    /// K before mixing: columns × sources, a column's weights together.
+    fn weights(&self) -> usize {
+        2 * self.rows * self.columns
+    }
+    /// V Z: rows × sources.
+    fn messages(&self) -> usize {
+        self.weights() + self.columns * self.sources
+    }
+    fn layer(&self) -> usize {
+        self.messages() + self.rows * self.sources
+    }
+}
+
+impl<C: Copy + Default> General<C> {
+    /// Buffers for a shape.
+    pub fn new(shape: Shape) -> Self {
+        Self { shape, tape: Vec::new(), scratch: Vec::new(), gradient: Vec::new() }
+    }
+}
+
+impl GeneralPlain {
+    /// The predictions of `num_windows` windows from window `first` on.
+    pub fn forward(
+        &mut self,
+        hyper: Hyper,
+        params: &[f64],
+        windows: &Windows<f64>,
+        first: usize,
+        out: &mut [f64],
+    ) {
+        forward(Plain, self, hyper, params, windows, first, out);
+    }
+
+    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
+    /// on the same windows.
+    pub fn backward(&mut self, hyper: Hyper, params: &[f64], out_bar: &[f64], gradient: &mut [f64]) {
+        backward(Plain, self, hyper, params, out_bar, gradient);
+    }
+}
+
+impl GeneralWide {
+    /// The predictions of `out.len()` windows from window `first` on.
+    pub fn forward(
+        &mut self,
+        level: Level,
+        hyper: Hyper,
+        params: &[f32],
+        windows: &Windows<f32>,
+        first: usize,
+        out: &mut [f32],
+    ) {
+        dispatch!(level, simd => forward(Wide(simd), self, hyper, params, windows, first, out));
+    }
+
+    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
+    /// on the same windows.
+    pub fn backward(
+        &mut self,
+        level: Level,
+        hyper: Hyper,
+        params: &[f32],
+        out_bar: &[f32],
+        gradient: &mut [f64],
+    ) {
+        dispatch!(level, simd => backward(Wide(simd), self, hyper, params, out_bar, gradient));
+    }
+}
+
+#[inline(always)]
+fn forward<M: Machine>(
+    m: M,
+    buffers: &mut General<M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    out: &mut [M::Element],
+) {
+    let shape = buffers.shape;
+    let layout = Layout::of(&shape);
+    let per_block = shape.num_layers * layout.layer();
+    let num_blocks = out.len().div_ceil(M::LANES);
+    buffers.tape.resize(num_blocks * per_block, M::Cell::default());
+    let mut lanes = [M::Element::default(); super::lanes::WIDTH];
+    for (block, tape) in buffers.tape.chunks_exact_mut(per_block).enumerate() {
+        let t = block * M::LANES;
+        load_prompt(m, &shape, windows, first + t, tape);
+        let prediction = forward_block(m, &shape, hyper, params, tape);
+        m.store(prediction, &mut lanes);
+        let end = out.len().min(t + M::LANES);
+        out[t..end].copy_from_slice(&lanes[..end - t]);
+    }
+}
+
+/// Writes Z_0 of the windows from `t` on.
+#[inline(always)]
+fn load_prompt<M: Machine>(
+    m: M,
+    shape: &Shape,
+    windows: &Windows<M::Element>,
+    t: usize,
+    tape: &mut [M::Cell],
+) {
+    let (d, n, columns) = (shape.feature_dim, shape.context_len, shape.num_columns());
+    let zero = m.splat(M::Element::default());
+    for a in 0..d {
+        for k in 0..n {
+            m.put(m.load(windows.feature(a, t + k)), &mut tape[a * columns + k]);
+        }
+        m.put(m.load(windows.query(a, t)), &mut tape[a * columns + n]);
+    }
+    for k in 0..n {
+        m.put(m.load(windows.reward(t + k)), &mut tape[d * columns + k]);
+    }
+    m.put(zero, &mut tape[d * columns + n]);
+    for cell in &mut tape[(d + 1) * columns..(d + 3) * columns] {
+        m.put(zero, cell);
+    }
+}
+
+/// All layers of one block of windows; Z_0 is on the tape. Returns the prediction.
+#[inline(always)]
+fn forward_block<M: Machine>(
+    m: M,
+    shape: &Shape,
+    hyper: Hyper,
+    params: &[M::Element],
+    tape: &mut [M::Cell],
+) -> M::Number {
+    let layout = Layout::of(shape);
+    let Layout { rows, columns, sources } = layout;
+    let (d, live) = (shape.feature_dim, shape.first_live_row());
+    let value_rows = shape.value_rows();
+    let score_rows = shape.score_rows();
+    let gamma = m.splat(M::Element::of(hyper.gamma));
+    let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
+    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
+    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let zero = m.splat(M::Element::default());
+    for layer in 0..shape.num_layers {
+        let (now, later) = tape[layer * layout.layer()..].split_at_mut(layout.layer());
+        let value_matrix = &params[shape.offset(layer)..][..rows * rows];
+        let score_matrix = &params[shape.offset(layer) + rows * rows..][..rows * rows];
+        let last_layer = layer + 1 == shape.num_layers;
+        // The prediction needs the last column of the last layer only.
+        let first_column = if last_layer { sources } else { 0 };
+        let (z, rest) = now.split_at_mut(layout.keys());
+        let (keys, rest) = rest.split_at_mut(layout.weights() - layout.keys());
+        let (weights, messages) = rest.split_at_mut(layout.messages() - layout.weights());
+        for a in 0..score_rows {
+            for j in first_column..columns {
+                let mut sum = zero;
+                for b in 0..score_rows {
+                    sum = m.fma(m.splat(score_matrix[a * rows + b]), m.get(&z[b * columns + j]), sum);
+                }
+                m.put(sum * cooling, &mut keys[a * columns + j]);
+            }
+        }
+        for &a in &value_rows {
+            for i in 0..sources {
+                let mut sum = zero;
+                for b in 0..rows {
+                    sum = m.fma(m.splat(value_matrix[a * rows + b]), m.get(&z[b * columns + i]), sum);
+                }
+                m.put(sum, &mut messages[a * sources + i]);
+            }
+        }
+        for j in first_column..columns {
+            let column = &mut weights[j * sources..(j + 1) * sources];
+            let mut largest = zero;
+            for (i, cell) in column.iter_mut().enumerate() {
+                let mut score = zero;
+                for a in 0..score_rows {
+                    score = m.fma(m.get(&z[a * columns + i]), m.get(&keys[a * columns + j]), score);
+                }
+                largest = if i == 0 { score } else { m.max(largest, score) };
+                m.put(score, cell);
+            }
+            let mut total = zero;
+            for cell in column.iter_mut() {
+                let weight = m.exp(m.get(cell) - largest);
+                total = total + weight;
+                m.put(weight, cell);
+            }
+            let share = m.recip(total);
+            for cell in column.iter_mut() {
+                m.put(m.get(cell) * share, cell);
+            }
+        }
+        if last_layer {
+            let sum = aggregate(m, &weights[sources * sources..], &messages[(d + 2) * sources..], sources);
+            return m.fma(sum, keep, m.get(&z[(d + 2) * columns + sources]));
+        }
+        let next = &mut later[layout.tokens()..layout.keys()];
+        next.copy_from_slice(z);
+        let dual = shape.block == Block::DualHead;
+        for &a in &value_rows {
+            for j in 0..columns {
+                let column = &weights[j * sources..(j + 1) * sources];
+                let mut update = aggregate(m, column, &messages[a * sources..], sources) * keep;
+                if j < sources {
+                    update = m.fma(rho, m.get(&messages[a * sources + j]), update);
+                }
+                let cell = &mut next[a * columns + j];
+                m.put(m.get(cell) + update, cell);
+                if dual && j > 0 {
+                    let target = &mut next[(d + 1) * columns + j - 1];
+                    m.put(m.fma(gamma, update, m.get(target)), target);
+                }
+            }
+        }
+        if !dual {
+            for j in 0..sources {
+                m.put(gamma * m.get(&next[(d + 2) * columns + j + 1]), &mut next[(d + 1) * columns + j]);
+            }
+            m.put(zero, &mut next[(d + 1) * columns + sources]);
+        }
+        debug_assert!(live <= d + 1);
+    }
+    zero
+}
+
+/// Σ_i weight(i)·message(i).
+#[inline(always)]
+fn aggregate<M: Machine>(m: M, weights: &[M::Cell], messages: &[M::Cell], sources: usize) -> M::Number {
+    let mut sum = m.splat(M::Element::default());
+    for i in 0..sources {
+        sum = m.fma(m.get(&weights[i]), m.get(&messages[i]), sum);
+    }
+    sum
+}
+
+#[inline(always)]
+fn backward<M: Machine>(
+    m: M,
+    buffers: &mut General<M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    out_bar: &[M::Element],
+    gradient: &mut [f64],
+) {
+    let shape = buffers.shape;
+    let layout = Layout::of(&shape);
+    let per_block = shape.num_layers * layout.layer();
+    buffers.gradient.clear();
+    buffers.gradient.resize(shape.num_params(), M::Cell::default());
+    buffers.scratch.resize(2 * layout.layer(), M::Cell::default());
+    let mut lanes = [M::Element::default(); super::lanes::WIDTH];
+    let num_blocks = out_bar.len().div_ceil(M::LANES);
+    for (block, tape) in buffers.tape.chunks_exact(per_block).take(num_blocks).enumerate() {
+        let t = block * M::LANES;
+        let end = out_bar.len().min(t + M::LANES);
+        lanes.fill(M::Element::default());
+        lanes[..end - t].copy_from_slice(&out_bar[t..end]);
+        let seed = m.load(&lanes);
+        backward_block(m, &shape, hyper, params, tape, seed, &mut buffers.scratch, &mut buffers.gradient);
+    }
+    for (total, cell) in gradient.iter_mut().zip(&buffers.gradient) {
+        *total += m.sum(m.get(cell));
+    }
+}
+
+/// Back through all layers of one block of windows, adding to the gradient cells.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn backward_block<M: Machine>(
+    m: M,
+    shape: &Shape,
+    hyper: Hyper,
+    params: &[M::Element],
+    tape: &[M::Cell],
+    seed: M::Number,
+    scratch: &mut [M::Cell],
+    gradient: &mut [M::Cell],
+) {
+    let layout = Layout::of(shape);
+    let Layout { rows, columns, sources } = layout;
+    let (d, live) = (shape.feature_dim, shape.first_live_row());
+    let value_rows = shape.value_rows();
+    let score_rows = shape.score_rows();
+    let gamma = m.splat(M::Element::of(hyper.gamma));
+    let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
+    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
+    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let zero = m.splat(M::Element::default());
+    // z_bar: derivative by Z of the layer above, then of this layer. m_bar: by V Z. s_bar: by scores/τ.
+    let (z_bar, rest) = scratch.split_at_mut(rows * columns);
+    let (m_bar, rest) = rest.split_at_mut(rows * sources);
+    let s_bar = &mut rest[..columns * sources];
+    z_bar.iter_mut().for_each(|cell| m.put(zero, cell));
+    m.put(seed, &mut z_bar[(d + 2) * columns + sources]);
+    for layer in (0..shape.num_layers).rev() {
+        let now = &tape[layer * layout.layer()..][..layout.layer()];
+        let z = &now[..layout.keys()];
+        let keys = &now[layout.keys()..layout.weights()];
+        let weights = &now[layout.weights()..layout.messages()];
+        let messages = &now[layout.messages()..];
+        let offset = shape.offset(layer);
+        let value_matrix = &params[offset..][..rows * rows];
+        let score_matrix = &params[offset + rows * rows..][..rows * rows];
+        let last_layer = layer + 1 == shape.num_layers;
+        let first_column = if last_layer { sources } else { 0 };
+
+        // Undo the write of the target memory, so that z_bar's value rows are the derivative by the
+        // aggregate.
+        if !last_layer {
+            let dual = shape.block == Block::DualHead;
+            for j in (0..sources).rev() {
+                let target = m.get(&z_bar[(d + 1) * columns + j]);
+                if !dual {
+                    let cell = &mut z_bar[(d + 2) * columns + j + 1];
+                    m.put(m.fma(gamma, target, m.get(cell)), cell);
+                    m.put(zero, &mut z_bar[(d + 1) * columns + j]);
+                }
+            }
+            if !dual {
+                m.put(zero, &mut z_bar[(d + 1) * columns + sources]);
+            }
+        }
+        let dual_extra = |z_bar: &[M::Cell], j: usize| -> M::Number {
+            if shape.block == Block::DualHead && !last_layer && j > 0 {
+                gamma * m.get(&z_bar[(d + 1) * columns + j - 1])
+            } else {
+                zero
+            }
+        };
+
+        // m_bar and s_bar.
+        for &a in &value_rows {
+            for i in 0..sources {
+                m.put(zero, &mut m_bar[a * sources + i]);
+            }
+        }
+        for j in first_column..columns {
+            let column = &weights[j * sources..(j + 1) * sources];
+            let bars = &mut s_bar[j * sources..(j + 1) * sources];
+            bars.iter_mut().for_each(|cell| m.put(zero, cell));
+            for &a in &value_rows {
+                // The last layer's other rows do not reach the prediction.
+                if last_layer && a != d + 2 {
+                    continue;
+                }
+                let own = m.get(&z_bar[a * columns + j]) + dual_extra(z_bar, j);
+                let mixed = own * keep;
+                for i in 0..sources {
+                    let message = m.get(&messages[a * sources + i]);
+                    let bar = &mut m_bar[a * sources + i];
+                    m.put(m.fma(mixed, m.get(&column[i]), m.get(bar)), bar);
+                    m.put(m.fma(mixed, message, m.get(&bars[i])), &mut bars[i]);
+                }
+                if j < sources {
+                    let bar = &mut m_bar[a * sources + j];
+                    m.put(m.fma(rho, own, m.get(bar)), bar);
+                }
+            }
+            let mut mean = zero;
+            for i in 0..sources {
+                mean = m.fma(m.get(&column[i]), m.get(&bars[i]), mean);
+            }
+            for i in 0..sources {
+                let bar = (m.get(&bars[i]) - mean) * m.get(&column[i]) * cooling;
+                m.put(bar, &mut bars[i]);
+            }
+        }
+
+        // Parameters, and z_bar of the rows that lower layers changed.
+        for &a in &value_rows {
+            for b in 0..rows {
+                let mut sum = m.get(&gradient[offset + a * rows + b]);
+                for i in 0..sources {
+                    sum = m.fma(m.get(&m_bar[a * sources + i]), m.get(&z[b * columns + i]), sum);
+                }
+                m.put(sum, &mut gradient[offset + a * rows + b]);
+            }
+            if layer > 0 {
+                for b in live..rows {
+                    let factor = m.splat(value_matrix[a * rows + b]);
+                    for i in 0..sources {
+                        let cell = &mut z_bar[b * columns + i];
+                        // Rows of V are read before any of z_bar's value rows is used again.
+                        m.put(m.fma(factor, m.get(&m_bar[a * sources + i]), m.get(cell)), cell);
+                    }
+                }
+            }
+        }
+        for a in 0..score_rows {
+            for j in first_column..columns {
+                let bars = &s_bar[j * sources..(j + 1) * sources];
+                // Derivative by (A Z)[a, j].
+                let mut key_bar = zero;
+                for i in 0..sources {
+                    key_bar = m.fma(m.get(&bars[i]), m.get(&z[a * columns + i]), key_bar);
+                }
+                for b in 0..score_rows {
+                    let cell = &mut gradient[offset + rows * rows + a * rows + b];
+                    m.put(m.fma(key_bar, m.get(&z[b * columns + j]), m.get(cell)), cell);
+                    if layer > 0 && b >= live {
+                        let cell = &mut z_bar[b * columns + j];
+                        m.put(m.fma(m.splat(score_matrix[a * rows + b]), key_bar, m.get(cell)), cell);
+                    }
+                }
+                if layer > 0 && a >= live {
+                    // The tape's keys carry 1/τ, and so do the bars: take one of them back.
+                    let key = m.get(&keys[a * columns + j]) * m.splat(M::Element::of(hyper.temperature));
+                    for i in 0..sources {
+                        let cell = &mut z_bar[a * columns + i];
+                        m.put(m.fma(m.get(&bars[i]), key, m.get(cell)), cell);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::{Context, End};
+    use crate::kernel::{Attention, KernelName};
+    use crate::pretrain::shape::Mask;
+    use crate::random::{Purpose, Stream};
+    use crate::transformer::{AttentionParams, Parameters, TransformerConfig};
+
+    const HYPER: Hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0 };
+
+    fn shapes() -> impl Iterator<Item = Shape> {
+        let base =
+            |mask, block, tied| Shape { feature_dim: 3, context_len: 5, num_layers: 3, tied, block, mask };
+        Mask::ALL.into_iter().flat_map(move |mask| {
+            Block::ALL
+                .into_iter()
+                .flat_map(move |block| [true, false].map(move |tied| base(mask, block, tied)))
+        })
+    }
+
+    /// Random windows, parameters within the mask, and weights of the windows in the loss.
+    fn problem(shape: &Shape, num: usize) -> (Vec<Vec<f64>>, Vec<f64>, Vec<Vec<f64>>, Vec<f64>, Vec<f64>) {
+        let mut stream = Stream::new(11, Purpose::Prompt, 0);
+        let positions = num + shape.context_len;
+        let mut rows = |count: usize| -> Vec<Vec<f64>> {
+            (0..count).map(|_| stream.uniform_vec(shape.feature_dim, -1.0, 1.0)).collect()
+        };
+        let (features, queries) = (rows(positions), rows(num));
+        let rewards = stream.uniform_vec(positions, -1.0, 1.0);
+        let trained = shape.trained();
+        let params = trained.iter().map(|&t| if t { stream.uniform_in(-0.8, 0.8) } else { 0.0 }).collect();
+        (features, rewards, queries, params, stream.uniform_vec(num, -1.0, 1.0))
+    }
+
+    fn windows<E: Element>(
+        shape: &Shape,
+        features: &[Vec<f64>],
+        rewards: &[f64],
+        queries: &[Vec<f64>],
+    ) -> Windows<E> {
+        let mut windows = Windows::default();
+        let positions = features.iter().map(Vec::as_slice).zip(rewards.iter().copied()).collect::<Vec<_>>();
+        windows.fill(shape.feature_dim, positions.into_iter(), queries.iter().map(Vec::as_slice));
+        windows
+    }
+
+    /// The pass predicts what the Transformer outputs.
+    #[test]
+    fn predictions_are_those_of_the_transformer() {
+        for shape in shapes() {
+            for rho in [0.0, 0.4] {
+                let hyper = Hyper { diagonal_mix: rho, ..HYPER };
+                let (features, rewards, queries, params, _) = problem(&shape, 4);
+                let mut out = vec![0.0; 4];
+                let w = windows(&shape, &features, &rewards, &queries);
+                GeneralPlain::new(shape).forward(hyper, &params, &w, 0, &mut out);
+                let pairs = (0..shape.num_pairs()).map(|l| {
+                    let (v, a) = shape.matrices(&params, l);
+                    AttentionParams::new(v, a).unwrap()
+                });
+                let transformer = TransformerConfig {
+                    block: shape.block,
+                    attention: Attention::new(KernelName::Softmax.at(1.2).unwrap(), rho).unwrap(),
+                    parameters: Parameters::PerLayer(pairs.collect()),
+                    num_layers: 3,
+                    gamma: 0.9,
+                    step_sizes: vec![1.0],
+                };
+                let transformer = transformer.check().unwrap();
+                for t in 0..4 {
+                    let mut columns = features[t..t + 5].to_vec();
+                    columns.push(queries[t].clone());
+                    let context = Context::builder()
+                        .episode(&columns, &rewards[t..t + 5], End::Truncated)
+                        .build()
+                        .unwrap();
+                    let expected = transformer.values(&context).unwrap().output();
+                    // Three layers on numbers of order 1.
+                    assert!((out[t] - expected).abs() < 1e-13, "{shape:?}: {} {expected}", out[t]);
+                }
+            }
+        }
+    }
+
+    /// Central differences with step 1e-5: truncation about 1e-10 of third derivatives of order 10,
+    /// rounding about 1e-11; 1e-7 of the largest gradient is the bound the software promises.
+    #[test]
+    fn gradients_are_finite_differences_for_every_mask_block_tying_and_rho() {
+        for shape in shapes() {
+            for rho in [0.0, 0.7] {
+                let hyper = Hyper { diagonal_mix: rho, ..HYPER };
+                let (features, rewards, queries, params, bar) = problem(&shape, 3);
+                let w = windows(&shape, &features, &rewards, &queries);
+                let mut pass = GeneralPlain::new(shape);
+                let mut loss = |params: &[f64]| -> f64 {
+                    let mut out = vec![0.0; 3];
+                    pass.forward(hyper, params, &w, 0, &mut out);
+                    out.iter().zip(&bar).map(|(o, b)| o * b).sum()
+                };
+                let trained = shape.trained();
+                let differences: Vec<f64> = (0..params.len())
+                    .map(|k| {
+                        let mut moved = params.clone();
+                        moved[k] += 1e-5;
+                        let up = loss(&moved);
+                        moved[k] = params[k] - 1e-5;
+                        (up - loss(&moved)) / 2e-5
+                    })
+                    .collect();
+                loss(&params);
+                let mut gradient = vec![0.0; params.len()];
+                pass.backward(hyper, &params, &bar, &mut gradient);
+                let largest = differences.iter().fold(0f64, |m, g| m.max(g.abs()));
+                assert!(largest > 1e-3);
+                for k in (0..params.len()).filter(|&k| trained[k]) {
+                    let gap = (gradient[k] - differences[k]).abs();
+                    assert!(
+                        gap <= 1e-7 * largest,
+                        "{shape:?} rho {rho} parameter {k}: {} {}",
+                        gradient[k],
+                        differences[k]
+                    );
+                }
+            }
+        }
+    }
+
+    /// V's row d+1 has no influence: its gradient is exactly 0.
+    #[test]
+    fn target_row_of_the_value_matrix_has_zero_gradient() {
+        for shape in shapes() {
+            let (features, rewards, queries, params, bar) = problem(&shape, 3);
+            let w = windows(&shape, &features, &rewards, &queries);
+            let mut pass = GeneralPlain::new(shape);
+            pass.forward(HYPER, &params, &w, 0, &mut [0.0; 3]);
+            let mut gradient = vec![0.0; params.len()];
+            pass.backward(HYPER, &params, &bar, &mut gradient);
+            let row = (shape.feature_dim + 1) * shape.num_rows();
+            assert!(gradient[row..row + shape.num_rows()].iter().all(|&g| g == 0.0));
+        }
+    }
+
+    /// Sixteen single-precision lanes against one double: forward and gradient, with a last block that
+    /// is not full.
+    #[test]
+    fn wide_agrees_with_plain() {
+        for shape in shapes() {
+            let (features, rewards, queries, params, bar) = problem(&shape, 37);
+            let single = |x: &[f64]| x.iter().map(|&v| v as f32).collect::<Vec<f32>>();
+            // The same rounded inputs for both, so that only the arithmetic differs.
+            let rounded: Vec<f64> = params.iter().map(|&v| f64::from(v as f32)).collect();
+            let round_rows = |rows: &[Vec<f64>]| -> Vec<Vec<f64>> {
+                rows.iter().map(|r| r.iter().map(|&v| f64::from(v as f32)).collect()).collect()
+            };
+            let (features, queries) = (round_rows(&features), round_rows(&queries));
+            let w64 = windows::<f64>(&shape, &features, &rewards, &queries);
+            let w32 = windows::<f32>(&shape, &features, &rewards, &queries);
+            let (mut plain, mut wide) = (GeneralPlain::new(shape), GeneralWide::new(shape));
+            let (mut out64, mut out32) = (vec![0.0; 37], vec![0f32; 37]);
+            plain.forward(HYPER, &rounded, &w64, 0, &mut out64);
+            let level = Level::new();
+            wide.forward(level, HYPER, &single(&params), &w32, 0, &mut out32);
+            for (a, b) in out64.iter().zip(&out32) {
+                // A few hundred single-precision roundings of numbers of order 1.
+                assert!((a - f64::from(*b)).abs() < 2e-5 * (1.0 + a.abs()), "{shape:?}: {a} {b}");
+            }
+            let (mut g64, mut g32) = (vec![0.0; params.len()], vec![0.0; params.len()]);
+            plain.backward(HYPER, &rounded, &bar, &mut g64);
+            wide.backward(level, HYPER, &single(&params), &single(&bar), &mut g32);
+            let largest = g64.iter().fold(0f64, |m, g| m.max(g.abs()));
+            for (a, b) in g64.iter().zip(&g32) {
+                assert!((a - b).abs() < 1e-4 * largest, "{shape:?}: {a} {b}");
+            }
+        }
+    }
+}
