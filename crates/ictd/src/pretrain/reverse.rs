@@ -472,29 +472,17 @@ fn backward_block<M: Machine>(
     }
 }
 
+/// Random problems for the tests of both passes.
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use super::*;
-    use crate::context::{Context, End};
-    use crate::kernel::{Attention, KernelName};
-    use crate::pretrain::shape::Mask;
     use crate::random::{Purpose, Stream};
-    use crate::transformer::{AttentionParams, Parameters, TransformerConfig};
-
-    const HYPER: Hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0 };
-
-    fn shapes() -> impl Iterator<Item = Shape> {
-        let base =
-            |mask, block, tied| Shape { feature_dim: 3, context_len: 5, num_layers: 3, tied, block, mask };
-        Mask::ALL.into_iter().flat_map(move |mask| {
-            Block::ALL
-                .into_iter()
-                .flat_map(move |block| [true, false].map(move |tied| base(mask, block, tied)))
-        })
-    }
 
     /// Random windows, parameters within the mask, and weights of the windows in the loss.
-    fn problem(shape: &Shape, num: usize) -> (Vec<Vec<f64>>, Vec<f64>, Vec<Vec<f64>>, Vec<f64>, Vec<f64>) {
+    pub fn problem(
+        shape: &Shape,
+        num: usize,
+    ) -> (Vec<Vec<f64>>, Vec<f64>, Vec<Vec<f64>>, Vec<f64>, Vec<f64>) {
         let mut stream = Stream::new(11, Purpose::Prompt, 0);
         let positions = num + shape.context_len;
         let mut rows = |count: usize| -> Vec<Vec<f64>> {
@@ -507,7 +495,7 @@ mod tests {
         (features, rewards, queries, params, stream.uniform_vec(num, -1.0, 1.0))
     }
 
-    fn windows<E: Element>(
+    pub fn windows<E: Element>(
         shape: &Shape,
         features: &[Vec<f64>],
         rewards: &[f64],
@@ -517,6 +505,28 @@ mod tests {
         let positions = features.iter().map(Vec::as_slice).zip(rewards.iter().copied()).collect::<Vec<_>>();
         windows.fill(shape.feature_dim, positions.into_iter(), queries.iter().map(Vec::as_slice));
         windows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{problem, windows};
+    use super::*;
+    use crate::context::{Context, End};
+    use crate::kernel::{Attention, KernelName};
+    use crate::pretrain::shape::Mask;
+    use crate::transformer::{AttentionParams, Parameters, TransformerConfig};
+
+    const HYPER: Hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0 };
+
+    fn shapes() -> impl Iterator<Item = Shape> {
+        let base =
+            |mask, block, tied| Shape { feature_dim: 3, context_len: 5, num_layers: 3, tied, block, mask };
+        Mask::ALL.into_iter().flat_map(move |mask| {
+            Block::ALL
+                .into_iter()
+                .flat_map(move |block| [true, false].map(move |tied| base(mask, block, tied)))
+        })
     }
 
     /// The pass predicts what the Transformer outputs.
