@@ -24,6 +24,12 @@ pub enum Purpose {
     Prompt = 3,
     /// Monte-Carlo estimates of values.
     MonteCarlo = 4,
+    /// Initial parameters of a training run.
+    Init = 5,
+    /// Queries that do not come from the trajectory.
+    Query = 6,
+    /// Tasks and trajectories that measure a training run.
+    Evaluation = 7,
 }
 
 /// An independent stream of random numbers.

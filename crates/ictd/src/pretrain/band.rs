@@ -57,20 +57,36 @@ struct Layout {
     d: usize,
     n: usize,
     layers: usize,
+    /// The query is a column of its own, outside the band.
+    separate: bool,
 }
 
 impl Layout {
     fn of(shape: &Shape) -> Self {
-        Self { d: shape.feature_dim, n: shape.context_len, layers: shape.num_layers }
+        let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
+        Self { d, n, layers, separate: shape.separate_query }
     }
+    /// Sources, the last state, and a separate query.
     fn columns(self) -> usize {
+        self.n + 1 + usize::from(self.separate)
+    }
+    /// Columns in the band: sources and the last state.
+    fn band_columns(self) -> usize {
         self.n + 1
+    }
+    /// Differences of column and source position, -(n-1)..=n.
+    fn diagonals(self) -> usize {
+        2 * self.n
+    }
+    /// How many layers of a column reach the prediction: the last layer of the last column only.
+    fn reach(self, column: usize) -> usize {
+        if column + 1 == self.columns() { self.layers } else { self.layers - 1 }
     }
     /// x of the query.
     fn query_features(self) -> usize {
         0
     }
-    /// E of the query column, source by source.
+    /// E of a separate query's column, source by source.
     fn query(self) -> usize {
         self.d
     }
@@ -199,7 +215,7 @@ fn forward<M: Machine>(
     let (d, n) = (shape.feature_dim, shape.context_len);
     let positions = out.len() + n;
     let stride = n + positions.next_multiple_of(M::LANES) + n + WIDTH;
-    let num_diagonals = 2 * n - 1;
+    let num_diagonals = Layout::of(&shape).diagonals();
     buffers.stride = stride;
     for (array, len) in [
         (&mut buffers.features, (d + 1) * stride),
@@ -262,28 +278,12 @@ fn forward<M: Machine>(
     let mut lanes = [M::Element::default(); WIDTH];
     for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).enumerate() {
         let t = block * M::LANES;
-        // The query column's exponentials.
-        for a in 0..d {
-            m.put(m.load(windows.query(a, first + t)), &mut tape[layout.query_features() + a]);
+        if layout.separate {
+            let (features, cool) = (&buffers.features, cooling);
+            let found =
+                query_column(m, &layout, cool, score_matrix, windows, first, t, features, stride, tape);
+            largest = m.max(largest, found);
         }
-        let mut total = zero;
-        for i in 0..n {
-            let mut score = zero;
-            for a in 0..d {
-                let mut key = zero;
-                for b in 0..d {
-                    let x = m.get(&tape[layout.query_features() + b]);
-                    key = m.fma(m.splat(score_matrix[a * rows + b]), x, key);
-                }
-                score = m.fma(m.load(&buffers.features[a * stride + n + t + i..]), key, score);
-            }
-            let score = score * cooling;
-            largest = m.max(largest, m.max(score, -score));
-            let weight = m.exp(score);
-            total = total + weight;
-            m.put(weight, &mut tape[layout.query() + i]);
-        }
-        m.put(m.recip(total), &mut tape[layout.shares() + n]);
         let prediction =
             forward_block(m, &layout, hyper, value_row, stride, &buffers.band, &buffers.common, t, tape);
         m.store(prediction, &mut lanes);
@@ -295,6 +295,52 @@ fn forward<M: Machine>(
     let in_range =
         lanes[..M::LANES].iter().all(|x| x.get() <= SCORE_LIMIT) && out.iter().all(|x| x.get().is_finite());
     if in_range { Ok(()) } else { Err(ScoreOutOfRange) }
+}
+
+/// Exponentials of a separate query's column. Returns its largest |score|.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn query_column<M: Machine>(
+    m: M,
+    layout: &Layout,
+    cooling: M::Number,
+    score_matrix: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    t: usize,
+    features: &[M::Element],
+    stride: usize,
+    tape: &mut [M::Cell],
+) -> M::Number {
+    let Layout { d, n, .. } = *layout;
+    let rows = d + 3;
+    let zero = m.splat(M::Element::default());
+    for a in 0..d {
+        m.put(m.load(windows.query(a, first + t)), &mut tape[layout.query_features() + a]);
+    }
+    for i in 0..n {
+        m.put(zero, &mut tape[layout.query() + i]);
+    }
+    for a in 0..d {
+        let mut key = zero;
+        for b in 0..d {
+            key = m.fma(m.splat(score_matrix[a * rows + b]), m.get(&tape[layout.query_features() + b]), key);
+        }
+        for i in 0..n {
+            let cell = &mut tape[layout.query() + i];
+            m.put(m.fma(m.load(&features[a * stride + n + t + i..]), key, m.get(cell)), cell);
+        }
+    }
+    let (mut total, mut largest) = (zero, zero);
+    for cell in &mut tape[layout.query()..layout.query() + n] {
+        let score = m.get(cell) * cooling;
+        largest = m.max(largest, m.max(score, -score));
+        let weight = m.exp(score);
+        total = total + weight;
+        m.put(weight, cell);
+    }
+    m.put(m.recip(total), &mut tape[layout.shares() + n + 1]);
+    largest
 }
 
 /// All layers of the windows from `t` on. Returns the prediction.
@@ -311,14 +357,21 @@ fn forward_block<M: Machine>(
     t: usize,
     tape: &mut [M::Cell],
 ) -> M::Number {
-    let Layout { d, n, layers } = *layout;
+    let Layout { d, n, layers, separate } = *layout;
     let zero = m.splat(M::Element::default());
     let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
     let on_value = m.splat(value_row[d + 2]);
     let rho = m.splat(M::Element::of(hyper.diagonal_mix));
     let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
-    for j in 0..=n {
+    for j in 0..layout.columns() {
         m.put(zero, &mut tape[layout.values(0) + j]);
+    }
+    for j in 0..layout.band_columns() {
+        let mut total = zero;
+        for i in 0..n {
+            total = total + m.load(&band[(j + n - 1 - i) * stride + n + t + i..]);
+        }
+        m.put(m.recip(total), &mut tape[layout.shares() + j]);
     }
     for layer in 0..layers {
         let (values, messages, sums) = (layout.values(layer), layout.messages(layer), layout.sums(layer));
@@ -330,36 +383,32 @@ fn forward_block<M: Machine>(
             }
             m.put(q, &mut tape[messages + i]);
         }
-        if layer + 1 < layers {
-            for j in 0..n {
-                let (mut sum, mut total) = (zero, zero);
+        for j in 0..layout.columns() {
+            if layer >= layout.reach(j) {
+                continue;
+            }
+            let mut sum = zero;
+            if separate && j == n + 1 {
+                for i in 0..n {
+                    sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
+                }
+            } else {
                 for i in 0..n {
                     let weight = m.load(&band[(j + n - 1 - i) * stride + n + t + i..]);
                     sum = m.fma(weight, m.get(&tape[messages + i]), sum);
-                    if layer == 0 {
-                        total = total + weight;
-                    }
                 }
-                if layer == 0 {
-                    m.put(m.recip(total), &mut tape[layout.shares() + j]);
-                }
-                let s = sum * m.get(&tape[layout.shares() + j]);
-                m.put(s, &mut tape[sums + j]);
-                let mixed = m.fma(rho, m.get(&tape[messages + j]), keep * s);
-                m.put(m.get(&tape[values + j]) + mixed, &mut tape[layout.values(layer + 1) + j]);
             }
+            let s = sum * m.get(&tape[layout.shares() + j]);
+            m.put(s, &mut tape[sums + j]);
+            let mut value = m.fma(keep, s, m.get(&tape[values + j]));
+            if j < n {
+                value = m.fma(rho, m.get(&tape[messages + j]), value);
+            }
+            if layer + 1 == layers {
+                return value;
+            }
+            m.put(value, &mut tape[layout.values(layer + 1) + j]);
         }
-        let mut sum = zero;
-        for i in 0..n {
-            sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
-        }
-        let s = sum * m.get(&tape[layout.shares() + n]);
-        m.put(s, &mut tape[sums + n]);
-        let value = m.fma(keep, s, m.get(&tape[values + n]));
-        if layer + 1 == layers {
-            return value;
-        }
-        m.put(value, &mut tape[layout.values(layer + 1) + n]);
     }
     zero
 }
@@ -377,7 +426,7 @@ fn backward<M: Machine>(
     let layout = Layout::of(&shape);
     let Layout { d, n, .. } = layout;
     let stride = buffers.stride;
-    let num_diagonals = 2 * n - 1;
+    let num_diagonals = layout.diagonals();
     let Split { value_row, .. } = Split::of(&shape, params);
     for (array, len) in [(&mut buffers.common_bar, stride), (&mut buffers.band_bar, num_diagonals * stride)] {
         array.clear();
@@ -497,7 +546,7 @@ fn backward_block<M: Machine>(
     t: usize,
     arrays: Arrays<'_, M::Element, M::Cell>,
 ) {
-    let Layout { d, n, layers } = *layout;
+    let Layout { d, n, layers, separate } = *layout;
     let Arrays { stride, features, band, band_bar, common_bar, accumulators, scratch } = arrays;
     let zero = m.splat(M::Element::default());
     let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
@@ -505,28 +554,38 @@ fn backward_block<M: Machine>(
     let rho = m.splat(M::Element::of(hyper.diagonal_mix));
     let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
     let (q_bar, c_bar) = (Scratch::messages(layout), Scratch::common(layout));
-    for j in 0..n {
+    let query = layout.columns() - 1;
+    for j in 0..query {
         m.put(zero, &mut scratch[Scratch::VALUES + j]);
-        m.put(zero, &mut scratch[c_bar + j]);
     }
-    m.put(seed, &mut scratch[Scratch::VALUES + n]);
+    for i in 0..n {
+        m.put(zero, &mut scratch[c_bar + i]);
+    }
+    m.put(seed, &mut scratch[Scratch::VALUES + query]);
     let (mut target_bar, mut value_bar) =
         (m.get(&accumulators[d * d + d + 1]), m.get(&accumulators[d * d + d + 2]));
     for layer in (0..layers).rev() {
         let last_layer = layer + 1 == layers;
         let shares = Scratch::shares(layout, layer);
-        for j in if last_layer { n..n + 1 } else { 0..n + 1 } {
+        for j in if last_layer { query } else { 0 }..=query {
             let w = keep * m.get(&scratch[Scratch::VALUES + j]) * m.get(&tape[layout.shares() + j]);
             m.put(w, &mut scratch[shares + j]);
         }
-        let query_share = m.get(&scratch[shares + n]);
+        let first_column = match (last_layer, separate) {
+            (false, _) => 0,
+            (true, false) => n,
+            (true, true) => layout.band_columns(),
+        };
         for i in 0..n {
-            let mut bar = m.get(&tape[layout.query() + i]) * query_share;
+            let mut bar = zero;
+            if separate {
+                bar = m.get(&tape[layout.query() + i]) * m.get(&scratch[shares + query]);
+            }
+            for j in first_column..layout.band_columns() {
+                let weight = m.load(&band[(j + n - 1 - i) * stride + n + t + i..]);
+                bar = m.fma(weight, m.get(&scratch[shares + j]), bar);
+            }
             if !last_layer {
-                for j in 0..n {
-                    let weight = m.load(&band[(j + n - 1 - i) * stride + n + t + i..]);
-                    bar = m.fma(weight, m.get(&scratch[shares + j]), bar);
-                }
                 bar = m.fma(rho, m.get(&scratch[Scratch::VALUES + i]), bar);
             }
             m.put(bar, &mut scratch[q_bar + i]);
@@ -553,36 +612,38 @@ fn backward_block<M: Machine>(
         m.store(m.load(at) + m.get(&scratch[c_bar + i]), at);
     }
 
-    // By E_ij: Σ_l w_j^l (q_i^l - s_j^l). The last layer has the query column only.
-    for j in 0..n {
+    // By E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers in which column j reaches the prediction.
+    let offset_of = |scratch: &[M::Cell], j: usize| {
         let mut offset = zero;
-        for layer in 0..layers - 1 {
+        for layer in 0..layout.reach(j) {
             let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
             offset = m.fma(w, m.get(&tape[layout.sums(layer) + j]), offset);
         }
-        for i in 0..n {
-            let mut bar = -offset;
-            for layer in 0..layers - 1 {
-                let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
-                bar = m.fma(w, m.get(&tape[layout.messages(layer) + i]), bar);
-            }
-            let at = &mut band_bar[(j + n - 1 - i) * stride + n + t + i..];
-            m.store(m.load(at) + bar, at);
-        }
-    }
-    let mut offset = zero;
-    for layer in 0..layers {
-        let w = m.get(&scratch[Scratch::shares(layout, layer) + n]);
-        offset = m.fma(w, m.get(&tape[layout.sums(layer) + n]), offset);
-    }
-    // c_bar is done with: its cells hold the derivatives by the query's scores now.
-    for i in 0..n {
+        offset
+    };
+    let weight_bar = |scratch: &[M::Cell], offset: M::Number, i: usize, j: usize| {
         let mut bar = -offset;
-        for layer in 0..layers {
-            let w = m.get(&scratch[Scratch::shares(layout, layer) + n]);
+        for layer in 0..layout.reach(j) {
+            let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
             bar = m.fma(w, m.get(&tape[layout.messages(layer) + i]), bar);
         }
-        m.put(bar * m.get(&tape[layout.query() + i]), &mut scratch[c_bar + i]);
+        bar
+    };
+    for j in 0..layout.band_columns() {
+        let offset = offset_of(scratch, j);
+        for i in 0..n {
+            let at = &mut band_bar[(j + n - 1 - i) * stride + n + t + i..];
+            m.store(m.load(at) + weight_bar(scratch, offset, i, j), at);
+        }
+    }
+    if !separate {
+        return;
+    }
+    let offset = offset_of(scratch, query);
+    for i in 0..n {
+        // c_bar is done with: its cells hold the derivatives by the query's scores now.
+        let bar = weight_bar(scratch, offset, i, query) * m.get(&tape[layout.query() + i]);
+        m.put(bar, &mut scratch[c_bar + i]);
     }
     for a in 0..d {
         let mut y = zero;
@@ -599,20 +660,23 @@ fn backward_block<M: Machine>(
 #[inline(always)]
 fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -> (f64, f64) {
     let layout = Layout::of(&buffers.shape);
-    let Layout { n, .. } = layout;
     let mut lanes = [M::Element::default(); WIDTH];
     let (mut sum, mut smallest) = (0.0, f64::INFINITY);
-    for (block, tape) in buffers.tape.chunks_exact(layout.block()).enumerate() {
+    for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
         let t = block * M::LANES;
-        let counted = num.saturating_sub(t).min(M::LANES);
-        for j in 0..n {
-            let weight = m.load(&buffers.band[(n - 1) * buffers.stride + n + t + j..]);
-            m.store(weight * m.get(&tape[layout.shares() + j]), &mut lanes);
-            for x in lanes[..counted].iter().map(|x| x.get()) {
-                sum += x;
-                smallest = smallest.min(x);
-            }
+        let mut totals = m.splat(M::Element::default());
+        let mut minima = m.splat(M::Element::of(1.0));
+        for j in 0..layout.n {
+            let weight = m.load(&buffers.band[(layout.n - 1) * buffers.stride + layout.n + t + j..]);
+            let weight = weight * m.get(&tape[layout.shares() + j]);
+            totals = totals + weight;
+            minima = m.min(minima, weight);
         }
+        let counted = (num - t).min(M::LANES);
+        m.store(totals, &mut lanes);
+        sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
+        m.store(minima, &mut lanes);
+        smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
     }
     (sum, smallest)
 }
@@ -633,6 +697,7 @@ mod tests {
                 context_len,
                 num_layers,
                 tied: true,
+                separate_query: mask == Mask::Looped,
                 block,
                 mask,
             })

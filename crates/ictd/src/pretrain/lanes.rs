@@ -72,6 +72,8 @@ pub trait Machine: Copy {
     fn fma(self, a: Self::Number, b: Self::Number, c: Self::Number) -> Self::Number;
     /// The larger in every lane.
     fn max(self, a: Self::Number, b: Self::Number) -> Self::Number;
+    /// The smaller in every lane.
+    fn min(self, a: Self::Number, b: Self::Number) -> Self::Number;
     /// 1/x.
     fn recip(self, x: Self::Number) -> Self::Number;
     /// eˣ.
@@ -117,6 +119,10 @@ impl Machine for Plain {
     #[inline(always)]
     fn max(self, a: f64, b: f64) -> f64 {
         a.max(b)
+    }
+    #[inline(always)]
+    fn min(self, a: f64, b: f64) -> f64 {
+        a.min(b)
     }
     #[inline(always)]
     fn recip(self, x: f64) -> f64 {
@@ -174,6 +180,10 @@ impl<S: Simd> Machine for Wide<S> {
     #[inline(always)]
     fn max(self, a: f32x16<S>, b: f32x16<S>) -> f32x16<S> {
         a.max(b)
+    }
+    #[inline(always)]
+    fn min(self, a: f32x16<S>, b: f32x16<S>) -> f32x16<S> {
+        a.min(b)
     }
     #[inline(always)]
     fn recip(self, x: f32x16<S>) -> f32x16<S> {

@@ -1,12 +1,30 @@
 //! Pretraining: multi-task TD on random tasks, and what emerges from it.
+//!
+//! [`PretrainConfig`] says what to train, [`Trainer`] does it epoch by epoch, [`Emergence`] says what
+//! came out. Gradients are exact: [`GeneralPlain`] is the reference in double precision, [`GeneralWide`]
+//! the same source on sixteen single-precision lanes, and [`BandWide`] the fast pass for the paper's
+//! setting.
 
 mod band;
+mod config;
+mod emergence;
 mod lanes;
+mod optimizer;
 mod reverse;
+mod rollout;
 mod shape;
+mod trainer;
 mod windows;
 
 pub use band::{BandPlain, BandWide, SCORE_LIMIT, ScoreOutOfRange};
+pub use config::{
+    ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule,
+    ScoreSign,
+};
+pub use emergence::{Branch, Emergence};
+pub use lanes::Element;
+pub use optimizer::Moments;
 pub use reverse::{GeneralPlain, GeneralWide, Hyper};
 pub use shape::{Mask, Shape};
+pub use trainer::{Best, History, Pass, Precision, TrainError, TrainState, Trainer, WidePass, emergence_of};
 pub use windows::Windows;

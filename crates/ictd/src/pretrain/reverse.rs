@@ -126,6 +126,41 @@ impl GeneralWide {
     }
 }
 
+impl GeneralPlain {
+    /// Sum and minimum of the first layer's weights of the first `num` windows' sources for their own
+    /// columns, before mixing, after [`forward`](Self::forward).
+    pub fn diagonal(&self, num: usize) -> (f64, f64) {
+        diagonal(Plain, self, num)
+    }
+}
+
+impl GeneralWide {
+    /// Sum and minimum of the first layer's weights of the first `num` windows' sources for their own
+    /// columns, before mixing, after [`forward`](Self::forward).
+    pub fn diagonal(&self, level: Level, num: usize) -> (f64, f64) {
+        dispatch!(level, simd => diagonal(Wide(simd), self, num))
+    }
+}
+
+#[inline(always)]
+fn diagonal<M: Machine>(m: M, buffers: &General<M::Cell>, num: usize) -> (f64, f64) {
+    let layout = Layout::of(&buffers.shape);
+    let per_block = buffers.shape.num_layers * layout.layer();
+    let mut lanes = [M::Element::default(); super::lanes::WIDTH];
+    let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+    for (block, tape) in buffers.tape.chunks_exact(per_block).take(num.div_ceil(M::LANES)).enumerate() {
+        let counted = (num - block * M::LANES).min(M::LANES);
+        for j in 0..layout.sources {
+            m.store(m.get(&tape[layout.weights() + j * layout.sources + j]), &mut lanes);
+            for x in lanes[..counted].iter().map(|x| x.get()) {
+                sum += x;
+                smallest = smallest.min(x);
+            }
+        }
+    }
+    (sum, smallest)
+}
+
 #[inline(always)]
 fn forward<M: Machine>(
     m: M,
@@ -164,16 +199,17 @@ fn load_prompt<M: Machine>(
     let (d, n, columns) = (shape.feature_dim, shape.context_len, shape.num_columns());
     let zero = m.splat(M::Element::default());
     for a in 0..d {
-        for k in 0..n {
+        for k in 0..=n {
             m.put(m.load(windows.feature(a, t + k)), &mut tape[a * columns + k]);
         }
-        m.put(m.load(windows.query(a, t)), &mut tape[a * columns + n]);
+        if shape.separate_query {
+            m.put(m.load(windows.query(a, t)), &mut tape[a * columns + n + 1]);
+        }
     }
     for k in 0..n {
         m.put(m.load(windows.reward(t + k)), &mut tape[d * columns + k]);
     }
-    m.put(zero, &mut tape[d * columns + n]);
-    for cell in &mut tape[(d + 1) * columns..(d + 3) * columns] {
+    for cell in &mut tape[d * columns + n..(d + 3) * columns] {
         m.put(zero, cell);
     }
 }
@@ -189,7 +225,7 @@ fn forward_block<M: Machine>(
 ) -> M::Number {
     let layout = Layout::of(shape);
     let Layout { rows, columns, sources } = layout;
-    let (d, live) = (shape.feature_dim, shape.first_live_row());
+    let d = shape.feature_dim;
     let value_rows = shape.value_rows();
     let score_rows = shape.score_rows();
     let gamma = m.splat(M::Element::of(hyper.gamma));
@@ -202,8 +238,9 @@ fn forward_block<M: Machine>(
         let value_matrix = &params[shape.offset(layer)..][..rows * rows];
         let score_matrix = &params[shape.offset(layer) + rows * rows..][..rows * rows];
         let last_layer = layer + 1 == shape.num_layers;
-        // The prediction needs the last column of the last layer only.
-        let first_column = if last_layer { sources } else { 0 };
+        // The prediction needs the last column of the last layer only; the diagonal is measured in the
+        // first.
+        let first_column = if last_layer && layer > 0 { columns - 1 } else { 0 };
         let (z, rest) = now.split_at_mut(layout.keys());
         let (keys, rest) = rest.split_at_mut(layout.weights() - layout.keys());
         let (weights, messages) = rest.split_at_mut(layout.messages() - layout.weights());
@@ -248,8 +285,9 @@ fn forward_block<M: Machine>(
             }
         }
         if last_layer {
-            let sum = aggregate(m, &weights[sources * sources..], &messages[(d + 2) * sources..], sources);
-            return m.fma(sum, keep, m.get(&z[(d + 2) * columns + sources]));
+            let query = columns - 1;
+            let sum = aggregate(m, &weights[query * sources..], &messages[(d + 2) * sources..], sources);
+            return m.fma(sum, keep, m.get(&z[(d + 2) * columns + query]));
         }
         let next = &mut later[layout.tokens()..layout.keys()];
         next.copy_from_slice(z);
@@ -263,7 +301,7 @@ fn forward_block<M: Machine>(
                 }
                 let cell = &mut next[a * columns + j];
                 m.put(m.get(cell) + update, cell);
-                if dual && j > 0 {
+                if dual && (1..=sources).contains(&j) {
                     let target = &mut next[(d + 1) * columns + j - 1];
                     m.put(m.fma(gamma, update, m.get(target)), target);
                 }
@@ -273,9 +311,10 @@ fn forward_block<M: Machine>(
             for j in 0..sources {
                 m.put(gamma * m.get(&next[(d + 2) * columns + j + 1]), &mut next[(d + 1) * columns + j]);
             }
-            m.put(zero, &mut next[(d + 1) * columns + sources]);
+            for cell in &mut next[(d + 1) * columns + sources..(d + 2) * columns] {
+                m.put(zero, cell);
+            }
         }
-        debug_assert!(live <= d + 1);
     }
     zero
 }
@@ -348,7 +387,7 @@ fn backward_block<M: Machine>(
     let (m_bar, rest) = rest.split_at_mut(rows * sources);
     let s_bar = &mut rest[..columns * sources];
     z_bar.iter_mut().for_each(|cell| m.put(zero, cell));
-    m.put(seed, &mut z_bar[(d + 2) * columns + sources]);
+    m.put(seed, &mut z_bar[(d + 2) * columns + columns - 1]);
     for layer in (0..shape.num_layers).rev() {
         let now = &tape[layer * layout.layer()..][..layout.layer()];
         let z = &now[..layout.keys()];
@@ -359,26 +398,22 @@ fn backward_block<M: Machine>(
         let value_matrix = &params[offset..][..rows * rows];
         let score_matrix = &params[offset + rows * rows..][..rows * rows];
         let last_layer = layer + 1 == shape.num_layers;
-        let first_column = if last_layer { sources } else { 0 };
+        let first_column = if last_layer { columns - 1 } else { 0 };
 
         // Undo the write of the target memory, so that z_bar's value rows are the derivative by the
         // aggregate.
-        if !last_layer {
-            let dual = shape.block == Block::DualHead;
-            for j in (0..sources).rev() {
+        if !last_layer && shape.block == Block::TemporalShift {
+            for j in 0..sources {
                 let target = m.get(&z_bar[(d + 1) * columns + j]);
-                if !dual {
-                    let cell = &mut z_bar[(d + 2) * columns + j + 1];
-                    m.put(m.fma(gamma, target, m.get(cell)), cell);
-                    m.put(zero, &mut z_bar[(d + 1) * columns + j]);
-                }
+                let cell = &mut z_bar[(d + 2) * columns + j + 1];
+                m.put(m.fma(gamma, target, m.get(cell)), cell);
             }
-            if !dual {
-                m.put(zero, &mut z_bar[(d + 1) * columns + sources]);
+            for cell in &mut z_bar[(d + 1) * columns..(d + 2) * columns] {
+                m.put(zero, cell);
             }
         }
         let dual_extra = |z_bar: &[M::Cell], j: usize| -> M::Number {
-            if shape.block == Block::DualHead && !last_layer && j > 0 {
+            if shape.block == Block::DualHead && !last_layer && (1..=sources).contains(&j) {
                 gamma * m.get(&z_bar[(d + 1) * columns + j - 1])
             } else {
                 zero
@@ -484,7 +519,7 @@ pub(super) mod testing {
         num: usize,
     ) -> (Vec<Vec<f64>>, Vec<f64>, Vec<Vec<f64>>, Vec<f64>, Vec<f64>) {
         let mut stream = Stream::new(11, Purpose::Prompt, 0);
-        let positions = num + shape.context_len;
+        let positions = num + shape.context_len + 1;
         let mut rows = |count: usize| -> Vec<Vec<f64>> {
             (0..count).map(|_| stream.uniform_vec(shape.feature_dim, -1.0, 1.0)).collect()
         };
@@ -520,12 +555,20 @@ mod tests {
     const HYPER: Hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0 };
 
     fn shapes() -> impl Iterator<Item = Shape> {
-        let base =
-            |mask, block, tied| Shape { feature_dim: 3, context_len: 5, num_layers: 3, tied, block, mask };
+        let base = |mask, block, tied, separate_query| Shape {
+            feature_dim: 3,
+            context_len: 5,
+            num_layers: 3,
+            tied,
+            separate_query,
+            block,
+            mask,
+        };
         Mask::ALL.into_iter().flat_map(move |mask| {
-            Block::ALL
-                .into_iter()
-                .flat_map(move |block| [true, false].map(move |tied| base(mask, block, tied)))
+            Block::ALL.into_iter().flat_map(move |block| {
+                [(true, false), (false, false), (true, true), (false, true)]
+                    .map(move |(tied, separate)| base(mask, block, tied, separate))
+            })
         })
     }
 
@@ -553,12 +596,12 @@ mod tests {
                 };
                 let transformer = transformer.check().unwrap();
                 for t in 0..4 {
-                    let mut columns = features[t..t + 5].to_vec();
-                    columns.push(queries[t].clone());
-                    let context = Context::builder()
-                        .episode(&columns, &rewards[t..t + 5], End::Truncated)
-                        .build()
-                        .unwrap();
+                    let mut context =
+                        Context::builder().episode(&features[t..t + 6], &rewards[t..t + 5], End::Truncated);
+                    if shape.separate_query {
+                        context = context.query(&queries[t]);
+                    }
+                    let context = context.build().unwrap();
                     let expected = transformer.values(&context).unwrap().output();
                     // Three layers on numbers of order 1.
                     assert!((out[t] - expected).abs() < 1e-13, "{shape:?}: {} {expected}", out[t]);

@@ -1,10 +1,13 @@
 //! Sizes, masks and the layout of parameters during training.
 
+use serde::{Deserialize, Serialize};
+
 use crate::matrix::Matrix;
 use crate::transformer::Block;
 
 /// Which entries of V and A are trained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mask {
     /// V's last two rows, A's d×d feature block (paper, "Minimal sparse parameterization").
     ///
@@ -53,6 +56,9 @@ pub struct Shape {
     pub num_layers: usize,
     /// One (V, A) for all layers.
     pub tied: bool,
+    /// Whether the query has a column of its own after the trajectory's last state; otherwise the last
+    /// state is the query, as in the paper.
+    pub separate_query: bool,
     /// Construction of the layer.
     pub block: Block,
     /// Trained entries.
@@ -65,9 +71,9 @@ impl Shape {
         self.feature_dim + 3
     }
 
-    /// Columns of a token matrix, n + 1.
+    /// Columns of a token matrix: n sources, the last state, and the query if it is another.
     pub fn num_columns(&self) -> usize {
-        self.context_len + 1
+        self.context_len + 1 + usize::from(self.separate_query)
     }
 
     /// How many pairs (V, A) there are.
@@ -138,6 +144,7 @@ mod tests {
             context_len: 10,
             num_layers: 3,
             tied: true,
+            separate_query: false,
             block: Block::TemporalShift,
             mask,
         };

@@ -49,6 +49,20 @@ impl Boyan {
 
     /// Draws a task.
     pub fn generate(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
+        let draw = self.draw(stream)?;
+        let m = self.num_states;
+        let mut p = Matrix::zeros(m, m);
+        for (i, &ahead) in draw.ahead.iter().enumerate() {
+            p[(i, i + 1)] = ahead;
+            p[(i, i + 2)] = 1.0 - ahead;
+        }
+        p[(m - 2, m - 1)] = 1.0;
+        p.row_mut(m - 1).copy_from_slice(&draw.restart);
+        assemble(p, draw.features, draw.initial, draw.weight, self.gamma, stream)
+    }
+
+    /// Draws the numbers that make a task, in the order of the version history.
+    pub(crate) fn draw(&self, stream: &mut Stream) -> Result<BoyanDraw, TaskError> {
         let (m, d) = (self.num_states, self.feature_dim);
         check_size("states", m, 3, "at least 3")?;
         check_size("features", d, 1, "at least 1")?;
@@ -56,18 +70,28 @@ impl Boyan {
             Representation::Linear => Some(stream.uniform_vec(d, -1.0, 1.0)),
             Representation::Free => None,
         };
-        let features = Matrix::from_fn(m, d, |_, _| stream.uniform_in(-1.0, 1.0));
-        let initial = normalised(stream.uniform_vec(m, 0.0, 1.0));
-        let mut p = Matrix::zeros(m, m);
-        for i in 0..m - 2 {
-            let ahead = stream.uniform();
-            p[(i, i + 1)] = ahead;
-            p[(i, i + 2)] = 1.0 - ahead;
-        }
-        p[(m - 2, m - 1)] = 1.0;
-        p.row_mut(m - 1).copy_from_slice(&normalised(stream.uniform_vec(m, 0.0, 1.0)));
-        assemble(p, features, initial, weight, self.gamma, stream)
+        Ok(BoyanDraw {
+            weight,
+            features: Matrix::from_fn(m, d, |_, _| stream.uniform_in(-1.0, 1.0)),
+            initial: normalised(stream.uniform_vec(m, 0.0, 1.0)),
+            ahead: stream.uniform_vec(m - 2, 0.0, 1.0),
+            restart: normalised(stream.uniform_vec(m, 0.0, 1.0)),
+        })
     }
+}
+
+/// The random numbers behind a Boyan chain: a chain without its m×m matrix.
+pub(crate) struct BoyanDraw {
+    /// w, when values are linear in the features.
+    pub weight: Option<Vec<f64>>,
+    /// Row s: x(s).
+    pub features: Matrix,
+    /// p₀.
+    pub initial: Vec<f64>,
+    /// ε_i for i ≤ m - 3.
+    pub ahead: Vec<f64>,
+    /// Where the last state leads.
+    pub restart: Vec<f64>,
 }
 
 /// The entries divided by their sum.

@@ -18,6 +18,7 @@ pub use mdp::{Mdp, MdpError};
 pub use mrp::{Mrp, MrpError};
 pub use transition::{TransitionError, TransitionKernel};
 
+pub(crate) use boyan::BoyanDraw;
 pub(crate) use mrp::is_discount;
 
 use crate::matrix::Matrix;

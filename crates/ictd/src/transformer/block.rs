@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::params::AttentionParams;
 use crate::context::Role;
 use crate::kernel::KernelWeights;
@@ -10,13 +12,15 @@ use crate::matrix::Matrix;
 use crate::prompt::{TokenMatrix, shift};
 
 /// How a layer writes its two memory rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Block {
     /// Two heads (paper, Section 3): the aggregate (V Z K~)[d+2, :] is added to the current memory,
     /// and γ times its shift to the target memory.
+    #[serde(rename = "dual")]
     DualHead,
     /// One head and the temporal shift module (paper, Section 4): Z' = Z + V Z K~ on all rows, then the
     /// target memory is replaced by γ times the shifted current memory.
+    #[serde(rename = "tsm")]
     TemporalShift,
 }
 

@@ -1,0 +1,373 @@
+//! What a training run is made of.
+
+use serde::{Deserialize, Serialize};
+
+use super::shape::{Mask, Shape};
+use crate::task::is_discount;
+use crate::transformer::Block;
+
+/// The family of tasks that training draws from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Boyan's chain, the paper's.
+    Boyan,
+    /// Random graph around a loop, the predecessor's demonstration.
+    Loop,
+    /// Dense random process.
+    Dense,
+}
+
+/// Which state a window is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueryPosition {
+    /// The state after the last context transition, x_{t+n}: the paper's.
+    Next,
+    /// One state later, x_{t+n+1}, the context unchanged: the predecessor's.
+    Skip,
+    /// Drawn from the stationary law independently of the context, its successor drawn from P.
+    Stationary,
+}
+
+/// What predictions are pulled towards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Mean δ² with the target held fixed (semi-gradient TD, the paper's).
+    Td,
+    /// Mean δ² differentiated through both ends (residual gradient).
+    FullGradient,
+    /// Mean square distance to the exact value of the query.
+    TrueValue,
+    /// Mean square distance to a sampled return of the query.
+    MonteCarlo,
+}
+
+/// Which optimiser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimizerName {
+    /// Adam with bias correction.
+    Adam,
+    /// θ ← θ + lr·mean(δ ∇v), Algorithm 1's update averaged over the minibatch.
+    Sgd,
+}
+
+/// Optimiser and its rates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Optimizer {
+    /// Which one.
+    pub name: OptimizerName,
+    /// Learning rate, > 0.
+    pub lr: f64,
+    /// Adam: decay of the first moment, in [0, 1).
+    pub beta1: f64,
+    /// Adam: decay of the second moment, in [0, 1).
+    pub beta2: f64,
+    /// Adam: added to the root of the second moment, > 0.
+    pub epsilon: f64,
+}
+
+/// Diagonal mixing over training: linear from `start` to `end` over `steps`, then constant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RhoSchedule {
+    /// At step 0, in [0, 1].
+    pub start: f64,
+    /// From step `steps` on, in [0, 1].
+    pub end: f64,
+    /// Length of the ramp.
+    pub steps: u64,
+}
+
+impl RhoSchedule {
+    /// ρ at a step.
+    pub fn at(&self, step: u64) -> f64 {
+        if step >= self.steps {
+            return self.end;
+        }
+        self.start + (self.end - self.start) * step as f64 / self.steps as f64
+    }
+}
+
+/// Sign imposed on the initial feature block of A.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScoreSign {
+    /// As drawn.
+    Random,
+    /// Diagonal made positive.
+    Positive,
+    /// Diagonal made negative.
+    Negative,
+}
+
+/// Initial parameters: Xavier normal, std = gain/√(d+3), on every trained entry.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Init {
+    /// The gain, ≥ 0.
+    pub gain: f64,
+    /// Sign of A's initial diagonal.
+    pub score_sign: ScoreSign,
+}
+
+/// A training run. The defaults are the paper's (Table 1).
+///
+/// | key | default | purpose | range |
+/// |---|---|---|---|
+/// | `family` | boyan | task family | boyan, loop, dense |
+/// | `states` | 64 | states m of a task | ≥ 3 |
+/// | `features` | 4 | feature dimension d | ≥ 1 |
+/// | `representable` | true | values linear in the features | |
+/// | `threshold` | 0.5 | loop: probability of leaving out an edge | [0, 1) |
+/// | `gamma` | 0.9 | discount γ | [0, 1) |
+/// | `n` | 10 | context length | ≥ 1 |
+/// | `layers` | 3 | depth L | ≥ 1 |
+/// | `tau` | 1.2 | softmax temperature | > 0 |
+/// | `query` | next | query position | next, skip, stationary |
+/// | `mask` | full | trained entries | full, relaxed, none, looped |
+/// | `block` | tsm | construction | tsm, dual |
+/// | `tied` | true | one (V, A) for all layers | |
+/// | `loss` | td | loss | td, full-gradient, true-value, monte-carlo |
+/// | `epochs` | 3000 | tasks | ≥ 1 |
+/// | `batches` | 5 | minibatches per task | ≥ 1 |
+/// | `batch` | 64 | contexts per minibatch | ≥ 1 |
+/// | `optimizer.name` | adam | | adam, sgd |
+/// | `optimizer.lr` | 1e-3 | learning rate | > 0 |
+/// | `optimizer.beta1`, `.beta2` | 0.9, 0.999 | Adam's decays | [0, 1) |
+/// | `optimizer.epsilon` | 1e-8 | Adam's floor | > 0 |
+/// | `rho.start`, `rho.end` | 0 | diagonal mixing | [0, 1] |
+/// | `rho.steps` | 0 | length of its ramp | ≥ 0 |
+/// | `init.gain` | 0.1 | Xavier gain | ≥ 0 |
+/// | `init.score_sign` | random | sign of A's initial diagonal | random, positive, negative |
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the table above")]
+pub struct PretrainConfig {
+    pub family: Family,
+    pub states: usize,
+    pub features: usize,
+    pub representable: bool,
+    pub threshold: f64,
+    pub gamma: f64,
+    pub n: usize,
+    pub layers: usize,
+    pub tau: f64,
+    pub query: QueryPosition,
+    pub mask: Mask,
+    pub block: Block,
+    pub tied: bool,
+    pub loss: Loss,
+    pub epochs: u64,
+    pub batches: usize,
+    pub batch: usize,
+    pub optimizer: Optimizer,
+    pub rho: RhoSchedule,
+    pub init: Init,
+}
+
+/// Why a configuration cannot be trained: the key, what was found, the allowed range.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{key} is {found}, expected {expected}")]
+pub struct ConfigError {
+    /// The key, with dots.
+    pub key: &'static str,
+    /// The value.
+    pub found: String,
+    /// The allowed range.
+    pub expected: &'static str,
+}
+
+impl PretrainConfig {
+    /// The paper's main experiment (Table 1, Figures 3 and 5).
+    pub fn paper() -> Self {
+        Self {
+            family: Family::Boyan,
+            states: 64,
+            features: 4,
+            representable: true,
+            threshold: 0.5,
+            gamma: 0.9,
+            n: 10,
+            layers: 3,
+            tau: 1.2,
+            query: QueryPosition::Next,
+            mask: Mask::Full,
+            block: Block::TemporalShift,
+            tied: true,
+            loss: Loss::Td,
+            epochs: 3000,
+            batches: 5,
+            batch: 64,
+            optimizer: Optimizer {
+                name: OptimizerName::Adam,
+                lr: 1e-3,
+                beta1: 0.9,
+                beta2: 0.999,
+                epsilon: 1e-8,
+            },
+            rho: RhoSchedule { start: 0.0, end: 0.0, steps: 0 },
+            init: Init { gain: 0.1, score_sign: ScoreSign::Random },
+        }
+    }
+
+    /// The full-mask half of the mask ablation (Figure 6): 900 tasks × 10 minibatches, ρ from 0.68 to
+    /// 0.80 over 8000 steps.
+    pub fn mask_full() -> Self {
+        Self {
+            epochs: 900,
+            batches: 10,
+            rho: RhoSchedule { start: 0.68, end: 0.80, steps: 8000 },
+            ..Self::paper()
+        }
+    }
+
+    /// The relaxed-mask half of the mask ablation (Figure 6).
+    pub fn mask_relaxed() -> Self {
+        Self { mask: Mask::Relaxed, ..Self::mask_full() }
+    }
+
+    /// The predecessor's setting (arXiv 2405.13861) as far as this block has it: 10 states, 30 context
+    /// transitions, the query one state further, 4000 tasks.
+    pub fn predecessor() -> Self {
+        Self { states: 10, n: 30, query: QueryPosition::Skip, epochs: 4000, ..Self::paper() }
+    }
+
+    /// A preset by name.
+    pub fn preset(name: &str) -> Option<Self> {
+        Some(match name {
+            "paper" => Self::paper(),
+            "mask-full" => Self::mask_full(),
+            "mask-relaxed" => Self::mask_relaxed(),
+            "predecessor" => Self::predecessor(),
+            _ => return None,
+        })
+    }
+
+    /// The names of the presets.
+    pub const PRESETS: [&'static str; 4] = ["paper", "mask-full", "mask-relaxed", "predecessor"];
+
+    /// The shape of the trained Transformer.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            feature_dim: self.features,
+            context_len: self.n,
+            num_layers: self.layers,
+            tied: self.tied,
+            separate_query: self.query != QueryPosition::Next,
+            block: self.block,
+            mask: self.mask,
+        }
+    }
+
+    /// Gradient steps of the whole run.
+    pub fn num_steps(&self) -> u64 {
+        self.epochs * self.batches as u64
+    }
+
+    /// Checks every key against its range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |key, found: String, expected| Err(ConfigError { key, found, expected });
+        let counts = [
+            ("states", self.states, 3, "at least 3"),
+            ("features", self.features, 1, "at least 1"),
+            ("n", self.n, 1, "at least 1"),
+            ("layers", self.layers, 1, "at least 1"),
+            ("batches", self.batches, 1, "at least 1"),
+            ("batch", self.batch, 1, "at least 1"),
+            ("epochs", self.epochs as usize, 1, "at least 1"),
+        ];
+        for (key, found, low, expected) in counts {
+            if found < low {
+                return refuse(key, found.to_string(), expected);
+            }
+        }
+        // Sizes whose product is the memory of a run: beyond this a mistyped zero, not an experiment.
+        for (key, found) in
+            [("states", self.states), ("n", self.n), ("features", self.features), ("batch", self.batch)]
+        {
+            if found > 100_000 {
+                return refuse(key, found.to_string(), "at most 100000");
+            }
+        }
+        if !is_discount(self.gamma) {
+            return refuse("gamma", self.gamma.to_string(), "0 <= gamma < 1");
+        }
+        let positive = [
+            ("tau", self.tau),
+            ("optimizer.lr", self.optimizer.lr),
+            ("optimizer.epsilon", self.optimizer.epsilon),
+        ];
+        for (key, found) in positive {
+            if !(found > 0.0 && found.is_finite()) {
+                return refuse(key, found.to_string(), "a finite number > 0");
+            }
+        }
+        for (key, found) in [("rho.start", self.rho.start), ("rho.end", self.rho.end)] {
+            if !(0.0..=1.0).contains(&found) {
+                return refuse(key, found.to_string(), "0 <= rho <= 1");
+            }
+        }
+        let decays = [
+            ("optimizer.beta1", self.optimizer.beta1),
+            ("optimizer.beta2", self.optimizer.beta2),
+            ("threshold", self.threshold),
+        ];
+        for (key, found) in decays {
+            if !(0.0..1.0).contains(&found) {
+                return refuse(key, found.to_string(), "at least 0 and below 1");
+            }
+        }
+        if !(self.init.gain >= 0.0 && self.init.gain.is_finite()) {
+            return refuse("init.gain", self.init.gain.to_string(), "a finite number >= 0");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_valid_and_named() {
+        for name in PretrainConfig::PRESETS {
+            PretrainConfig::preset(name).unwrap().check().unwrap();
+        }
+        assert_eq!(PretrainConfig::preset("nobody"), None);
+        assert_eq!(PretrainConfig::mask_full().num_steps(), 9000);
+    }
+
+    #[test]
+    fn rho_climbs_linearly_then_stays() {
+        let rho = PretrainConfig::mask_full().rho;
+        assert_eq!((rho.at(0), rho.at(4000), rho.at(8000), rho.at(9999)), (0.68, 0.74, 0.80, 0.80));
+        assert_eq!(PretrainConfig::paper().rho.at(0), 0.0);
+    }
+
+    #[test]
+    fn each_key_outside_its_range_is_named() {
+        let broken: [(&str, fn(&mut PretrainConfig)); 12] = [
+            ("states", |c| c.states = 2),
+            ("features", |c| c.features = 0),
+            ("n", |c| c.n = 0),
+            ("layers", |c| c.layers = 0),
+            ("epochs", |c| c.epochs = 0),
+            ("gamma", |c| c.gamma = 1.0),
+            ("tau", |c| c.tau = 0.0),
+            ("rho.start", |c| c.rho.start = 1.1),
+            ("rho.end", |c| c.rho.end = f64::NAN),
+            ("optimizer.lr", |c| c.optimizer.lr = -1.0),
+            ("optimizer.beta1", |c| c.optimizer.beta1 = 1.0),
+            ("init.gain", |c| c.init.gain = f64::INFINITY),
+        ];
+        for (key, breaks) in broken {
+            let mut config = PretrainConfig::paper();
+            breaks(&mut config);
+            assert_eq!(config.check().unwrap_err().key, key);
+        }
+    }
+}

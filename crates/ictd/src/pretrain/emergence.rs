@@ -1,0 +1,167 @@
+//! Emergence scores: how close learned parameters are to the TD block.
+
+/// The paper's ε in both scores.
+const EPSILON: f64 = 1e-8;
+
+/// Which solution a run has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Branch {
+    /// The TD block: value signs (+, +, -) and a positive mean diagonal of A.
+    Td,
+    /// Its mirror image: value signs (-, -, +) and a negative mean diagonal of A.
+    Mirror,
+    /// Neither.
+    None,
+}
+
+impl Branch {
+    /// The name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Td => "td",
+            Self::Mirror => "mirror",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The scores of the first layer's (V, A) (paper, "Emergence metrics").
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Emergence {
+    /// V_em: 0 unless the signs are (+, +, -), else how comparable the three magnitudes are.
+    pub value: f64,
+    /// A_em as the paper writes it: diagonality times comparability. The latter divides by the signed
+    /// mean of the diagonal, so a spread around a negative mean scores 0, while an exactly uniform
+    /// negative diagonal scores 1.
+    pub score: f64,
+    /// V_em with the sign of the branch: as V_em for (+, +, -), its negative for (-, -, +), else 0.
+    pub value_signed: f64,
+    /// A_em with the sign of the mean diagonal: A_em(A) when positive, -A_em(-A) when negative.
+    pub score_signed: f64,
+    /// The branch.
+    pub branch: Branch,
+}
+
+impl Emergence {
+    /// The scores of V's last row, of d + 3 entries, and A's d×d block, row by row.
+    pub fn of(value_row: &[f64], score_block: &[f64]) -> Self {
+        let d = value_row.len() - 3;
+        let coefficients = [value_row[d], value_row[d + 1], value_row[d + 2]];
+        let comparable = comparability(coefficients);
+        let [r, t, v] = coefficients;
+        let value_sign = match (r > 0.0 && t > 0.0 && v < 0.0, r < 0.0 && t < 0.0 && v > 0.0) {
+            (true, _) => 1.0,
+            (_, true) => -1.0,
+            _ => 0.0,
+        };
+        let diagonal: Vec<f64> = (0..d).map(|i| score_block[i * d + i]).collect();
+        let mean = diagonal.iter().sum::<f64>() / d as f64;
+        let diagonality = diagonality(score_block, d);
+        let score = diagonality * uniformity(&diagonal, 1.0);
+        let score_signed = match mean {
+            m if m > 0.0 => score,
+            m if m < 0.0 => -diagonality * uniformity(&diagonal, -1.0),
+            _ => 0.0,
+        };
+        let branch = match (value_sign, mean) {
+            (1.0, m) if m > 0.0 => Branch::Td,
+            (-1.0, m) if m < 0.0 => Branch::Mirror,
+            _ => Branch::None,
+        };
+        let value = if value_sign == 1.0 { comparable } else { 0.0 };
+        Self { value, score, value_signed: value_sign * comparable, score_signed, branch }
+    }
+
+    /// min(V_em, A_em), which picks the paper's checkpoint.
+    pub fn joint(&self) -> f64 {
+        self.value.min(self.score)
+    }
+
+    /// The same for either branch.
+    pub fn joint_signed(&self) -> f64 {
+        self.value_signed.abs().min(self.score_signed.abs())
+    }
+}
+
+/// C_V: 1 when three magnitudes are equal, falling to 0.
+fn comparability(coefficients: [f64; 3]) -> f64 {
+    let magnitudes = coefficients.map(f64::abs);
+    let mean = magnitudes.iter().sum::<f64>() / 3.0;
+    if mean == 0.0 {
+        return 0.0;
+    }
+    let spread: f64 = magnitudes.iter().map(|p| (p - mean).abs()).sum();
+    (1.0 - spread / (3.0 * mean.max(EPSILON))).max(0.0)
+}
+
+/// A_diag: the share of the diagonal in the ℓ1 mass after dividing every column by its ℓ2 norm.
+fn diagonality(block: &[f64], d: usize) -> f64 {
+    let (mut on_diagonal, mut all) = (0.0, 0.0);
+    for j in 0..d {
+        let column = (0..d).map(|i| block[i * d + j]);
+        let norm = column.clone().map(|x| x * x).sum::<f64>().sqrt();
+        if norm > 0.0 {
+            on_diagonal += block[j * d + j].abs() / norm;
+            all += column.map(|x| x.abs() / norm).sum::<f64>();
+        }
+    }
+    on_diagonal / all.max(EPSILON)
+}
+
+/// C_A of the diagonal times `sign`: 1 when its entries are equal. Divides by the signed mean.
+fn uniformity(diagonal: &[f64], sign: f64) -> f64 {
+    let d = diagonal.len() as f64;
+    let mean = sign * diagonal.iter().sum::<f64>() / d;
+    let spread: f64 = diagonal.iter().map(|a| (sign * a - mean).abs()).sum();
+    (1.0 - spread / (d * mean.max(EPSILON))).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagonal(entries: [f64; 2]) -> [f64; 4] {
+        [entries[0], 0.0, 0.0, entries[1]]
+    }
+
+    #[test]
+    fn the_td_block_scores_one() {
+        let scores = Emergence::of(&[0.0, 0.0, 1.0, 1.0, -1.0], &diagonal([1.0, 1.0]));
+        assert_eq!((scores.value, scores.score, scores.branch), (1.0, 1.0, Branch::Td));
+        assert_eq!(scores.joint(), 1.0);
+    }
+
+    #[test]
+    fn the_mirror_block_scores_zero_unsigned_and_minus_one_signed() {
+        let scores = Emergence::of(&[0.0, 0.0, -1.0, -1.0, 1.0], &diagonal([-0.8, -0.8 - 1e-6]));
+        assert_eq!((scores.value, scores.score, scores.branch), (0.0, 0.0, Branch::Mirror));
+        assert_eq!(scores.value_signed, -1.0);
+        assert!((scores.score_signed + 1.0).abs() < 1e-5);
+    }
+
+    /// Both consequences of dividing by the signed mean, pinned as the paper has them.
+    #[test]
+    fn negative_diagonals_score_one_when_uniform_and_zero_when_spread() {
+        let row = [0.0, 0.0, 1.0, 1.0, -1.0];
+        assert_eq!(Emergence::of(&row, &diagonal([-0.5, -0.5])).score, 1.0);
+        assert_eq!(Emergence::of(&row, &diagonal([-0.5, -0.6])).score, 0.0);
+    }
+
+    /// By hand: magnitudes 1, 2, 3 have mean 2 and spread 2, so C_V = 1 - 2/6. A diagonal (1, 3) has
+    /// C_A = 1 - 2/4; the columns (1, 1)/√2 and (0, 3)/3 have diagonal mass 1/√2 + 1 of √2 + 1.
+    #[test]
+    fn scores_by_hand() {
+        let scores = Emergence::of(&[9.0, 9.0, 1.0, 2.0, -3.0], &[1.0, 0.0, 1.0, 3.0]);
+        assert!((scores.value - 2.0 / 3.0).abs() < 1e-15);
+        let root = 2f64.sqrt();
+        assert!((scores.score - 0.5 * (1.0 / root + 1.0) / (root + 1.0)).abs() < 1e-15);
+    }
+
+    #[test]
+    fn zero_parameters_score_zero() {
+        let scores = Emergence::of(&[0.0; 5], &[0.0; 4]);
+        assert_eq!((scores.value, scores.branch), (0.0, Branch::None));
+        // A zero matrix has no diagonal mass.
+        assert_eq!(scores.score, 0.0);
+    }
+}

@@ -1,0 +1,412 @@
+//! The training loop.
+
+use fearless_simd::Level;
+
+use super::band::BandWide;
+use super::config::{ConfigError, Loss, PretrainConfig, QueryPosition, ScoreSign};
+use super::emergence::Emergence;
+use super::lanes::Element;
+use super::optimizer::{Moments, update};
+use super::reverse::{GeneralPlain, GeneralWide, Hyper};
+use super::rollout::{Rollout, Source};
+use super::shape::{Mask, Shape};
+use super::windows::Windows;
+use crate::random::{Purpose, Stream};
+use crate::task::TaskError;
+
+/// Everything a run carries from one epoch to the next: with the config and the seed it determines the
+/// rest of the run, to the last bit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainState<E> {
+    /// Epochs done.
+    pub epoch: u64,
+    /// Parameters, per pair V row by row, then A row by row.
+    pub params: Vec<E>,
+    /// The optimiser's moments.
+    pub moments: Moments<E>,
+    /// What was measured so far.
+    pub history: History,
+    /// The best step so far and its parameters.
+    pub best: Best<E>,
+}
+
+/// The step with the largest min(V_em, A_em); ties go to the largest sign-aware joint score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Best<E> {
+    /// The step (0 is the initial point).
+    pub step: u64,
+    /// min(V_em, A_em) there, and the sign-aware version.
+    pub joint: [f64; 2],
+    /// Parameters there.
+    pub params: Vec<E>,
+}
+
+/// One entry per gradient step and, for what is measured on fresh tasks, per epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    /// Per step: TD loss of the minibatch.
+    pub td_loss: Vec<f32>,
+    /// Per step, after the update: V_em.
+    pub value: Vec<f32>,
+    /// Per step, after the update: A_em.
+    pub score: Vec<f32>,
+    /// Per step, after the update: signed V_em.
+    pub value_signed: Vec<f32>,
+    /// Per step, after the update: signed A_em.
+    pub score_signed: Vec<f32>,
+    /// Per step: kernel diagonal mean d_t on the minibatch, before the update.
+    pub diagonal: Vec<f32>,
+    /// Per epoch, on a fresh task: d_t.
+    pub eval_diagonal: Vec<f32>,
+    /// Per epoch, on a fresh task: smallest diagonal weight.
+    pub eval_diagonal_min: Vec<f32>,
+    /// Per epoch, on a fresh task: mean δ².
+    pub eval_td_loss: Vec<f32>,
+    /// Per epoch, on a fresh task: mean square error against the exact values of the queries.
+    pub eval_msve: Vec<f32>,
+}
+
+/// Why training stopped.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TrainError {
+    /// The configuration is not valid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A task could not be drawn.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// A prediction, gradient or parameter is not finite.
+    #[error("training diverged at step {step}: {what} is not finite; lower optimizer.lr")]
+    Diverged {
+        /// The gradient step.
+        step: u64,
+        /// "the loss" or "a parameter".
+        what: &'static str,
+    },
+}
+
+/// The passes of a precision: float32 on lanes for training, float64 for checking it.
+pub trait Precision: Element {
+    /// The pass.
+    type Pass: Pass<Self>;
+    /// A pass for a shape.
+    fn pass(shape: Shape) -> Self::Pass;
+}
+
+/// Forward and reverse pass over windows.
+pub trait Pass<E> {
+    /// Predictions of `out.len()` windows from `first` on.
+    fn forward(&mut self, hyper: Hyper, params: &[E], windows: &Windows<E>, first: usize, out: &mut [E]);
+    /// Adds the derivative of Σ `out_bar`·prediction.
+    fn backward(&mut self, hyper: Hyper, params: &[E], out_bar: &[E], gradient: &mut [f64]);
+    /// Sum and minimum of the first layer's diagonal weights over `num` windows.
+    fn diagonal(&self, num: usize) -> (f64, f64);
+}
+
+impl Precision for f64 {
+    type Pass = GeneralPlain;
+    fn pass(shape: Shape) -> GeneralPlain {
+        GeneralPlain::new(shape)
+    }
+}
+
+impl Pass<f64> for GeneralPlain {
+    fn forward(
+        &mut self,
+        hyper: Hyper,
+        params: &[f64],
+        windows: &Windows<f64>,
+        first: usize,
+        out: &mut [f64],
+    ) {
+        GeneralPlain::forward(self, hyper, params, windows, first, out);
+    }
+    fn backward(&mut self, hyper: Hyper, params: &[f64], out_bar: &[f64], gradient: &mut [f64]) {
+        GeneralPlain::backward(self, hyper, params, out_bar, gradient);
+    }
+    fn diagonal(&self, num: usize) -> (f64, f64) {
+        GeneralPlain::diagonal(self, num)
+    }
+}
+
+/// The single-precision pass: the band where it applies, the general pass elsewhere.
+#[derive(Clone, Debug)]
+pub struct WidePass {
+    level: Level,
+    band: Option<BandWide>,
+    general: GeneralWide,
+    used_band: bool,
+}
+
+impl Precision for f32 {
+    type Pass = WidePass;
+    fn pass(shape: Shape) -> WidePass {
+        let by_features = matches!(shape.mask, Mask::Full | Mask::Looped) && shape.tied;
+        WidePass {
+            level: Level::new(),
+            band: by_features.then(|| BandWide::new(shape)),
+            general: GeneralWide::new(shape),
+            used_band: false,
+        }
+    }
+}
+
+impl Pass<f32> for WidePass {
+    fn forward(
+        &mut self,
+        hyper: Hyper,
+        params: &[f32],
+        windows: &Windows<f32>,
+        first: usize,
+        out: &mut [f32],
+    ) {
+        let band =
+            self.band.as_mut().map(|band| band.forward(self.level, hyper, params, windows, first, out));
+        self.used_band = matches!(band, Some(Ok(())));
+        if !self.used_band {
+            self.general.forward(self.level, hyper, params, windows, first, out);
+        }
+    }
+    fn backward(&mut self, hyper: Hyper, params: &[f32], out_bar: &[f32], gradient: &mut [f64]) {
+        match &mut self.band {
+            Some(band) if self.used_band => band.backward(self.level, hyper, params, out_bar, gradient),
+            _ => self.general.backward(self.level, hyper, params, out_bar, gradient),
+        }
+    }
+    fn diagonal(&self, num: usize) -> (f64, f64) {
+        match &self.band {
+            Some(band) if self.used_band => band.diagonal(self.level, num),
+            _ => self.general.diagonal(self.level, num),
+        }
+    }
+}
+
+/// A run of one seed.
+pub struct Trainer<E: Precision> {
+    config: PretrainConfig,
+    seed: u64,
+    shape: Shape,
+    trained: Vec<bool>,
+    state: TrainState<E>,
+    pass: E::Pass,
+    target_pass: E::Pass,
+    rollout: Rollout,
+    windows: Windows<E>,
+    target_windows: Windows<E>,
+    out: Vec<E>,
+    targets: Vec<E>,
+    out_bar: Vec<E>,
+    target_bar: Vec<E>,
+    gradient: Vec<f64>,
+}
+
+impl<E: Precision> Trainer<E> {
+    /// A run from its initial parameters.
+    pub fn new(config: &PretrainConfig, seed: u64) -> Result<Self, TrainError> {
+        config.check()?;
+        let params: Vec<E> = initial_params(config, seed).into_iter().map(E::of).collect();
+        let emergence = emergence_of(&config.shape(), &params);
+        let best =
+            Best { step: 0, joint: [emergence.joint(), emergence.joint_signed()], params: params.clone() };
+        let moments = Moments::new(params.len());
+        Self::resume(
+            config,
+            seed,
+            TrainState { epoch: 0, params, moments, history: History::default(), best },
+        )
+    }
+
+    /// A run that continues from a state.
+    pub fn resume(config: &PretrainConfig, seed: u64, state: TrainState<E>) -> Result<Self, TrainError> {
+        config.check()?;
+        let shape = config.shape();
+        Ok(Self {
+            config: config.clone(),
+            seed,
+            shape,
+            trained: shape.trained(),
+            gradient: vec![0.0; shape.num_params()],
+            state,
+            pass: E::pass(shape),
+            target_pass: E::pass(shape),
+            rollout: Rollout::default(),
+            windows: Windows::default(),
+            target_windows: Windows::default(),
+            out: vec![E::default(); config.batch + 1],
+            targets: vec![E::default(); config.batch],
+            out_bar: vec![E::default(); config.batch + 1],
+            target_bar: vec![E::default(); config.batch],
+        })
+    }
+
+    /// Where the run is.
+    pub fn state(&self) -> &TrainState<E> {
+        &self.state
+    }
+
+    /// Gives up the run for its state.
+    pub fn into_state(self) -> TrainState<E> {
+        self.state
+    }
+
+    /// Whether all epochs are done.
+    pub fn is_done(&self) -> bool {
+        self.state.epoch >= self.config.epochs
+    }
+
+    /// One epoch: a fresh task, its minibatches, then a measurement on another fresh task. When it fails
+    /// the state is that of the last finished step.
+    pub fn epoch(&mut self) -> Result<(), TrainError> {
+        let source = Source { seed: self.seed, epoch: self.state.epoch, evaluation: false };
+        self.rollout.sample(&self.config, source, self.config.batches * self.config.batch)?;
+        self.rollout.fill_windows(self.shape.feature_dim, &mut self.windows);
+        if self.config.query == QueryPosition::Stationary {
+            self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
+        }
+        for batch in 0..self.config.batches {
+            self.step(batch * self.config.batch)?;
+        }
+        self.measure()?;
+        self.state.epoch += 1;
+        Ok(())
+    }
+
+    fn hyper(&self, step: u64) -> Hyper {
+        Hyper {
+            gamma: self.config.gamma,
+            temperature: self.config.tau,
+            diagonal_mix: self.config.rho.at(step),
+        }
+    }
+
+    /// One gradient step on the windows from `first` on.
+    fn step(&mut self, first: usize) -> Result<(), TrainError> {
+        let step = self.state.history.td_loss.len() as u64;
+        let hyper = self.hyper(step);
+        let (batch, gamma) = (self.config.batch, self.config.gamma);
+        let td_loss = self.predict(hyper, first);
+        if !td_loss.is_finite() {
+            return Err(TrainError::Diverged { step, what: "the loss" });
+        }
+        self.state
+            .history
+            .diagonal
+            .push((self.pass.diagonal(batch).0 / (batch * self.config.n) as f64) as f32);
+        self.gradient.fill(0.0);
+        let scale = 2.0 / batch as f64;
+        let independent = self.config.query == QueryPosition::Stationary;
+        self.out_bar.fill(E::default());
+        for t in 0..batch {
+            let prediction = self.out[t].get();
+            let delta = self.rollout.reward(first + t) + gamma * self.targets[t].get() - prediction;
+            let error = match self.config.loss {
+                Loss::Td | Loss::FullGradient => -delta,
+                Loss::TrueValue => prediction - self.rollout.value(first + t),
+                Loss::MonteCarlo => prediction - self.rollout.sampled_return(first + t),
+            };
+            self.out_bar[t] = E::of(self.out_bar[t].get() + scale * error);
+            if self.config.loss == Loss::FullGradient {
+                let through = scale * gamma * delta;
+                if independent {
+                    self.target_bar[t] = E::of(through);
+                } else {
+                    self.out_bar[t + 1] = E::of(through);
+                }
+            }
+        }
+        let through_next = self.config.loss == Loss::FullGradient && !independent;
+        let seeds = &self.out_bar[..batch + usize::from(through_next)];
+        self.pass.backward(hyper, &self.state.params, seeds, &mut self.gradient);
+        if self.config.loss == Loss::FullGradient && independent {
+            self.target_pass.backward(hyper, &self.state.params, &self.target_bar, &mut self.gradient);
+        }
+        let before = self.state.params.clone();
+        let TrainState { params, moments, history, best, .. } = &mut self.state;
+        update(&self.config.optimizer, step, &self.trained, &self.gradient, moments, params);
+        if params.iter().any(|p| !p.get().is_finite()) {
+            *params = before;
+            history.diagonal.pop();
+            return Err(TrainError::Diverged { step, what: "a parameter" });
+        }
+        let emergence = emergence_of(&self.shape, params);
+        history.td_loss.push(td_loss as f32);
+        history.value.push(emergence.value as f32);
+        history.score.push(emergence.score as f32);
+        history.value_signed.push(emergence.value_signed as f32);
+        history.score_signed.push(emergence.score_signed as f32);
+        let joint = [emergence.joint(), emergence.joint_signed()];
+        if joint > best.joint {
+            *best = Best { step: step + 1, joint, params: params.clone() };
+        }
+        Ok(())
+    }
+
+    /// Predictions and targets of the windows from `first` on; returns their mean δ².
+    fn predict(&mut self, hyper: Hyper, first: usize) -> f64 {
+        let batch = self.config.batch;
+        let params = &self.state.params;
+        self.pass.forward(hyper, params, &self.windows, first, &mut self.out);
+        if self.config.query == QueryPosition::Stationary {
+            self.target_pass.forward(hyper, params, &self.target_windows, first + 1, &mut self.targets);
+        } else {
+            // The next window's prediction is this window's target.
+            self.targets.copy_from_slice(&self.out[1..]);
+        }
+        let error = |t: usize| {
+            self.rollout.reward(first + t) + self.config.gamma * self.targets[t].get() - self.out[t].get()
+        };
+        (0..batch).map(|t| error(t).powi(2)).sum::<f64>() / batch as f64
+    }
+
+    /// Measures the parameters on one minibatch of a fresh task.
+    fn measure(&mut self) -> Result<(), TrainError> {
+        let batch = self.config.batch;
+        let source = Source { seed: self.seed, epoch: self.state.epoch, evaluation: true };
+        self.rollout.sample(&self.config, source, batch)?;
+        self.rollout.fill_windows(self.shape.feature_dim, &mut self.windows);
+        if self.config.query == QueryPosition::Stationary {
+            self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
+        }
+        let hyper = self.hyper(self.state.history.td_loss.len() as u64);
+        let td_loss = self.predict(hyper, 0);
+        let msve = (0..batch).map(|t| (self.out[t].get() - self.rollout.value(t)).powi(2)).sum::<f64>()
+            / batch as f64;
+        let (sum, smallest) = self.pass.diagonal(batch);
+        let history = &mut self.state.history;
+        history.eval_diagonal.push((sum / (batch * self.config.n) as f64) as f32);
+        history.eval_diagonal_min.push(smallest as f32);
+        history.eval_td_loss.push(td_loss as f32);
+        history.eval_msve.push(msve as f32);
+        Ok(())
+    }
+}
+
+/// Xavier normal values on the trained entries, in the order of the layout.
+fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
+    let shape = config.shape();
+    let mut stream = Stream::new(seed, Purpose::Init, 0);
+    let std = config.init.gain / (shape.num_rows() as f64).sqrt();
+    let trained = shape.trained();
+    let mut params: Vec<f64> = trained.iter().map(|&t| if t { std * stream.normal() } else { 0.0 }).collect();
+    let rows = shape.num_rows();
+    for pair in 0..shape.num_pairs() {
+        let start = (2 * pair + 1) * rows * rows;
+        for i in 0..shape.feature_dim {
+            let entry = &mut params[start + i * rows + i];
+            match config.init.score_sign {
+                ScoreSign::Random => {}
+                ScoreSign::Positive => *entry = entry.abs(),
+                ScoreSign::Negative => *entry = -entry.abs(),
+            }
+        }
+    }
+    params
+}
+
+/// The emergence scores of the first pair.
+pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
+    let (rows, d) = (shape.num_rows(), shape.feature_dim);
+    let value_row: Vec<f64> = params[(rows - 1) * rows..rows * rows].iter().map(|x| x.get()).collect();
+    let block: Vec<f64> = (0..d * d).map(|k| params[rows * rows + (k / d) * rows + k % d].get()).collect();
+    Emergence::of(&value_row, &block)
+}
