@@ -75,7 +75,7 @@ impl TokenMatrix {
     }
 }
 
-/// Eight significant digits for reading; export the matrix for exact numbers.
+/// Seven decimals for reading; export the matrix for exact numbers.
 impl fmt::Display for TokenMatrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for i in 0..self.matrix.num_rows() {

@@ -252,6 +252,11 @@ impl ContextStatistics {
         (group != NO_GROUP).then_some(group as usize)
     }
 
+    /// The first column of a group.
+    pub(crate) fn first_column(&self, group: usize) -> usize {
+        self.scratch.representative[group] as usize
+    }
+
     pub(crate) fn groups(&self) -> &[u32] {
         &self.group_of
     }
@@ -296,7 +301,10 @@ impl ContextStatistics {
 fn hash(x: &[f64]) -> u64 {
     let mixed =
         x.iter().fold(0u64, |h, v| (h.rotate_left(26) ^ v.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mixed ^ (mixed >> 29)
+    // Slots are taken from the low bits, which the multiplications leave poor when inputs have many
+    // trailing zeros, as small integers do.
+    let folded = (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    folded ^ (folded >> 29)
 }
 
 #[cfg(test)]

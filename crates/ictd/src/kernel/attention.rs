@@ -17,12 +17,12 @@ pub struct Attention {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AttentionError {
     /// ρ must be in [0, 1].
-    #[error("diagonal mix is {0}, expected 0 <= rho <= 1")]
+    #[error("diagonal mix is {0:?}, expected 0 <= rho <= 1")]
     DiagonalMix(f64),
     /// Scores must not overflow.
-    #[error("features: the scores of column {column} overflow; scale the features down")]
+    #[error("features: the scores of column {column} overflow; scale the features (or A) down")]
     ScoreOverflow {
-        /// The column (or group of equal columns) whose scores are not finite.
+        /// The first column whose scores are not finite.
         column: usize,
     },
 }
@@ -61,8 +61,8 @@ impl Attention {
             Normalization::ByCount => num_transitions as f64,
             Normalization::ByColumn => {
                 let mut sum = crate::vector::dot(column, visits);
-                if sum == f64::INFINITY {
-                    // Finite weights whose sum overflows: bring the largest to 1 first.
+                if !(1e-290..f64::INFINITY).contains(&sum) && sum > 0.0 {
+                    // A sum that overflows or whose reciprocal would: bring the largest weight to 1 first.
                     let largest = column.iter().copied().fold(0.0, f64::max);
                     column.iter_mut().for_each(|w| *w /= largest);
                     sum = crate::vector::dot(column, visits);

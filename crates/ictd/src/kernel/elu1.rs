@@ -31,7 +31,8 @@ impl Kernel for Elu1 {
         let mut positive = [0.0; 64];
         for block in column.chunks_mut(positive.len()) {
             for (g, p) in block.iter_mut().zip(&mut positive) {
-                *p = (*g * scale).max(0.0);
+                // Saturates instead of becoming infinite at absurdly small temperatures.
+                *p = (*g * scale).clamp(0.0, f64::MAX);
                 *g = g.min(0.0);
             }
             vector::exp_nonpositive_scaled(scale, block);

@@ -158,8 +158,9 @@ fn column(
             }
         }
     }
-    if !vector::all_finite(row) {
-        return Err(AttentionError::ScoreOverflow { column: u });
+    // The padding does not count: there features are 0, and distances to 0 may overflow.
+    if !vector::all_finite(&row[..sources]) {
+        return Err(AttentionError::ScoreOverflow { column: statistics.first_column(u) });
     }
     let own = (u < sources).then_some(u);
     attention.finish_column(&mut row[..sources], statistics.visits(), statistics.num_transitions(), own);

@@ -30,7 +30,7 @@ pub enum KernelError {
     #[error("kernel is '{0}', expected one of softmax, relu, elu1, rbf, linear, tabular")]
     Unknown(String),
     /// The temperature must be positive and finite.
-    #[error("temperature is {0}, expected a finite number > 0")]
+    #[error("temperature is {0:?}, expected a finite number > 0 with a finite reciprocal")]
     Temperature(f64),
 }
 
@@ -59,7 +59,7 @@ impl KernelName {
         }
         Ok(match self {
             Self::Softmax => Arc::new(Softmax { temperature }),
-            Self::Relu => Arc::new(Relu { temperature }),
+            Self::Relu => Arc::new(Relu),
             Self::Elu1 => Arc::new(Elu1 { temperature }),
             Self::Rbf => Arc::new(Rbf { temperature }),
             Self::Linear => Arc::new(Linear { temperature }),

@@ -2,14 +2,10 @@
 
 use super::{Kernel, Normalization, Similarity};
 
-/// max(G/τ, 0) normalised by column; a column without a positive score gets all zeros.
-///
-/// τ cancels in the normalisation and is kept for uniformity.
+/// max(G, 0) normalised by column; a column without a positive score gets all zeros. A temperature
+/// would cancel in the normalisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Relu {
-    /// Temperature τ > 0.
-    pub temperature: f64,
-}
+pub struct Relu;
 
 impl Kernel for Relu {
     fn similarity(&self) -> Similarity {
@@ -19,7 +15,6 @@ impl Kernel for Relu {
         Normalization::ByColumn
     }
     fn weigh(&self, column: &mut [f64]) {
-        let scale = 1.0 / self.temperature;
-        column.iter_mut().for_each(|g| *g = (*g * scale).max(0.0));
+        column.iter_mut().for_each(|g| *g = g.max(0.0));
     }
 }

@@ -17,7 +17,8 @@ pub struct EmpiricalOperator {
     gamma: f64,
     /// Entry (u, s) = W(s, u), the weight of one visit to source state s for state u.
     weights: Matrix,
-    linear: bool,
+    /// c when the weight is c·⟨x, y⟩/n.
+    linear: Option<f64>,
 }
 
 /// Why an operator has no usable answer.
@@ -47,7 +48,7 @@ impl EmpiricalOperator {
             let column = GroupWeights::column_of(attention, &block, &statistics, u)?;
             weights.row_mut(u).copy_from_slice(&column);
         }
-        Ok(Self { statistics, gamma, weights, linear: attention.kernel().linear_scale().is_some() })
+        Ok(Self { statistics, gamma, weights, linear: attention.kernel().linear_scale() })
     }
 
     /// The states and their statistics.
@@ -111,8 +112,18 @@ impl EmpiricalOperator {
 
     /// The rate at which TD errors shrink per layer: the spectral radius of I - α F Wᵀ. Below 1 the
     /// iteration converges from every start.
+    ///
+    /// With the linear kernel only d directions of the errors ever change; the rate is then that of the
+    /// weight vector.
     pub fn spectral_radius(&self, alpha: f64) -> Result<f64, OperatorError> {
-        let map = self.residual_map();
+        let map = match self.linear {
+            Some(scale) => {
+                let (a, _) = self.normal_equations();
+                let factor = scale / self.statistics.num_transitions() as f64;
+                Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
+            }
+            None => self.residual_map(),
+        };
         let step = Matrix::from_fn(map.num_rows(), map.num_rows(), |i, j| {
             f64::from(u8::from(i == j)) - alpha * map[(i, j)]
         });
@@ -130,14 +141,18 @@ impl EmpiricalOperator {
     /// With the linear kernel F Wᵀ has rank d; the same limit is then found in weight space
     /// (least-squares TD).
     pub fn infinite_depth(&self) -> Result<Vec<f64>, OperatorError> {
-        if self.linear {
-            return self.infinite_depth_linear();
+        if self.linear.is_some() {
+            let (a, b) = self.normal_equations();
+            let w = linalg::solve(&a, &b)?;
+            let value = |u| self.statistics.features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
+            return Ok((0..self.statistics.num_groups()).map(value).collect());
         }
         let y = linalg::solve(&self.residual_map(), self.statistics.reward_sums())?;
         Ok(self.weights.mul_vec(&y))
     }
 
-    fn infinite_depth_linear(&self) -> Result<Vec<f64>, OperatorError> {
+    /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s ρ(s)·x_s.
+    fn normal_equations(&self) -> (Matrix, Vec<f64>) {
         let d = self.statistics.feature_dim();
         let (mut a, mut b) = (Matrix::zeros(d, d), vec![0.0; d]);
         for s in 0..self.statistics.num_source_groups() {
@@ -153,8 +168,6 @@ impl EmpiricalOperator {
                 a.row_mut(i).iter_mut().zip(&difference).for_each(|(a, f)| *a += x[i] * f);
             }
         }
-        let w = linalg::solve(&a, &b)?;
-        let value = |u| self.statistics.features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
-        Ok((0..self.statistics.num_groups()).map(value).collect())
+        (a, b)
     }
 }

@@ -1,6 +1,6 @@
 //! Randomised Boyan chains.
 
-use super::finite::{FiniteTask, TaskError, check_size};
+use super::finite::{FiniteTask, MAX_FEATURES, MAX_STATES, TaskError, check_size};
 use super::{Representation, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;
@@ -64,8 +64,8 @@ impl Boyan {
     /// Draws the numbers that make a task, in the order of the version history.
     pub(crate) fn draw(&self, stream: &mut Stream) -> Result<BoyanDraw, TaskError> {
         let (m, d) = (self.num_states, self.feature_dim);
-        check_size("states", m, 3, "at least 3")?;
-        check_size("features", d, 1, "at least 1")?;
+        check_size("states", m, 3..=MAX_STATES, "3 to 5000")?;
+        check_size("features", d, 1..=MAX_FEATURES, "1 to 10000")?;
         let weight = match self.representation {
             Representation::Linear => Some(stream.uniform_vec(d, -1.0, 1.0)),
             Representation::Free => None,

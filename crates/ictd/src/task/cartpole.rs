@@ -10,6 +10,10 @@ use crate::random::Stream;
 const POSITION_LIMIT: f64 = 2.4;
 /// Pole angle at which the run fails: 12 degrees, in radians.
 const ANGLE_LIMIT: f64 = 12.0 * std::f64::consts::PI / 180.0;
+/// Largest number of bins per dimension: a million in all.
+const MAX_BINS: usize = 32;
+/// Largest feature dimension of the table over bins.
+const MAX_TABLE_FEATURES: usize = 100;
 /// Half-widths of the discretised box: the failure limits with a quarter to spare, and ±2.5 for the
 /// unbounded velocities, as in the predecessor.
 const BOX: [f64; 4] = [1.25 * POSITION_LIMIT, 2.5, 1.25 * ANGLE_LIMIT, 2.5];
@@ -95,8 +99,8 @@ impl CartPole {
         gamma: f64,
         stream: &mut Stream,
     ) -> Result<Self, TaskError> {
-        check_size("bins", bins_per_dim, 1, "at least 1")?;
-        check_size("features", feature_dim, 1, "at least 1")?;
+        check_size("bins", bins_per_dim, 1..=MAX_BINS, "1 to 32 per dimension")?;
+        check_size("features", feature_dim, 1..=MAX_TABLE_FEATURES, "1 to 100")?;
         if !is_discount(gamma) {
             return Err(MrpError::Gamma(gamma).into());
         }
@@ -166,6 +170,11 @@ impl CartPole {
     /// The random features of the state's bin.
     pub fn binned_features(&self, state: CartPoleState) -> &[f64] {
         self.table.row(self.bin(state))
+    }
+
+    /// The features of the state's bin, or its coordinates.
+    pub fn features(&self, state: CartPoleState, binned: bool) -> Vec<f64> {
+        if binned { self.binned_features(state).to_vec() } else { self.continuous_features(state).to_vec() }
     }
 
     /// A run of `num_transitions` steps.

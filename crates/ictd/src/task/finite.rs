@@ -112,12 +112,21 @@ impl FiniteTask {
     }
 }
 
-/// Refuses a size outside `expected`.
-pub(super) fn check_size<T: PartialOrd + ToString>(
+/// Largest number of states of a generated task: its transition matrix has 200 MB there.
+pub(super) const MAX_STATES: usize = 5000;
+/// Largest feature dimension of a generated task.
+pub(super) const MAX_FEATURES: usize = 10_000;
+
+/// Refuses a size outside `range`, which `expected` describes.
+pub(super) fn check_size(
     field: &'static str,
-    found: T,
-    low: T,
+    found: usize,
+    range: std::ops::RangeInclusive<usize>,
     expected: &'static str,
 ) -> Result<(), TaskError> {
-    if found >= low { Ok(()) } else { Err(TaskError::Size { field, expected, found: found.to_string() }) }
+    if range.contains(&found) {
+        Ok(())
+    } else {
+        Err(TaskError::Size { field, expected, found: found.to_string() })
+    }
 }

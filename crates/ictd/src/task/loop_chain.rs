@@ -1,7 +1,7 @@
 //! Random directed graphs around a loop.
 
 use super::boyan::normalised;
-use super::finite::{FiniteTask, TaskError, check_size};
+use super::finite::{FiniteTask, MAX_FEATURES, MAX_STATES, TaskError, check_size};
 use super::{Representation, TransitionError, TransitionKernel, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;
@@ -62,8 +62,8 @@ impl Loop {
     /// Draws a task.
     pub fn generate(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
         let (m, d) = (self.num_states, self.feature_dim);
-        check_size("states", m, 3, "at least 3")?;
-        check_size("features", d, 1, "at least 1")?;
+        check_size("states", m, 3..=MAX_STATES, "3 to 5000")?;
+        check_size("features", d, 1..=MAX_FEATURES, "1 to 10000")?;
         if !(0.0..1.0).contains(&self.threshold) {
             let found = self.threshold.to_string();
             return Err(TaskError::Size { field: "threshold", expected: "0 <= threshold < 1", found });

@@ -46,7 +46,9 @@ pub enum MdpError {
         smallest: f64,
     },
     /// Each action's rows must be distributions on their own.
-    #[error("transitions of action {action}: row {state} sums to {sum}, expected 1")]
+    #[error(
+        "transitions of action {action}: row {state} sums to {sum} with smallest entry {smallest}, expected probabilities that sum to 1"
+    )]
     ActionRow {
         /// The action.
         action: usize,
@@ -54,6 +56,8 @@ pub enum MdpError {
         state: usize,
         /// Sum of the row.
         sum: f64,
+        /// Its smallest entry.
+        smallest: f64,
     },
     /// The chain under the policy must be an ergodic reward process.
     #[error(transparent)]
@@ -78,17 +82,15 @@ impl Mdp {
         for (action, matrix) in self.transitions.iter().enumerate() {
             check(format!("transitions of action {action}"), matrix, m, m)?;
             for (state, row) in matrix.rows().enumerate() {
-                let sum: f64 = row.iter().sum();
-                // The same slack as for a reward process; the comparison is false for NaN.
-                if !((sum - 1.0).abs() <= 1e-9) {
-                    return Err(MdpError::ActionRow { action, state, sum });
+                let (sum, smallest) = sum_and_smallest(row);
+                if !is_distribution(sum, smallest) {
+                    return Err(MdpError::ActionRow { action, state, sum, smallest });
                 }
             }
         }
         for (state, row) in policy.rows().enumerate() {
-            let sum: f64 = row.iter().sum();
-            let smallest = row.iter().copied().fold(f64::INFINITY, f64::min);
-            if !((sum - 1.0).abs() <= 1e-9 && smallest >= 0.0) {
+            let (sum, smallest) = sum_and_smallest(row);
+            if !is_distribution(sum, smallest) {
                 return Err(MdpError::Policy { state, sum, smallest });
             }
         }
@@ -99,6 +101,15 @@ impl Mdp {
         let rewards = (0..m).map(|s| average(s, &|a| self.rewards[(s, a)])).collect();
         Ok(Mrp::new(transitions, rewards, self.gamma, self.initial_distribution.clone())?)
     }
+}
+
+fn sum_and_smallest(row: &[f64]) -> (f64, f64) {
+    (row.iter().sum(), row.iter().copied().fold(f64::INFINITY, f64::min))
+}
+
+/// The same slack as for a reward process; false for NaN.
+fn is_distribution(sum: f64, smallest: f64) -> bool {
+    (sum - 1.0).abs() <= 1e-9 && smallest >= 0.0
 }
 
 #[cfg(test)]
@@ -134,6 +145,12 @@ mod tests {
         let mut broken = mdp();
         broken.transitions[1][(0, 0)] = 0.5;
         let uniform = Matrix::from_fn(2, 2, |_, _| 0.5);
+        let mut negative = mdp();
+        negative.transitions[0].row_mut(1).copy_from_slice(&[1.5, -0.5]);
+        assert!(matches!(
+            negative.under_policy(&uniform),
+            Err(MdpError::ActionRow { action: 0, state: 1, .. })
+        ));
         assert!(matches!(
             broken.under_policy(&uniform),
             Err(MdpError::ActionRow { action: 1, state: 0, .. })

@@ -40,7 +40,7 @@ pub enum MrpError {
         value: f64,
     },
     /// γ must be in [0, 1).
-    #[error("gamma is {0}, expected 0 <= gamma < 1")]
+    #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
     Gamma(f64),
     /// p₀ must be a probability distribution.
     #[error(

@@ -65,7 +65,7 @@ pub struct Transformer {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TransformerError {
     /// γ must be in [0, 1).
-    #[error("gamma is {0}, expected 0 <= gamma < 1")]
+    #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
     Gamma(f64),
     /// Step sizes must be finite.
     #[error("step size {layer} is {value}, expected a finite number")]
