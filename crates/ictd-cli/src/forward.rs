@@ -9,14 +9,10 @@ use ictd_lab::LabError;
 use ictd_lab::files::{OutputDir, read_context, read_params};
 use ictd_lab::studies::forward::{ForwardReport, report};
 
-use crate::{Common, Outcome, print_data, print_json, table};
+use crate::{Common, Outcome, message, print_data, print_json, table};
 
-/// Input: a JSON object with "features" (n+1 rows of d numbers) and "rewards" (n numbers), or with
-/// "episodes", a list of objects with "features", "rewards" and optionally "terminated"; in both forms
-/// "queries" may add rows of features to evaluate. Output with --json: "values" and "targets", each one
-/// row per layer 0..L and one number per column.
+/// Arguments of `ictd forward`.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
 pub struct Arguments {
     /// Context as JSON; - reads standard input
     #[arg(long, value_name = "FILE")]
@@ -28,7 +24,7 @@ pub struct Arguments {
     #[arg(long, default_value = "softmax")]
     kernel: String,
     /// Depth L
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 15, allow_negative_numbers = true)]
     layers: usize,
     /// Discount
     #[arg(long, default_value_t = 0.9, allow_negative_numbers = true)]
@@ -37,7 +33,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     temperature: f64,
     /// Step size: one number, or one for each layer separated by commas
-    #[arg(long, default_value = "1", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, default_value = "1", value_delimiter = ',', allow_hyphen_values = true)]
     step_size: Vec<f64>,
     /// Diagonal mixing rho
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
@@ -73,7 +69,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let report = report(&transformer, &context, arguments.tokens, arguments.fixed_point)?;
     if let Some(out) = &arguments.common.out {
         report.write(&OutputDir::create(out)?)?;
-        eprintln!("figure and tables: {}", out.display());
+        message(&format!("figure and tables: {}", out.display()));
     }
     if arguments.common.json {
         print_json(&report)?
@@ -86,10 +82,14 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
 /// Columns shown in the terminal before the rest is left to --json and --out.
 const SHOWN: usize = 12;
 
+/// Six decimals for ordinary numbers, powers of ten for very large and very small ones.
+fn number(x: &f64) -> String {
+    if *x == 0.0 || (1e-4..1e6).contains(&x.abs()) { format!("{x:.6}") } else { format!("{x:.5e}") }
+}
+
 fn text(report: &ForwardReport) -> String {
     let columns = report.values[0].len();
     let first = columns.saturating_sub(SHOWN);
-    let number = |x: &f64| format!("{x:.6}");
     let mut header: Vec<String> = vec!["layer".into()];
     header.extend((first..columns).map(|j| format!("v[{j}]")));
     let header: Vec<&str> = header.iter().map(String::as_str).collect();

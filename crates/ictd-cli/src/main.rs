@@ -17,10 +17,10 @@ use ictd_lab::LabError;
 /// Reinforcement learning in a Transformer's forward pass.
 ///
 /// A softmax attention layer with the right parameters is one step of weighted softmax TD: give it
-/// transitions, get state values, without training. `ictd` runs that forward pass, proves the
-/// equivalence to the last bit, and reproduces the paper's figures.
+/// transitions, get state values, without training. `ictd` runs that forward pass, verifies the
+/// equivalence to rounding, and reproduces the paper's figures.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "ictd", version, arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -35,6 +35,12 @@ enum Command {
     /// Measure the value error against context length (Figure 1)
     Msve(msve::Arguments),
     /// Run the forward pass on a context of your own
+    ///
+    /// The input is a JSON object with "features" (n+1 rows of d numbers) and "rewards" (n numbers), or
+    /// with "episodes", a list of objects with "features", "rewards" and optionally "terminated". In both
+    /// forms "queries" may add rows of features to evaluate. With --json the output has "values" and
+    /// "targets", each one row per layer 0..L and one number per column: the states of every episode in
+    /// order, then the queries.
     Forward(forward::Arguments),
     /// Make a random task, or a trajectory of one, as JSON and CSV
     Task(task::Arguments),
@@ -49,7 +55,8 @@ struct Common {
     /// Seed of every random draw
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Directory for figures and tables (created if needed)
+    /// Directory for figures and tables, created if needed [default: out/COMMAND for reproduce, verify and
+    /// msve; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -78,7 +85,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {error}");
+            message(&format!("error: {error}"));
             ExitCode::from(error.exit_code())
         }
     }
@@ -94,8 +101,13 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let first: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
-    eprintln!("{} (see --help)", first.join(" "));
+    message(&format!("{} (see --help)", first.join(" ")));
     ExitCode::from(2)
+}
+
+/// Prints a line to stderr; that nobody can read it is no reason to stop.
+fn message(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Prints data to stdout; a reader that has seen enough (a closed pipe) is no error.

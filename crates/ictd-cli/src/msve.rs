@@ -7,16 +7,16 @@ use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::msve::{self, MsveConfig};
 
-use crate::{Common, Outcome, print_data, print_json, table};
+use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd msve`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Number of random tasks
-    #[arg(long, default_value_t = MsveConfig::default().num_tasks)]
+    #[arg(long, default_value_t = MsveConfig::default().num_tasks, allow_negative_numbers = true)]
     tasks: u64,
     /// Depth L
-    #[arg(long, default_value_t = MsveConfig::default().num_layers)]
+    #[arg(long, default_value_t = MsveConfig::default().num_layers, allow_negative_numbers = true)]
     layers: usize,
     /// Context lengths, separated by commas [default: 1,3,…,39]
     #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
@@ -62,6 +62,6 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         );
         print_data(&text)?;
     }
-    eprintln!("figure and table: {}", out.join("fig1.svg").display());
+    message(&format!("figure and table: {}", out.join("fig1.svg").display()));
     Ok(Outcome::Success)
 }

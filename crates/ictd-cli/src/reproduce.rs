@@ -7,7 +7,7 @@ use ictd_lab::LabError;
 use ictd_lab::studies::Verdict;
 use ictd_lab::studies::reproduce;
 
-use crate::{Common, Outcome, print_data, print_json, table};
+use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd reproduce`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let studies = reproduce::select(&arguments.only)?;
     let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/reproduce"));
     let outcomes = reproduce::run(&studies, arguments.common.seed, out, |outcome| {
-        eprintln!("{:<5} {:>6.2} s  {}", outcome.id, outcome.seconds, outcome.verdict);
+        message(&format!("{:<5} {:>6.2} s  {}", outcome.id, outcome.seconds, outcome.verdict));
     })?;
     if arguments.common.json {
         print_json(&outcomes)?;
@@ -39,7 +39,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         text += &table::render(&["verdict", "parts"], &rows);
         print_data(&text)?;
     }
-    eprintln!("figures and tables: {}", out.display());
+    message(&format!("figures and tables: {}", out.display()));
     // A verdict is a result, not a failure of the command.
     Ok(Outcome::Success)
 }

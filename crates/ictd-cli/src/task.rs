@@ -5,7 +5,7 @@ use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::tasks::{TaskKind, TaskRequest, make};
 
-use crate::{Common, Outcome, print_data, print_json};
+use crate::{Common, Outcome, message, print_data, print_json};
 
 /// Kinds of task.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -26,10 +26,10 @@ pub struct Arguments {
     /// Kind of task
     kind: Kind,
     /// Number of states; cart-pole: bins per dimension [default: 64; loop and dense 10; cartpole 2]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     states: Option<usize>,
     /// Feature dimension [default: 4; loop 5]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     features: Option<usize>,
     /// Discount
     #[arg(long, default_value_t = 0.9, allow_negative_numbers = true)]
@@ -37,27 +37,38 @@ pub struct Arguments {
     /// Draw rewards freely instead of making the values linear in the features
     #[arg(long)]
     free: bool,
-    /// Loop only: probability of leaving out an edge
-    #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
-    threshold: f64,
+    /// Loop only: probability of leaving out an edge [default: 0.5]
+    #[arg(long, allow_negative_numbers = true)]
+    threshold: Option<f64>,
     /// Cart-pole only: continuous features instead of random features per bin
     #[arg(long)]
     continuous: bool,
     /// Which task of the seed's sequence
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     index: u64,
     /// Give a trajectory of N transitions instead of the task; with --json it is input for `forward`
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     trajectory: Option<usize>,
     #[command(flatten)]
     common: Common,
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+    let unused = match arguments.kind {
+        Kind::Loop => arguments.continuous.then_some("continuous"),
+        Kind::Cartpole if arguments.free => Some("free"),
+        Kind::Cartpole if arguments.continuous && arguments.features.is_some() => Some("features"),
+        Kind::Cartpole => arguments.threshold.map(|_| "threshold"),
+        _ if arguments.continuous => Some("continuous"),
+        _ => arguments.threshold.map(|_| "threshold"),
+    };
+    if let Some(option) = unused {
+        return Err(LabError::Invalid(format!("{option}: has no meaning for this kind of task")));
+    }
     let made = make(&TaskRequest {
         kind: match arguments.kind {
             Kind::Boyan => TaskKind::Boyan,
-            Kind::Loop => TaskKind::Loop { threshold: arguments.threshold },
+            Kind::Loop => TaskKind::Loop { threshold: arguments.threshold.unwrap_or(0.5) },
             Kind::Dense => TaskKind::Dense,
             Kind::Cartpole => TaskKind::CartPole { continuous: arguments.continuous },
         },
@@ -71,7 +82,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     })?;
     if let Some(out) = &arguments.common.out {
         made.write(&OutputDir::create(out)?)?;
-        eprintln!("files: {}", out.display());
+        message(&format!("files: {}", out.display()));
     }
     match (&made.trajectory, arguments.common.json) {
         (Some(trajectory), true) => print_json(trajectory)?,

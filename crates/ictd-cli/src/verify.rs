@@ -8,25 +8,25 @@ use ictd_lab::files::OutputDir;
 use ictd_lab::studies::Verdict;
 use ictd_lab::studies::verify::{self, VerifyConfig};
 
-use crate::{Common, Outcome, print_data, print_json, table};
+use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd verify`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Number of random prompts
-    #[arg(long, default_value_t = VerifyConfig::default().num_trials)]
+    #[arg(long, default_value_t = VerifyConfig::default().num_trials, allow_negative_numbers = true)]
     trials: u64,
     /// Depth L
-    #[arg(long, default_value_t = VerifyConfig::default().num_layers)]
+    #[arg(long, default_value_t = VerifyConfig::default().num_layers, allow_negative_numbers = true)]
     layers: usize,
     /// Context length n
-    #[arg(long, default_value_t = VerifyConfig::default().context_len)]
+    #[arg(long, default_value_t = VerifyConfig::default().context_len, allow_negative_numbers = true)]
     length: usize,
     /// Feature dimension d
-    #[arg(long, default_value_t = VerifyConfig::default().feature_dim)]
+    #[arg(long, default_value_t = VerifyConfig::default().feature_dim, allow_negative_numbers = true)]
     features: usize,
     /// States of the chain that prompts are drawn from
-    #[arg(long, default_value_t = VerifyConfig::default().num_states)]
+    #[arg(long, default_value_t = VerifyConfig::default().num_states, allow_negative_numbers = true)]
     states: usize,
     /// Discount
     #[arg(long, default_value_t = VerifyConfig::default().gamma, allow_negative_numbers = true)]
@@ -77,6 +77,6 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         );
         print_data(&text)?;
     }
-    eprintln!("figure and tables: {}", out.join("fig7.svg").display());
+    message(&format!("figure and tables: {}", out.join("fig7.svg").display()));
     Ok(if found.verdict == Verdict::Reproduced { Outcome::Success } else { Outcome::ClaimFailed })
 }

@@ -213,7 +213,7 @@ fn reproduce_runs_what_is_there_and_writes_the_same_bytes_twice() {
 #[test]
 fn bad_input_is_one_line_and_leaves_nothing() {
     let good = CONTEXT;
-    let cases: [(&str, &[&str], &str); 20] = [
+    let cases: [(&str, &[&str], &str); 22] = [
         (r#"{"features": [[1]], "rewards": []}"#, &[], "rewards"),
         (r#"{"features": [], "rewards": []}"#, &[], "rewards"),
         (r#"{"episodes": []}"#, &[], "empty"),
@@ -223,7 +223,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (r#"{"features": [[1], [1]], "rewards": [1, 2]}"#, &[], "rewards"),
         (r#"{"features": [[1], [1]], "rewards": ["one"]}"#, &[], "rewards[0]"),
         (r#"{"features": [[1], [1]], "rewards": [1], "querys": []}"#, &[], "querys"),
-        ("not json", &[], "line 1"),
+        ("not json", &[], "expected a JSON object"),
         (good, &["--gamma", "1"], "gamma"),
         (good, &["--gamma", "-0.1"], "gamma"),
         (good, &["--gamma", "nan"], "gamma"),
@@ -234,6 +234,8 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (good, &["--diagonal-mix", "1.5"], "diagonal mix"),
         (good, &["--step-size", "1,2", "--layers", "3"], "step sizes"),
         (good, &["--layers", "many"], "--layers"),
+        (good, &["--layers", "1000000000"], "layers"),
+        (good, &["--temperature", "1e-310"], "temperature"),
     ];
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
@@ -243,28 +245,35 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         assert_refused(&forward(context, &all), field);
         assert!(!out.exists(), "{field}: an output directory was left");
     }
-    let missing: &[&[&str]] = &[
-        &["forward", "--input", "no-such-file.json"],
-        &["forward", "--input", "."],
-        &["forward"],
-        &["forward", "--input", "-", "--params", "no-such-file.json"],
-        &["verify", "--trials", "0"],
-        &["verify", "--gamma", "2"],
-        &["verify", "--states", "2"],
-        &["msve", "--tasks", "1"],
-        &["msve", "--kernel", "gauss"],
-        &["msve", "--lengths", "0,3"],
-        &["task", "boyan", "--states", "2"],
-        &["task", "loop", "--threshold", "1"],
-        &["task", "dense", "--gamma", "1"],
-        &["task", "dense", "--trajectory", "0"],
-        &["task", "unicorn"],
-        &["reproduce", "--only", "fig99"],
-        &["frobnicate"],
+    let refused: &[(&[&str], &str)] = &[
+        (&["forward", "--input", "no-such-file.json"], "no-such-file.json"),
+        (&["forward", "--input", "."], "input ."),
+        (&["forward"], "--input"),
+        (&["forward", "--input", "-", "--params", "no-such-file.json"], "no-such-file.json"),
+        (&["verify", "--trials", "0"], "trials"),
+        (&["verify", "--gamma", "2"], "gamma"),
+        (&["verify", "--states", "2"], "states"),
+        (&["verify", "--length", "100000"], "length"),
+        (&["verify", "--layers", "-1"], "--layers"),
+        (&["msve", "--tasks", "1"], "tasks"),
+        (&["msve", "--kernel", "gauss"], "kernel"),
+        (&["msve", "--lengths", "0,3"], "lengths"),
+        (&["msve", "--lengths", "1,1000000000000"], "lengths"),
+        (&["task", "boyan", "--states", "2"], "states"),
+        (&["task", "boyan", "--states", "18446744073709551615"], "states"),
+        (&["task", "dense", "--features", "18446744073709551615"], "features"),
+        (&["task", "cartpole", "--states", "65536"], "bins"),
+        (&["task", "loop", "--threshold", "1"], "threshold"),
+        (&["task", "boyan", "--threshold", "0.5"], "threshold"),
+        (&["task", "dense", "--gamma", "1"], "gamma"),
+        (&["task", "dense", "--trajectory", "0"], "trajectory"),
+        (&["task", "dense", "--trajectory", "18446744073709551615"], "trajectory"),
+        (&["task", "unicorn"], "unicorn"),
+        (&["reproduce", "--only", "fig99"], "fig99"),
+        (&["frobnicate"], "frobnicate"),
     ];
-    for arguments in missing {
-        let output = ictd_in(dir.path(), arguments);
-        assert_refused(&output, "");
+    for (arguments, field) in refused {
+        assert_refused(&ictd_in(dir.path(), arguments), field);
         assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "{arguments:?} left a file");
     }
 }
@@ -283,6 +292,41 @@ fn divergence_is_an_error_not_nan() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("diverges"));
     assert!(output.stdout.is_empty());
+}
+
+/// The linear kernel has rank d; its convergence is that of the weight vector.
+#[test]
+fn fixed_point_of_the_linear_kernel_says_that_it_converges() {
+    let context =
+        String::from_utf8(ictd(&["task", "boyan", "--trajectory", "300", "--json"]).stdout).unwrap();
+    let arguments = ["--kernel", "linear", "--layers", "20000", "--fixed-point", "--json"];
+    let result = json(&forward(&context, &arguments));
+    assert_eq!(result["fixed_point"]["converges"], true);
+    let (limit, last) = (&result["fixed_point"]["values"][300], &result["values"][20000][300]);
+    assert!((limit.as_f64().unwrap() - last.as_f64().unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn an_ill_conditioned_fixed_point_is_refused_not_guessed() {
+    let run = ictd(&["task", "cartpole", "--continuous", "--trajectory", "60", "--json"]);
+    let output = forward(&String::from_utf8(run.stdout).unwrap(), &["--fixed-point"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("condition number"));
+}
+
+#[test]
+fn a_reader_that_stops_is_no_error() {
+    let script =
+        format!("'{}' verify --trials 1 2>&1 | head -1", assert_cmd::cargo::cargo_bin("ictd").display());
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new("sh").current_dir(dir.path()).args(["-c", &script]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("panicked"));
+    let full = Command::new("sh")
+        .current_dir(dir.path())
+        .args(["-c", &script.replace("2>&1 | head -1", "2>/dev/full")])
+        .output()
+        .unwrap();
+    assert_eq!(full.status.code(), Some(0));
 }
 
 #[test]

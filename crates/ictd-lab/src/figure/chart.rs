@@ -73,11 +73,14 @@ impl Chart {
         );
         let y_ticks = y.ticks();
         let widest = y_ticks.iter().map(|t| Label::parse(&t.1).width(TEXT_SIZE)).fold(0.0, f64::max);
-        let legend_height = if self.series.len() > 1 { 18.0 } else { 0.0 };
+        let legend = self.legend_rows(width - 44.0 - widest);
+        let legend_height = 18.0 * legend.len() as f64;
+        let x_ticks = x.ticks();
+        let overhang = x_ticks.last().map_or(0.0, |t| 0.5 * Label::parse(&t.1).width(TEXT_SIZE));
         // Room for the rotated label, the tick labels, the title, the legend, the axis label, the note.
         let frame = Frame {
             left: left + 30.0 + widest,
-            right: left + width - 14.0,
+            right: left + width - overhang.max(14.0),
             top: top + 30.0 + legend_height,
             bottom: top + height - if self.note.is_empty() { 44.0 } else { 60.0 },
         };
@@ -89,7 +92,7 @@ impl Chart {
             scene.polyline(&[(frame.left, at), (frame.right, at)], Stroke::solid(GRID, 0.6));
             scene.text(frame.left - 6.0, at + 0.36 * TEXT_SIZE, label, TEXT_SIZE, Anchor::End, INK);
         }
-        for (value, label) in x.ticks() {
+        for (value, label) in x_ticks {
             let at = px(value);
             scene.polyline(&[(at, frame.bottom), (at, frame.bottom + 4.0)], Stroke::solid(INK, 0.8));
             scene.text(at, frame.bottom + 15.0, &label, TEXT_SIZE, Anchor::Middle, INK);
@@ -142,19 +145,40 @@ impl Chart {
                 MUTED,
             );
         }
-        if self.series.len() > 1 {
-            self.legend(scene, frame.left, top + 34.0);
+        for (row, series) in legend.into_iter().enumerate() {
+            draw_legend(scene, series, frame.left, top + 34.0 + 18.0 * row as f64);
         }
     }
 
-    fn legend(&self, scene: &mut Scene, mut x: f64, y: f64) {
-        for series in &self.series {
-            let stroke = Stroke { color: series.color, width: LINE_WIDTH, dash: series.dash.clone() };
-            scene.polyline(&[(x, y), (x + 18.0, y)], stroke);
-            scene.circle(x + 9.0, y, 2.2, Some(series.color), None);
-            scene.text(x + 23.0, y + 0.36 * TEXT_SIZE, &series.name, TEXT_SIZE, Anchor::Start, INK);
-            x += 23.0 + Label::parse(&series.name).width(TEXT_SIZE) + 16.0;
+    /// The series in rows that fit into a width; none when there is only one series.
+    fn legend_rows(&self, width: f64) -> Vec<&[Series]> {
+        let mut rows = Vec::new();
+        let mut rest = if self.series.len() > 1 { self.series.as_slice() } else { &[] };
+        while !rest.is_empty() {
+            let mut used = 0.0;
+            let fits = rest.iter().take_while(|series| {
+                used += legend_width(series);
+                used <= width
+            });
+            let (row, others) = rest.split_at(fits.count().max(1));
+            rows.push(row);
+            rest = others;
         }
+        rows
+    }
+}
+
+fn legend_width(series: &Series) -> f64 {
+    23.0 + Label::parse(&series.name).width(TEXT_SIZE) + 16.0
+}
+
+fn draw_legend(scene: &mut Scene, row: &[Series], mut x: f64, y: f64) {
+    for series in row {
+        let stroke = Stroke { color: series.color, width: LINE_WIDTH, dash: series.dash.clone() };
+        scene.polyline(&[(x, y), (x + 18.0, y)], stroke);
+        scene.circle(x + 9.0, y, 2.2, Some(series.color), None);
+        scene.text(x + 23.0, y + 0.36 * TEXT_SIZE, &series.name, TEXT_SIZE, Anchor::Start, INK);
+        x += legend_width(series);
     }
 }
 
@@ -220,7 +244,7 @@ impl Mapping {
         (first..=last)
             .map(|k| {
                 let value = k as f64 * step;
-                (value, format!("{value:.decimals$}").replace('-', "−"))
+                (value, tick_label(value, step, decimals))
             })
             .collect()
     }
@@ -236,6 +260,16 @@ impl Mapping {
             .map(|(e, value)| (value, format!("{value:.*}", (-e).max(0) as usize)))
             .collect()
     }
+}
+
+/// Plain decimals for ordinary numbers, powers of ten for very large and very small ones.
+fn tick_label(value: f64, step: f64, decimals: usize) -> String {
+    if (1e-4..1e5).contains(&step) || value == 0.0 {
+        return format!("{value:.decimals$}").replace('-', "−");
+    }
+    let exponent = value.abs().log10().floor();
+    let mantissa = format!("{:.1}", value / 10f64.powf(exponent)).replace('-', "−");
+    format!("{mantissa}·10^{{{}}}", minus(exponent as i32))
 }
 
 fn minus(e: i32) -> String {
@@ -257,6 +291,7 @@ mod tests {
         };
         assert_eq!(labels(&axis(Scale::Linear, (0.0, 1.0))), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!(labels(&axis(Scale::Linear, (-7.0, 40.0))), ["0", "10", "20", "30", "40"]);
+        assert_eq!(labels(&axis(Scale::Linear, (0.0, 2e12)))[1], "5.0·10^{11}");
         assert_eq!(
             labels(&axis(Scale::Log, (1e-3, 10.0))),
             ["10^{−3}", "10^{−2}", "10^{−1}", "10^{0}", "10^{1}"]

@@ -22,7 +22,7 @@ type Numbers = Vec<Option<f64>>;
 /// A trajectory of n transitions has n + 1 feature rows and n rewards. `terminated` says that the
 /// last state is terminal. `states` and `values` may be there for the reader's information.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a context object")]
 pub struct ContextFile {
     /// Feature rows of the only episode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub struct ContextFile {
 
 /// One episode of a [`ContextFile`].
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an episode object")]
 pub struct EpisodeFile {
     /// T + 1 feature rows.
     pub features: Vec<Numbers>,
@@ -172,6 +172,11 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
     };
     let parse_failed = |message: String| LabError::Parse { path: path.to_owned(), message };
     let text = std::str::from_utf8(&bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
+    // Windows editors put a byte-order mark in front.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.trim_start().starts_with('{') {
+        return Err(parse_failed("expected a JSON object, starting with {".into()));
+    }
     let text = numbers_or_null(text);
     serde_json::from_str(&text).map_err(|error| {
         // Only now pay for tracking the path to the offending field.
@@ -261,7 +266,8 @@ mod tests {
             message(r#"{"features": [[1], [2]], "rewards": [1], "queries": [[1, 2]]}"#)
                 .starts_with("queries: query 0")
         );
-        assert!(message("[1").contains("line 1"));
+        assert!(message("{1").contains("line 1"));
+        assert!(message("[[[1], [2]], [1]]").contains("expected a JSON object"));
     }
 
     #[test]

@@ -27,12 +27,16 @@ impl ChainTopology {
     /// Figure 4, states numbered from 1 as in the paper.
     pub fn figure(&self) -> Scene {
         let m = self.num_states;
-        let width = 2.0 * 50.0 + SPACING * (m - 1) as f64;
-        let mut scene = Scene::new(width, 262.0, "Boyan's chain: transitions with positive probability");
+        let span = SPACING * (m - 1) as f64;
+        // Room for the note, however short the chain.
+        let width = (2.0 * 50.0 + span).max(440.0);
+        // The longest arc hangs three quarters of its control points' depth.
+        let height = 98.0 + RADIUS + 0.75 * depth(m - 1) + 44.0;
+        let mut scene = Scene::new(width, height, "Boyan's chain: transitions with positive probability");
         let title = format!("**Boyan’s chain with** *m* **= {m} states**");
         scene.text(0.5 * width, 20.0, &title, TITLE_SIZE, Anchor::Middle, INK);
         let baseline = 98.0;
-        let x = |s: usize| 50.0 + SPACING * s as f64;
+        let x = |s: usize| 0.5 * (width - span) + SPACING * s as f64;
         for (from, to) in chain_edges(m) {
             let restart = from == m - 1;
             let color = if restart { PALETTE[1] } else { PALETTE[0] };
@@ -41,10 +45,9 @@ impl ChainTopology {
                 self_loop(&mut scene, x(from), baseline, &stroke, color);
             } else if restart {
                 // Below the chain; longer ways hang lower.
-                let depth = 26.0 + 17.0 * (from - to) as f64;
                 let (x0, y0, x1, y1) =
                     (x(from) - 5.0, baseline + RADIUS, x(to) + 4.0, baseline + RADIUS + 2.0);
-                arc(&mut scene, (x0, y0), (x1, y1), depth, &stroke, color);
+                arc(&mut scene, (x0, y0), (x1, y1), depth(from - to), &stroke, color);
             } else if to == from + 1 {
                 let (x0, x1) = (x(from) + RADIUS, x(to) - RADIUS - 1.0);
                 scene.polyline(&[(x0, baseline), (x1 - 5.0, baseline)], stroke);
@@ -66,7 +69,7 @@ impl ChainTopology {
             scene.text(x(s), baseline + 4.0, &(s + 1).to_string(), TEXT_SIZE + 1.0, Anchor::Middle, INK);
         }
         let note = "blue: one or two states ahead; orange: from the last state to every state";
-        scene.text(0.5 * width, 250.0, note, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
+        scene.text(0.5 * width, height - 12.0, note, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
         scene
     }
 
@@ -75,6 +78,11 @@ impl ChainTopology {
         out.csv("fig4", chain_edges(self.num_states).into_iter().map(|(from, to)| Edge { from, to }))?;
         out.figure("fig4", &self.figure())
     }
+}
+
+/// How low the way back over `steps` states hangs.
+fn depth(steps: usize) -> f64 {
+    26.0 + 17.0 * steps as f64
 }
 
 /// A curved arrow that bulges by `depth` (negative: upwards).

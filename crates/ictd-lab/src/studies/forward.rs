@@ -1,6 +1,6 @@
 //! The forward pass on a context of the user's own.
 
-use ictd::context::Context;
+use ictd::context::{Context, ContextStatistics};
 use ictd::operator::EmpiricalOperator;
 use ictd::transformer::{Parameters, Transformer};
 use serde::Serialize;
@@ -9,6 +9,10 @@ use crate::LabError;
 use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
 
+/// Largest number of values (or token entries) kept: 1 GiB each for values and targets.
+const MAX_NUMBERS: u128 = 1 << 27;
+/// Largest number of distinct states of the fixed point: its system is dense.
+const MAX_STATES: usize = 5000;
 /// Columns drawn in the figure: the last ones, which hold the queries.
 const DRAWN: usize = 6;
 
@@ -66,6 +70,17 @@ pub fn report(
     with_tokens: bool,
     with_fixed_point: bool,
 ) -> Result<ForwardReport, LabError> {
+    let numbers = (transformer.num_layers() as u128 + 1) * context.num_columns() as u128;
+    let per_column = if with_tokens { context.feature_dim() as u128 + 3 } else { 1 };
+    if numbers * per_column > MAX_NUMBERS {
+        let message = format!(
+            "layers is {}, expected at most {} for {} columns: all layers are kept",
+            transformer.num_layers(),
+            (MAX_NUMBERS / per_column / context.num_columns() as u128).saturating_sub(1),
+            context.num_columns()
+        );
+        return Err(LabError::Invalid(message));
+    }
     let values = transformer.values(context)?;
     let layers = 0..=transformer.num_layers();
     let (mut tokens, mut row_names) = (None, Vec::new());
@@ -89,6 +104,13 @@ fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoin
     if config.parameters != Parameters::ThetaStar {
         return Err(LabError::Invalid("fixed-point: expected theta_*, found --params".into()));
     }
+    let num_states = ContextStatistics::per_state(context).num_groups();
+    if num_states > MAX_STATES {
+        let message = format!(
+            "fixed-point: the context has {num_states} distinct states, expected at most {MAX_STATES}"
+        );
+        return Err(LabError::Invalid(message));
+    }
     let operator = EmpiricalOperator::new(context, &config.attention, config.gamma)?;
     let by_state = operator.infinite_depth()?;
     let spectral_radius = operator.spectral_radius(config.step_sizes[0])?;
@@ -105,7 +127,7 @@ impl ForwardReport {
     pub fn figure(&self) -> Scene {
         let columns = self.values[0].len();
         let series = (columns.saturating_sub(DRAWN)..columns).zip(PALETTE).map(|(j, color)| Series {
-            name: format!("column {j}"),
+            name: format!("*v*[{j}]"),
             color,
             dash: Vec::new(),
             points: self.values.iter().enumerate().map(|(l, row)| (l as f64, row[j])).collect(),

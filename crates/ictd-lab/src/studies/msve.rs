@@ -83,9 +83,15 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     if config.num_tasks < 2 {
         return Err(LabError::Invalid(format!("tasks is {}, expected at least 2", config.num_tasks)));
     }
-    let longest = config.context_lens.iter().copied().max().unwrap_or(0);
-    if config.context_lens.len() < 2 || config.context_lens.contains(&0) {
-        return Err(LabError::Invalid("context lengths: expected at least two, all positive".into()));
+    let mut config = config.clone();
+    config.context_lens.sort_unstable();
+    config.context_lens.dedup();
+    let config = &config;
+    let longest = config.context_lens.last().copied().unwrap_or(0);
+    if config.context_lens.len() < 2 || config.context_lens[0] == 0 || longest > 100_000 {
+        return Err(LabError::Invalid(
+            "lengths: expected at least two different ones from 1 to 100000".into(),
+        ));
     }
     let kernel: KernelName = config.kernel.parse()?;
     let transformer = TransformerConfig {
@@ -111,6 +117,11 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         .enumerate()
         .map(|(i, &context_len)| {
             let MeanSem { mean, sem, count } = statistic(errors.iter().map(|e| e[i]).collect())?;
+            if !sem.is_finite() {
+                let message =
+                    format!("the error at context length {context_len} overflows; lower the step size");
+                return Err(LabError::Failed(message));
+            }
             Ok(MsvePoint { context_len, mean, sem, tasks: count })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
@@ -155,18 +166,18 @@ fn errors_of_task(
     config.context_lens.iter().map(error).collect()
 }
 
-/// Spearman's rank correlation of two lists without ties.
+/// Spearman's rank correlation: Pearson's, of ranks, where ties share their mean rank; 0 when one list is
+/// constant.
 fn spearman(x: &[f64], y: &[f64]) -> f64 {
-    let ranks = |values: &[f64]| {
-        let mut order: Vec<usize> = (0..values.len()).collect();
-        order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-        let mut rank = vec![0.0; values.len()];
-        order.into_iter().enumerate().for_each(|(r, i)| rank[i] = r as f64);
-        rank
+    let centred_ranks = |values: &[f64]| -> Vec<f64> {
+        let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
+        let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
+        values.iter().map(|&v| below(v) + 0.5 * (equal(v) - values.len() as f64)).collect()
     };
-    let n = x.len() as f64;
-    let d2: f64 = ranks(x).iter().zip(ranks(y)).map(|(a, b)| (a - b) * (a - b)).sum();
-    1.0 - 6.0 * d2 / (n * (n * n - 1.0))
+    let (a, b) = (centred_ranks(x), centred_ranks(y));
+    let product = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(p, q)| p * q).sum::<f64>();
+    let size = (product(&a, &a) * product(&b, &b)).sqrt();
+    if size == 0.0 { 0.0 } else { product(&a, &b) / size }
 }
 
 impl MsveCurve {
@@ -174,7 +185,7 @@ impl MsveCurve {
     pub fn figure(&self) -> Scene {
         let c = &self.config;
         let chart = Chart {
-            title: "In-context policy evaluation improves with context".into(),
+            title: "Value error against context length".into(),
             x: Axis { label: "context length *n* (transitions)".into(), scale: Scale::Linear, range: None },
             y: Axis { label: "mean square value error".into(), scale: Scale::Log, range: None },
             series: vec![Series {
@@ -212,6 +223,10 @@ mod tests {
     fn rank_correlation_of_monotone_lists() {
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[9.0, 5.0, 1.0]), -1.0);
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[1.0, 5.0, 9.0]), 1.0);
+        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[7.0, 7.0, 7.0]), 0.0);
+        // Ranks (0, ½, ½, 3) by hand: correlation of (-1.5, -.5, .5, 1.5) and (-1.5, 0, 0, 1.5).
+        let tied = spearman(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, 2.0, 3.0]);
+        assert!((tied - 4.5 / (5.0f64 * 4.5).sqrt()).abs() < 1e-15);
     }
 
     #[test]

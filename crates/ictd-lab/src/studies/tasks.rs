@@ -9,6 +9,11 @@ use super::chain_topology::ChainTopology;
 use crate::LabError;
 use crate::files::{ContextFile, OutputDir};
 
+/// Largest number of transitions of a trajectory.
+const MAX_TRAJECTORY: usize = 10_000_000;
+/// Simulation steps spent on a Monte-Carlo value.
+const MONTE_CARLO_STEPS: f64 = 4e6;
+
 /// A family of tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TaskKind {
@@ -92,10 +97,12 @@ pub enum TaskFile {
         time_step: f64,
         /// Probability of pushing right.
         right_probability: f64,
-        /// Monte-Carlo value of the upright rest state.
-        rest_value: f64,
+        /// Reward of every bin.
+        rewards: Vec<f64>,
+        /// Monte-Carlo value of the upright rest state; none when γ is too close to 1 to afford it.
+        rest_value: Option<f64>,
         /// Its standard error.
-        rest_value_standard_error: f64,
+        rest_value_standard_error: Option<f64>,
     },
 }
 
@@ -111,8 +118,10 @@ pub struct MadeTask {
 
 /// Makes the task.
 pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
-    if request.trajectory == Some(0) {
-        return Err(LabError::Invalid("trajectory is 0, expected at least 1 transition".into()));
+    if let Some(n) = request.trajectory.filter(|n| !(1..=MAX_TRAJECTORY).contains(n)) {
+        return Err(LabError::Invalid(format!(
+            "trajectory is {n}, expected 1 to {MAX_TRAJECTORY} transitions"
+        )));
     }
     let mut stream = Stream::new(request.seed, Purpose::Task, request.index);
     let representation = if request.free { Representation::Free } else { Representation::Linear };
@@ -154,17 +163,14 @@ fn make_cart_pole(
         stream,
     )?;
     let mut monte_carlo = Stream::new(request.seed, Purpose::MonteCarlo, request.index);
-    let rest = task.monte_carlo_value([0.0; 4], 2000, 1e-4, &mut monte_carlo);
+    // As many runs as the budget allows, each long enough for a tolerance of 1e-4.
+    let horizon = (1e-4 * (1.0 - task.gamma)).ln() / task.gamma.ln();
+    let runs = (MONTE_CARLO_STEPS / horizon.max(1.0)).min(2000.0) as usize;
+    let rest = (runs >= 30).then(|| task.monte_carlo_value([0.0; 4], runs, 1e-4, &mut monte_carlo));
     let trajectory = request.trajectory.map(|n| {
         let run = task.rollout(n, &mut Stream::new(request.seed, Purpose::Trajectory, request.index));
-        let features = run.states.iter().map(|&s| {
-            let x = if continuous {
-                task.continuous_features(s).to_vec()
-            } else {
-                task.binned_features(s).to_vec()
-            };
-            x.into_iter().map(Some).collect()
-        });
+        let features =
+            run.states.iter().map(|&s| task.features(s, !continuous).into_iter().map(Some).collect());
         ContextFile {
             features: Some(features.collect()),
             rewards: Some(run.rewards.into_iter().map(Some).collect()),
@@ -181,8 +187,9 @@ fn make_cart_pole(
         force: task.force,
         time_step: task.time_step,
         right_probability: task.right_probability,
-        rest_value: rest.mean,
-        rest_value_standard_error: rest.standard_error,
+        rewards: task.rewards().to_vec(),
+        rest_value: rest.map(|v| v.mean),
+        rest_value_standard_error: rest.map(|v| v.standard_error),
     };
     Ok(MadeTask { task, trajectory, topology: None })
 }
@@ -259,7 +266,11 @@ impl MadeTask {
                 format!(
                     "discount              {gamma}\ngravity               {gravity:.3} m/s²\n\
                      time step             {time_step:.4} s\nprobability of right  {right_probability:.3}\n\
-                     value at rest         {rest_value:.4} ± {rest_value_standard_error:.4} (Monte Carlo)\n"
+                     value at rest         {}\n",
+                    match (rest_value, rest_value_standard_error) {
+                        (Some(value), Some(error)) => format!("{value:.4} ± {error:.4} (Monte Carlo)"),
+                        _ => "not estimated: the discount is too close to 1".into(),
+                    }
                 )
             }
         };

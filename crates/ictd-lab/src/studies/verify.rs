@@ -56,7 +56,8 @@ impl Default for VerifyConfig {
     }
 }
 
-/// The largest discrepancies of one kernel over all trials, layers and columns.
+/// The largest discrepancies of one kernel over all trials, layers and columns, each divided by the size of
+/// the numbers compared where that exceeds 1.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KernelDiscrepancies {
     /// Name of the kernel.
@@ -123,11 +124,30 @@ pub struct Verification {
 
 /// Runs the verification.
 pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
-    if config.num_trials == 0 || config.num_layers == 0 {
-        return Err(LabError::Invalid("trials and layers: expected at least 1 of each".into()));
+    if config.num_trials == 0 {
+        return Err(LabError::Invalid("trials is 0, expected at least 1".into()));
     }
-    if config.context_len == 0 {
-        return Err(LabError::Invalid("context length: expected at least 1".into()));
+    // Every trial holds L + 1 token matrices of (d + 3) × (n + 1) and an attention matrix of (n + 1)².
+    let limits = [
+        ("length", config.context_len, 2000),
+        ("layers", config.num_layers, 10_000),
+        ("features", config.feature_dim, 1000),
+    ];
+    for (field, found, limit) in limits {
+        if !(1..=limit).contains(&found) {
+            return Err(LabError::Invalid(format!("{field} is {found}, expected 1 to {limit}")));
+        }
+    }
+    let numbers = (config.num_layers + 1) * (config.feature_dim + 3) * (config.context_len + 1);
+    if numbers > 1 << 26 {
+        let message = "layers × features × length: expected a product below 67 million";
+        return Err(LabError::Invalid(message.into()));
+    }
+    if !(config.tolerance >= 0.0) {
+        return Err(LabError::Invalid(format!(
+            "tolerance is {:?}, expected a number >= 0",
+            config.tolerance
+        )));
     }
     let contexts =
         (0..config.num_trials).map(|trial| prompt(config, trial)).collect::<Result<Vec<_>, _>>()?;
@@ -210,7 +230,7 @@ fn compare(
         row.plain_vs_states =
             nan_max(row.plain_vs_states, gap(&columns.values(layer), &states.values(layer)));
         let last = context.num_columns() - 1;
-        query.push((z.values()[last] - direct[layer][last]).abs());
+        query.push(gap(&z.values()[last..], &direct[layer][last..]));
     }
     Ok(query)
 }
@@ -277,9 +297,12 @@ fn one_hot_context(config: &VerifyConfig, trial: u64) -> Result<Context, LabErro
     Ok(Context::builder().episode(&features, &rewards, End::Truncated).build()?)
 }
 
-/// The largest |a - b|; NaN when any is.
+/// The largest |a - b| over the size of the numbers, max(1, largest |b|): an absolute error for numbers
+/// of order 1, as in the paper, a relative one where values grow. NaN when any number is.
 fn gap(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| (x - y).abs()).fold(0.0, nan_max)
+    assert_eq!(a.len(), b.len(), "gap: lengths differ");
+    let size = b.iter().fold(1.0, |m, x| nan_max(m, x.abs()));
+    a.iter().zip(b).map(|(x, y)| (x - y).abs() / size).fold(0.0, nan_max)
 }
 
 /// The larger number, or NaN when either is, so that no NaN passes for a small discrepancy.

@@ -157,6 +157,11 @@ impl CartPole {
         })
     }
 
+    /// The reward of every bin.
+    pub fn rewards(&self) -> &[f64] {
+        &self.rewards
+    }
+
     /// The reward paid on leaving a state.
     pub fn reward(&self, state: CartPoleState) -> f64 {
         self.rewards[self.bin(state)]
