@@ -26,5 +26,8 @@ pub use lanes::Element;
 pub use optimizer::Moments;
 pub use reverse::{GeneralPlain, GeneralWide, Hyper};
 pub use shape::{Mask, Shape};
-pub use trainer::{Best, History, Pass, Precision, TrainError, TrainState, Trainer, WidePass, emergence_of};
+pub use trainer::{
+    Best, History, Measurement, Pass, Precision, TrainError, TrainState, Trainer, WidePass, emergence_of,
+    measure,
+};
 pub use windows::Windows;

@@ -13,6 +13,7 @@ use super::shape::{Mask, Shape};
 use super::windows::Windows;
 use crate::random::{Purpose, Stream};
 use crate::task::TaskError;
+use crate::transformer::AttentionParams;
 
 /// Everything a run carries from one epoch to the next: with the config and the seed it determines the
 /// rest of the run, to the last bit.
@@ -358,15 +359,21 @@ impl<E: Precision> Trainer<E> {
         (0..batch).map(|t| error(t).powi(2)).sum::<f64>() / batch as f64
     }
 
-    /// Measures the parameters on one minibatch of a fresh task.
-    fn measure(&mut self) -> Result<(), TrainError> {
-        let batch = self.config.batch;
-        let source = Source { seed: self.seed, epoch: self.state.epoch, evaluation: true };
-        self.rollout.sample(&self.config, source, batch)?;
+    /// Fills the windows with one minibatch of a fresh task.
+    fn fresh_windows(&mut self, index: u64) -> Result<(), TrainError> {
+        let source = Source { seed: self.seed, epoch: index, evaluation: true };
+        self.rollout.sample(&self.config, source, self.config.batch)?;
         self.rollout.fill_windows(self.shape.feature_dim, &mut self.windows);
         if self.config.query == QueryPosition::Stationary {
             self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
         }
+        Ok(())
+    }
+
+    /// Measures the parameters on one minibatch of a fresh task.
+    fn measure(&mut self) -> Result<(), TrainError> {
+        let batch = self.config.batch;
+        self.fresh_windows(self.state.epoch)?;
         let hyper = self.hyper(self.state.history.td_loss.len() as u64);
         let td_loss = self.predict(hyper, 0);
         let msve = (0..batch).map(|t| (self.out[t].get() - self.rollout.value(t)).powi(2)).sum::<f64>()
@@ -379,6 +386,65 @@ impl<E: Precision> Trainer<E> {
         history.eval_msve.push(msve as f32);
         Ok(())
     }
+}
+
+/// What parameters do on fresh tasks, averaged over them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measurement {
+    /// Kernel diagonal mean d_t.
+    pub diagonal_mean: f64,
+    /// Smallest diagonal weight met.
+    pub diagonal_min: f64,
+    /// Mean δ² at the queries.
+    pub td_loss: f64,
+    /// Mean square error against the exact values of the queries.
+    pub msve: f64,
+    /// The same for theta_* on the same contexts.
+    pub msve_theta_star: f64,
+    /// Mean square distance of the two predictions.
+    pub distance_to_theta_star: f64,
+}
+
+/// Measures parameters on `num_tasks` fresh tasks of a seed, with ρ as at the end of training. The tasks
+/// follow those that training measures itself on, so they are fresh for every checkpoint of the run.
+pub fn measure<E: Precision>(
+    config: &PretrainConfig,
+    seed: u64,
+    params: &[E],
+    num_tasks: u64,
+) -> Result<Measurement, TrainError> {
+    let mut trainer = Trainer::<E>::new(config, seed)?;
+    let theta_star: Vec<E> = theta_star(&trainer.shape).into_iter().map(E::of).collect();
+    let (batch, hyper) = (config.batch, trainer.hyper(config.num_steps()));
+    let mut sums = [0.0; 5];
+    let mut diagonal_min = f64::INFINITY;
+    for task in 0..num_tasks {
+        trainer.fresh_windows(config.epochs + task)?;
+        trainer.state.params.copy_from_slice(&theta_star);
+        trainer.predict(hyper, 0);
+        let reference: Vec<f64> = trainer.out[..batch].iter().map(|x| x.get()).collect();
+        trainer.state.params.copy_from_slice(params);
+        let td_loss = trainer.predict(hyper, 0);
+        let (diagonal, smallest) = trainer.pass.diagonal(batch);
+        diagonal_min = diagonal_min.min(smallest);
+        sums[0] += diagonal / (batch * config.n) as f64;
+        sums[1] += td_loss;
+        for (t, star) in reference.iter().enumerate() {
+            let (own, exact) = (trainer.out[t].get(), trainer.rollout.value(t));
+            let squares = [own - exact, star - exact, own - star].map(|e| e * e / batch as f64);
+            sums[2..].iter_mut().zip(squares).for_each(|(sum, square)| *sum += square);
+        }
+    }
+    let [diagonal_mean, td_loss, msve, msve_theta_star, distance_to_theta_star] =
+        sums.map(|s| s / num_tasks as f64);
+    Ok(Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, distance_to_theta_star })
+}
+
+/// theta_* in every pair of a shape.
+fn theta_star(shape: &Shape) -> Vec<f64> {
+    let theta = AttentionParams::theta_star(shape.feature_dim);
+    let pair = [theta.value_matrix().as_slice(), theta.score_matrix().as_slice()].concat();
+    pair.repeat(shape.num_pairs())
 }
 
 /// Xavier normal values on the trained entries, in the order of the layout.
@@ -409,4 +475,82 @@ pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
     let value_row: Vec<f64> = params[(rows - 1) * rows..rows * rows].iter().map(|x| x.get()).collect();
     let block: Vec<f64> = (0..d * d).map(|k| params[rows * rows + (k / d) * rows + k % d].get()).collect();
     Emergence::of(&value_row, &block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trained<E: Precision>(config: &PretrainConfig, epochs: u64) -> TrainState<E> {
+        let mut trainer = Trainer::<E>::new(config, 1).unwrap();
+        for _ in 0..epochs {
+            trainer.epoch().unwrap();
+        }
+        trainer.into_state()
+    }
+
+    /// A hundred steps in single precision on lanes against the plain double-precision road, for every
+    /// loss, query, mask and optimiser: parameters of order 0.1 to 1 that moved by up to 0.1.
+    #[test]
+    fn single_precision_follows_double_for_a_hundred_steps() {
+        let paper = PretrainConfig::paper();
+        let mut settings = vec![paper.clone(), PretrainConfig::mask_relaxed()];
+        for query in [QueryPosition::Skip, QueryPosition::Stationary] {
+            for loss in [Loss::Td, Loss::FullGradient, Loss::TrueValue, Loss::MonteCarlo] {
+                settings.push(PretrainConfig { query, loss, ..paper.clone() });
+            }
+        }
+        settings.push(PretrainConfig { tied: false, mask: Mask::None, ..paper.clone() });
+        let mut sgd = PretrainConfig { mask: Mask::Looped, ..paper.clone() };
+        sgd.optimizer.name = super::super::OptimizerName::Sgd;
+        settings.push(sgd);
+        settings.push(PretrainConfig { loss: Loss::FullGradient, ..paper });
+        for config in settings {
+            let epochs = 100 / config.batches as u64;
+            let (single, double) = (trained::<f32>(&config, epochs), trained::<f64>(&config, epochs));
+            let start: Vec<f64> = initial_params(&config, 1);
+            let moved = double.params.iter().zip(&start).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(moved > 1e-3, "{config:?} did not train");
+            for (a, b) in single.params.iter().zip(&double.params) {
+                assert!((f64::from(*a) - b).abs() <= 1e-4, "{config:?}: {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn resuming_gives_the_same_bits() {
+        let config = PretrainConfig { epochs: 6, ..PretrainConfig::paper() };
+        let whole = trained::<f32>(&config, 6);
+        let half = trained::<f32>(&config, 3);
+        let mut resumed = Trainer::<f32>::resume(&config, 1, half).unwrap();
+        while !resumed.is_done() {
+            resumed.epoch().unwrap();
+        }
+        assert_eq!(resumed.into_state(), whole);
+    }
+
+    #[test]
+    fn divergence_is_an_error_and_keeps_finite_parameters() {
+        let mut config = PretrainConfig { layers: 8, ..PretrainConfig::paper() };
+        config.optimizer.lr = 1e6;
+        let mut trainer = Trainer::<f32>::new(&config, 1).unwrap();
+        let error = loop {
+            if let Err(error) = trainer.epoch() {
+                break error;
+            }
+            assert!(!trainer.is_done(), "did not diverge");
+        };
+        assert!(matches!(error, TrainError::Diverged { .. }));
+        assert!(trainer.state().params.iter().all(|p| p.is_finite()));
+    }
+
+    /// theta_* measured against itself.
+    #[test]
+    fn measuring_theta_star_gives_its_own_error() {
+        let config = PretrainConfig::paper();
+        let params: Vec<f32> = theta_star(&config.shape()).iter().map(|&x| x as f32).collect();
+        let found = measure::<f32>(&config, 0, &params, 20).unwrap();
+        assert_eq!((found.msve, found.distance_to_theta_star), (found.msve_theta_star, 0.0));
+        assert!(found.diagonal_mean > 0.1 && found.diagonal_min > 0.0);
+    }
 }
