@@ -2,6 +2,7 @@
 
 mod forward;
 mod msve;
+mod pretrain;
 mod reproduce;
 mod table;
 mod task;
@@ -34,6 +35,8 @@ enum Command {
     Verify(verify::Arguments),
     /// Measure the value error against context length (Figure 1)
     Msve(msve::Arguments),
+    /// Pretrain the block with multi-task TD and say what emerges (Figures 3, 5, 6)
+    Pretrain(pretrain::Arguments),
     /// Run the forward pass on a context of your own
     ///
     /// The input is a JSON object with "features" (n+1 rows of d numbers) and "rewards" (n numbers), or
@@ -67,6 +70,8 @@ enum Outcome {
     Success,
     /// The command ran, and what it checked does not hold.
     ClaimFailed,
+    /// A signal stopped the command after a checkpoint.
+    Stopped,
 }
 
 fn main() -> ExitCode {
@@ -78,12 +83,15 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
         Command::Msve(arguments) => msve::run(arguments),
+        Command::Pretrain(arguments) => pretrain::run(arguments),
         Command::Forward(arguments) => forward::run(arguments),
         Command::Task(arguments) => task::run(arguments),
     };
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,
+        // The code of `timeout`: engines resubmit on it.
+        Ok(Outcome::Stopped) => ExitCode::from(124),
         Err(error) => {
             message(&format!("error: {error}"));
             ExitCode::from(error.exit_code())

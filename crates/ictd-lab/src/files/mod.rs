@@ -3,7 +3,11 @@
 mod input;
 mod numbers;
 mod output;
+mod safetensors;
+mod tensorboard;
 
 pub use input::{ContextFile, EpisodeFile, ParamsFile, read_context, read_params};
 pub use numbers::to_json_17;
 pub use output::OutputDir;
+pub use safetensors::Tensors;
+pub use tensorboard::EventFile;

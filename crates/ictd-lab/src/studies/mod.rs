@@ -3,6 +3,7 @@
 pub mod chain_topology;
 pub mod forward;
 pub mod msve;
+pub mod pretrain;
 pub mod reproduce;
 pub mod shift_picture;
 pub mod tasks;

@@ -1,0 +1,181 @@
+//! `ictd pretrain`.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use ictd_lab::LabError;
+use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, RunResult, Settings};
+
+use crate::{Outcome, message, print_data, print_json, table};
+
+/// Arguments of `ictd pretrain`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// TOML file with the keys that differ from the paper's setting
+    config: Option<PathBuf>,
+    /// Setting to start from: paper, mask-full, mask-relaxed or predecessor
+    #[arg(long, conflicts_with = "config", default_value = "paper")]
+    preset: String,
+    /// Change a key, for instance --set query=skip --set optimizer.lr=3e-4; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Seeds: a range A..B (B not included), or numbers separated by commas
+    #[arg(long, default_value = "0..5")]
+    seeds: String,
+    /// Directory for run directories
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Continue from the last checkpoints instead of starting over
+    #[arg(long)]
+    resume: bool,
+    /// Epochs between checkpoints
+    #[arg(long, default_value_t = 500, allow_negative_numbers = true)]
+    checkpoint_every: u64,
+    /// Threads [default: one per core]
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print machine-readable JSON to stdout
+    #[arg(long)]
+    json: bool,
+    /// Print the resolved configuration as TOML and stop
+    #[arg(long)]
+    print_config: bool,
+}
+
+pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+    let settings = match &arguments.config {
+        Some(path) => Settings::file(path, &arguments.overrides)?,
+        None => Settings::preset(&arguments.preset, &arguments.overrides)?,
+    };
+    if arguments.print_config {
+        print_data(&settings.to_toml()?)?;
+        return Ok(Outcome::Success);
+    }
+    let seeds = parse_seeds(&arguments.seeds)?;
+    if arguments.checkpoint_every == 0 {
+        return Err(LabError::Invalid("checkpoint-every is 0, expected at least 1".into()));
+    }
+    let options = RunOptions { resume: arguments.resume, checkpoint_every: arguments.checkpoint_every };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(arguments.threads.unwrap_or(0))
+        .build()
+        .map_err(|e| LabError::Failed(format!("threads: {e}")))?;
+    let monitor = Arc::new(Monitor::default());
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Without a handler a signal ends the process as usual; checkpoints stay valid either way.
+        let _ = signal_hook::flag::register(signal, stop.clone());
+    }
+    let total = settings.config.epochs * seeds.len() as u64;
+    let finished = Arc::new(AtomicBool::new(false));
+    let watcher = {
+        let (monitor, finished) = (monitor.clone(), finished.clone());
+        std::thread::spawn(move || watch(&monitor, &stop, &finished, total))
+    };
+    let ending = pool.install(|| pretrain::run(&settings, &seeds, &arguments.out, &options, &monitor));
+    finished.store(true, Ordering::Relaxed);
+    // The watcher only prints.
+    let _ = watcher.join();
+    let result = match ending? {
+        Ending::Done(result) => result,
+        Ending::Stopped => {
+            message("stopped; checkpoints are written, --resume continues from them");
+            return Ok(Outcome::Stopped);
+        }
+    };
+    if arguments.json {
+        print_json(&result)?
+    } else {
+        print_data(&text(&settings, &result))?
+    }
+    let directory = arguments.out.join(&settings.name).join(&settings.sha256()?[..8]);
+    message(&format!("run directories: {}", directory.display()));
+    Ok(Outcome::Success)
+}
+
+/// Passes signals on and shows progress on a terminal, ten lines otherwise.
+fn watch(monitor: &Monitor, stop: &AtomicBool, finished: &AtomicBool, total: u64) {
+    let start = Instant::now();
+    let terminal = std::io::stderr().is_terminal();
+    let mut shown = 0;
+    while !finished.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
+            monitor.stop.store(true, Ordering::Relaxed);
+        }
+        let done = monitor.epochs.load(Ordering::Relaxed).min(total);
+        let tenth = 10 * done / total;
+        if done > 0 && (terminal || tenth > shown) {
+            shown = tenth;
+            let rate = done as f64 / start.elapsed().as_secs_f64();
+            let left = (total - done) as f64 / rate;
+            let line = format!("{done}/{total} epochs, {rate:.0} per second, {left:.1} s left");
+            if terminal {
+                let filled = (30 * done / total) as usize;
+                eprint_part(&format!("\r[{}{}] {line}   ", "=".repeat(filled), " ".repeat(30 - filled)));
+            } else {
+                message(&line);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    if terminal {
+        eprint_part("\r\x1b[K");
+    }
+}
+
+fn eprint_part(text: &str) {
+    use std::io::Write as _;
+    let _ = write!(std::io::stderr(), "{text}");
+}
+
+/// `0..5`, or `1,4,7`.
+fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
+    let bad =
+        || LabError::Invalid(format!("seeds is '{text}', expected a range like 0..5 or numbers like 1,4,7"));
+    let seeds: Vec<u64> = match text.split_once("..") {
+        Some((first, end)) => {
+            let (first, end): (u64, u64) =
+                (first.parse().map_err(|_| bad())?, end.parse().map_err(|_| bad())?);
+            if end.saturating_sub(first) > 1_000_000 {
+                return Err(bad());
+            }
+            (first..end).collect()
+        }
+        None => text.split(',').map(|s| s.trim().parse().map_err(|_| bad())).collect::<Result<_, _>>()?,
+    };
+    let mut unique = seeds.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    if seeds.is_empty() || unique.len() != seeds.len() { Err(bad()) } else { Ok(seeds) }
+}
+
+fn text(settings: &Settings, result: &RunResult) -> String {
+    let rows: Vec<Vec<String>> = result
+        .seeds
+        .iter()
+        .map(|s| {
+            let number = |x: f64| format!("{x:.3}");
+            vec![
+                s.seed.to_string(),
+                s.last.branch.to_owned(),
+                number(s.last.v_em),
+                number(s.last.a_em),
+                number(s.last.v_em_signed),
+                number(s.last.a_em_signed),
+                number(s.last.diag_mean),
+                number(s.last.td_loss),
+                number(s.last.msve),
+                s.best_step.to_string(),
+            ]
+        })
+        .collect();
+    let header =
+        ["seed", "branch", "V_em", "A_em", "signed V", "signed A", "d_t", "TD loss", "MSVE", "best step"];
+    let contexts = settings.config.num_steps() * settings.config.batch as u64 * result.seeds.len() as u64;
+    table::render(&header, &rows)
+        + &format!("\n{} seeds, {contexts} contexts in {:.3} s\n", result.seeds.len(), result.train_seconds)
+}

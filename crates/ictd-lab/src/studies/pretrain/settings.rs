@@ -1,0 +1,194 @@
+//! Training configurations from presets, TOML files and overrides.
+
+use std::fs;
+use std::path::Path;
+
+use ictd::pretrain::PretrainConfig;
+use sha2::{Digest, Sha256};
+use toml::{Table, Value};
+
+use crate::LabError;
+
+/// A resolved configuration: what is trained, under which name, and how it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Name of the preset or file.
+    pub name: String,
+    /// Everything, defaults filled in.
+    pub config: PretrainConfig,
+    /// What the user typed.
+    pub overrides: Vec<String>,
+}
+
+impl Settings {
+    /// A preset with overrides `key=value`.
+    pub fn preset(name: &str, overrides: &[String]) -> Result<Self, LabError> {
+        let config = PretrainConfig::preset(name).ok_or_else(|| {
+            let known = PretrainConfig::PRESETS.join(", ");
+            LabError::Invalid(format!("preset is '{name}', expected one of {known}"))
+        })?;
+        Self::resolve(name, table_of(&config)?, overrides)
+    }
+
+    /// A TOML file, on top of the paper's setting, with overrides `key=value`.
+    pub fn file(path: &Path, overrides: &[String]) -> Result<Self, LabError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
+        let failed = |message: String| LabError::Parse { path: path.to_owned(), message };
+        let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
+        let mut table = table_of(&PretrainConfig::paper())?;
+        merge(&mut table, file, "").map_err(failed)?;
+        let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
+        Self::resolve(&name, table, overrides)
+    }
+
+    fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
+        for text in overrides {
+            let (key, value) = text.split_once('=').ok_or_else(|| {
+                LabError::Invalid(format!("set: '{text}' is no assignment, expected key=value"))
+            })?;
+            set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::Invalid(format!("set: {m}")))?;
+        }
+        let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
+            let path = e.path().to_string();
+            LabError::Invalid(format!("{path}: {}", e.into_inner().message().trim_end().replace('\n', " ")))
+        })?;
+        config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
+        Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
+    }
+
+    /// The resolved configuration as TOML, keys sorted.
+    pub fn to_toml(&self) -> Result<String, LabError> {
+        toml::to_string(&table_of(&self.config)?).map_err(|e| LabError::Failed(e.to_string()))
+    }
+
+    /// SHA-256 of the resolved configuration.
+    pub fn sha256(&self) -> Result<String, LabError> {
+        let digest = Sha256::digest(self.to_toml()?.as_bytes());
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+fn table_of(config: &PretrainConfig) -> Result<Table, LabError> {
+    Table::try_from(config).map_err(|e| LabError::Failed(e.to_string()))
+}
+
+/// Replaces entries of `table` by those of `with`; refuses keys that are not there.
+fn merge(table: &mut Table, with: Table, prefix: &str) -> Result<(), String> {
+    for (key, value) in with {
+        let path = format!("{prefix}{key}");
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value, &format!("{path}."))?,
+            (Some(Value::Table(_)), other) => {
+                return Err(format!("{path} is {}, expected a table", other.type_str()));
+            }
+            (Some(slot), value) => *slot = number_like(slot, value),
+            (None, _) => return Err(unknown(&path, table)),
+        }
+    }
+    Ok(())
+}
+
+/// Sets a dotted key from text.
+fn set(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
+    match key.split_once('.') {
+        Some((first, rest)) => match table.get_mut(first) {
+            Some(Value::Table(inner)) => set(inner, rest, text).map_err(|m| format!("{first}.{m}")),
+            Some(_) => Err(format!("{first} has no parts")),
+            None => Err(unknown(first, table)),
+        },
+        None => match table.get_mut(key) {
+            Some(Value::Table(inner)) => {
+                Err(format!("{key} is a table, expected one of its keys: {}", keys(inner)))
+            }
+            Some(slot) => {
+                // A bare word is a string: `query=skip` needs no quotes.
+                let parsed = format!("x = {text}").parse::<Table>().ok().and_then(|mut t| t.remove("x"));
+                *slot = number_like(slot, parsed.unwrap_or_else(|| Value::String(text.to_owned())));
+                Ok(())
+            }
+            None => Err(unknown(key, table)),
+        },
+    }
+}
+
+/// An integer where a fraction is expected is one.
+fn number_like(slot: &Value, value: Value) -> Value {
+    match (slot, value) {
+        (Value::Float(_), Value::Integer(n)) => Value::Float(n as f64),
+        (_, value) => value,
+    }
+}
+
+fn unknown(key: &str, table: &Table) -> String {
+    format!("{key} is no key, expected one of {}", keys(table))
+}
+
+fn keys(table: &Table) -> String {
+    table.keys().cloned().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ictd::pretrain::{Mask, QueryPosition};
+
+    fn with(overrides: &[&str]) -> Result<PretrainConfig, String> {
+        let overrides: Vec<String> = overrides.iter().map(|s| s.to_string()).collect();
+        Settings::preset("paper", &overrides).map(|s| s.config).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn overrides_reach_every_level() {
+        let config =
+            with(&["query=skip", "mask=\"relaxed\"", "optimizer.lr=3e-4", "tau=2", "rho.end=0.5"]).unwrap();
+        assert_eq!((config.query, config.mask), (QueryPosition::Skip, Mask::Relaxed));
+        assert_eq!((config.optimizer.lr, config.tau, config.rho.end), (3e-4, 2.0, 0.5));
+    }
+
+    #[test]
+    fn mistakes_name_the_key_and_the_range() {
+        for (text, parts) in [
+            ("qery=skip", ["qery", "query"]),
+            ("query=never", ["query", "skip"]),
+            ("n=0", ["n is 0", "at least 1"]),
+            ("n=ten", ["n:", "integer"]),
+            ("n=2.5", ["n:", "2.5"]),
+            ("rho.start=1.5", ["rho.start", "0 <= rho <= 1"]),
+            ("rho.begin=0.5", ["rho.begin", "start"]),
+            ("rho=0.5", ["rho", "start"]),
+            ("tau=0", ["tau", "> 0"]),
+            ("tau", ["tau", "key=value"]),
+        ] {
+            let message = with(&[text]).unwrap_err();
+            assert!(parts.iter().all(|part| message.contains(part)), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn files_stand_on_the_paper_s_setting() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine.toml");
+        fs::write(&path, "epochs = 7\n[optimizer]\nlr = 1\n").unwrap();
+        let settings = Settings::file(&path, &["epochs=8".into()]).unwrap();
+        assert_eq!(
+            (settings.name.as_str(), settings.config.epochs, settings.config.optimizer.lr),
+            ("mine", 8, 1.0)
+        );
+        fs::write(&path, "epoch = 7").unwrap();
+        assert!(Settings::file(&path, &[]).unwrap_err().to_string().contains("epoch is no key"));
+        fs::write(&path, "epochs = ").unwrap();
+        assert!(matches!(Settings::file(&path, &[]), Err(LabError::Parse { .. })));
+    }
+
+    #[test]
+    fn a_resolved_file_reads_back_as_itself_and_hashes_differ() {
+        let settings = Settings::preset("mask-relaxed", &[]).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        fs::write(&path, settings.to_toml().unwrap()).unwrap();
+        assert_eq!(Settings::file(&path, &[]).unwrap().config, settings.config);
+        let other = Settings::preset("mask-full", &[]).unwrap();
+        assert_ne!(settings.sha256().unwrap(), other.sha256().unwrap());
+    }
+}
