@@ -92,16 +92,16 @@ impl RhoSchedule {
     }
 }
 
-/// Sign imposed on the initial feature block of A.
+/// Signs imposed on initial parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ScoreSign {
+pub enum Sign {
     /// As drawn.
     Random,
-    /// Diagonal made positive.
-    Positive,
-    /// Diagonal made negative.
-    Negative,
+    /// Those of the TD block.
+    Td,
+    /// Those of its mirror image.
+    Mirror,
 }
 
 /// Initial parameters: Xavier normal, std = gain/√(d+3), on every trained entry.
@@ -111,7 +111,9 @@ pub struct Init {
     /// The gain, ≥ 0.
     pub gain: f64,
     /// Sign of A's initial diagonal.
-    pub score_sign: ScoreSign,
+    pub score_sign: Sign,
+    /// Signs of V's initial entries for reward, target and value.
+    pub value_sign: Sign,
 }
 
 /// A training run. The defaults are the paper's (Table 1).
@@ -142,7 +144,8 @@ pub struct Init {
 /// | `rho.start`, `rho.end` | 0 | diagonal mixing | [0, 1] |
 /// | `rho.steps` | 0 | length of its ramp | ≥ 0 |
 /// | `init.gain` | 0.1 | Xavier gain | ≥ 0 |
-/// | `init.score_sign` | random | sign of A's initial diagonal | random, positive, negative |
+/// | `init.score_sign` | random | sign of A's initial diagonal | random, td, mirror |
+/// | `init.value_sign` | random | signs of V's initial reward, target and value entries | random, td, mirror |
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the table above")]
@@ -210,7 +213,7 @@ impl PretrainConfig {
                 epsilon: 1e-8,
             },
             rho: RhoSchedule { start: 0.0, end: 0.0, steps: 0 },
-            init: Init { gain: 0.1, score_sign: ScoreSign::Random },
+            init: Init { gain: 0.1, score_sign: Sign::Random, value_sign: Sign::Random },
         }
     }
 

@@ -19,7 +19,7 @@ mod windows;
 pub use band::{BandPlain, BandWide, SCORE_LIMIT, ScoreOutOfRange};
 pub use config::{
     ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule,
-    ScoreSign,
+    Sign,
 };
 pub use emergence::{Branch, Emergence};
 pub use lanes::Element;

@@ -3,7 +3,7 @@
 use fearless_simd::Level;
 
 use super::band::BandWide;
-use super::config::{ConfigError, Loss, PretrainConfig, QueryPosition, ScoreSign};
+use super::config::{ConfigError, Loss, PretrainConfig, QueryPosition, Sign};
 use super::emergence::Emergence;
 use super::lanes::Element;
 use super::optimizer::{Moments, update};
@@ -76,12 +76,12 @@ pub enum TrainError {
     /// A task could not be drawn.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// A prediction, gradient or parameter is not finite.
-    #[error("training diverged at step {step}: {what} is not finite; lower optimizer.lr")]
+    /// Predictions and parameters must stay finite, and the loss within a thousand times its first value.
+    #[error("training diverged at step {step}: {what}; lower optimizer.lr")]
     Diverged {
         /// The gradient step.
         step: u64,
-        /// "the loss" or "a parameter".
+        /// What happened.
         what: &'static str,
     },
 }
@@ -267,8 +267,23 @@ impl<E: Precision> Trainer<E> {
         for batch in 0..self.config.batches {
             self.step(batch * self.config.batch)?;
         }
+        self.check_loss()?;
         self.measure()?;
         self.state.epoch += 1;
+        Ok(())
+    }
+
+    /// Refuses to go on when the loss, averaged over the last 50 steps so that one bad minibatch does not
+    /// count, is over a thousand times that of the first step, where predictions are nearly 0. No run that
+    /// learned anything came near.
+    fn check_loss(&self) -> Result<(), TrainError> {
+        let losses = &self.state.history.td_loss;
+        let Some(recent) = losses.len().checked_sub(50) else { return Ok(()) };
+        let mean = losses[recent..].iter().map(|&x| f64::from(x)).sum::<f64>() / 50.0;
+        if mean > 1000.0 * f64::from(losses[0]) {
+            let what = "the loss over 50 steps is more than 1000 times the first";
+            return Err(TrainError::Diverged { step: losses.len() as u64, what });
+        }
         Ok(())
     }
 
@@ -287,7 +302,7 @@ impl<E: Precision> Trainer<E> {
         let (batch, gamma) = (self.config.batch, self.config.gamma);
         let td_loss = self.predict(hyper, first);
         if !td_loss.is_finite() {
-            return Err(TrainError::Diverged { step, what: "the loss" });
+            return Err(TrainError::Diverged { step, what: "the loss is not finite" });
         }
         self.state
             .history
@@ -327,7 +342,7 @@ impl<E: Precision> Trainer<E> {
         if params.iter().any(|p| !p.get().is_finite()) {
             *params = before;
             history.diagonal.pop();
-            return Err(TrainError::Diverged { step, what: "a parameter" });
+            return Err(TrainError::Diverged { step, what: "a parameter is not finite" });
         }
         let emergence = emergence_of(&self.shape, params);
         history.td_loss.push(td_loss as f32);
@@ -460,9 +475,19 @@ fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
         for i in 0..shape.feature_dim {
             let entry = &mut params[start + i * rows + i];
             match config.init.score_sign {
-                ScoreSign::Random => {}
-                ScoreSign::Positive => *entry = entry.abs(),
-                ScoreSign::Negative => *entry = -entry.abs(),
+                Sign::Random => {}
+                Sign::Td => *entry = entry.abs(),
+                Sign::Mirror => *entry = -entry.abs(),
+            }
+        }
+        let last_row = (2 * pair + 1) * rows * rows - rows;
+        // The TD block's signs: (+, +, -) on reward, target and value.
+        for (k, sign) in [1.0, 1.0, -1.0].into_iter().enumerate() {
+            let entry = &mut params[last_row + shape.feature_dim + k];
+            match config.init.value_sign {
+                Sign::Random => {}
+                Sign::Td => *entry = sign * entry.abs(),
+                Sign::Mirror => *entry = -sign * entry.abs(),
             }
         }
     }
@@ -479,6 +504,7 @@ pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
 
 #[cfg(test)]
 mod tests {
+    use super::super::emergence::Branch;
     use super::*;
 
     fn trained<E: Precision>(config: &PretrainConfig, epochs: u64) -> TrainState<E> {
@@ -530,10 +556,27 @@ mod tests {
     }
 
     #[test]
+    fn initial_signs_are_imposed() {
+        for (sign, factor) in [(Sign::Td, 1.0), (Sign::Mirror, -1.0)] {
+            let mut config = PretrainConfig::paper();
+            (config.init.score_sign, config.init.value_sign) = (sign, sign);
+            let emergence = emergence_of(&config.shape(), &initial_params(&config, 3));
+            let expected = if factor > 0.0 { Branch::Td } else { Branch::Mirror };
+            assert_eq!(emergence.branch, expected);
+        }
+    }
+
+    #[test]
     fn divergence_is_an_error_and_keeps_finite_parameters() {
-        let mut config = PretrainConfig { layers: 8, ..PretrainConfig::paper() };
-        config.optimizer.lr = 1e6;
-        let mut trainer = Trainer::<f32>::new(&config, 1).unwrap();
+        for lr in [10.0, 1e6] {
+            let mut config = PretrainConfig::paper();
+            config.optimizer.lr = lr;
+            diverges(&config);
+        }
+    }
+
+    fn diverges(config: &PretrainConfig) {
+        let mut trainer = Trainer::<f32>::new(config, 1).unwrap();
         let error = loop {
             if let Err(error) = trainer.epoch() {
                 break error;

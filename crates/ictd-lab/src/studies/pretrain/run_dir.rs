@@ -80,8 +80,12 @@ impl RunDir {
         let root = out.join(&settings.name).join(&sha256[..8]).join(format!("seed_{seed:04}"));
         let checkpoints = root.join("ckpt");
         if !resume {
-            let stale = [root.join("result.json"), root.join("diverged.safetensors"), checkpoints.clone()];
-            for path in stale {
+            let names = ["result.json", "provenance.json", "metrics.csv", "diverged.safetensors", "ckpt"];
+            let events =
+                fs::read_dir(&root).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+            let events =
+                events.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().contains("tfevents")));
+            for path in names.into_iter().map(|name| root.join(name)).chain(events) {
                 let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
                 match removed {
                     Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

@@ -51,7 +51,7 @@ impl Settings {
         }
         let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
             let path = e.path().to_string();
-            LabError::Invalid(format!("{path}: {}", e.into_inner().message().trim_end().replace('\n', " ")))
+            LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
         })?;
         config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
@@ -67,6 +67,12 @@ impl Settings {
         let digest = Sha256::digest(self.to_toml()?.as_bytes());
         Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
+}
+
+/// The message on one line, with Rust's type names in words.
+fn in_words(message: &str) -> String {
+    let names = [("usize", "a whole number"), ("u64", "a whole number"), ("f64", "a number"), ("\n", " ")];
+    names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
 }
 
 fn table_of(config: &PretrainConfig) -> Result<Table, LabError> {
@@ -152,7 +158,7 @@ mod tests {
             ("qery=skip", ["qery", "query"]),
             ("query=never", ["query", "skip"]),
             ("n=0", ["n is 0", "at least 1"]),
-            ("n=ten", ["n:", "integer"]),
+            ("n=ten", ["n:", "whole number"]),
             ("n=2.5", ["n:", "2.5"]),
             ("rho.start=1.5", ["rho.start", "0 <= rho <= 1"]),
             ("rho.begin=0.5", ["rho.begin", "start"]),
