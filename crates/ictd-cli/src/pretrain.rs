@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ictd_lab::LabError;
-use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, RunResult, Settings};
+use ictd_lab::files::OutputDir;
+use ictd_lab::studies::pretrain::{self, EmergenceFigures, Ending, Monitor, RunOptions, RunResult, Settings};
 
 use crate::{Outcome, message, print_data, print_json, table};
 
@@ -93,7 +94,11 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         print_data(&text(&settings, &result))?
     }
     let directory = arguments.out.join(&settings.name).join(&settings.sha256()?[..8]);
-    message(&format!("run directories: {}", directory.display()));
+    let figures = OutputDir::create(&directory.join("figures"))?;
+    let mut title = vec![settings.name.clone()];
+    title.extend(settings.overrides.iter().cloned());
+    EmergenceFigures::new(&settings, &title.join(", "), &result).write(&figures, "fig3", "fig5")?;
+    message(&format!("run directories and figures: {}", directory.display()));
     Ok(Outcome::Success)
 }
 

@@ -12,7 +12,7 @@ use crate::{Common, Outcome, message, print_data, print_json, table};
 /// Arguments of `ictd reproduce`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Run only these parts, separated by commas: fig1, fig2, fig4, fig7
+    /// Run only these parts, separated by commas: fig1, fig2, fig3, fig4, fig6, fig7 (fig3 draws 5 too)
     #[arg(long, value_delimiter = ',', value_name = "ID,ID,…")]
     only: Vec<String>,
     #[command(flatten)]

@@ -108,7 +108,8 @@ impl Chart {
             let points: Vec<_> = series.points.iter().map(|p| (px(p.0), py(p.1))).collect();
             let stroke = Stroke { color: series.color, width: LINE_WIDTH, dash: series.dash.clone() };
             scene.polyline(&points, stroke);
-            for (x, y) in points {
+            // Markers on a dense line hide it.
+            for (x, y) in points.into_iter().filter(|_| series.points.len() <= 40) {
                 scene.circle(x, y, 2.2, Some(series.color), None);
             }
         }
@@ -176,7 +177,9 @@ fn draw_legend(scene: &mut Scene, row: &[Series], mut x: f64, y: f64) {
     for series in row {
         let stroke = Stroke { color: series.color, width: LINE_WIDTH, dash: series.dash.clone() };
         scene.polyline(&[(x, y), (x + 18.0, y)], stroke);
-        scene.circle(x + 9.0, y, 2.2, Some(series.color), None);
+        if series.points.len() <= 40 {
+            scene.circle(x + 9.0, y, 2.2, Some(series.color), None);
+        }
         scene.text(x + 23.0, y + 0.36 * TEXT_SIZE, &series.name, TEXT_SIZE, Anchor::Start, INK);
         x += legend_width(series);
     }

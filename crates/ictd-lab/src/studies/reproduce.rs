@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::pretrain::{self, EmergenceFigures, RunResult, SeedResult, Settings};
 use super::{Verdict, chain_topology, msve, shift_picture, verify};
 use crate::LabError;
 use crate::files::OutputDir;
@@ -41,10 +42,12 @@ pub struct Outcome {
 }
 
 /// All studies in the order of the paper.
-pub const STUDIES: [Study; 4] = [
+pub const STUDIES: [Study; 6] = [
     Study { id: "fig1", paper: "Figure 1", run: figure_1 },
     Study { id: "fig2", paper: "Figure 2", run: figure_2 },
+    Study { id: "fig3", paper: "Figures 3 and 5, the paper's setting", run: figures_3_and_5 },
     Study { id: "fig4", paper: "Figure 4", run: figure_4 },
+    Study { id: "fig6", paper: "Figure 6", run: figure_6 },
     Study { id: "fig7", paper: "Theorem 1, Lemma 1, special cases, Figure 7", run: figure_7 },
 ];
 
@@ -113,6 +116,62 @@ fn figure_2(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
 fn figure_4(_: u64, out: &OutputDir) -> Result<Finding, LabError> {
     chain_topology::ChainTopology { num_states: 9 }.write(out)?;
     Ok((Verdict::NotTestable, "an illustration of the task generator's support".into()))
+}
+
+/// Figure 3's claim: both scores are high at the best step. Reproduced when every seed has
+/// min(V_em, A_em) of at least one half there; partly when some have.
+fn emergence_verdict(result: &RunResult) -> Verdict {
+    let emerged = result.seeds.iter().filter(|s| s.best.v_em.min(s.best.a_em) >= 0.5).count();
+    match emerged {
+        0 => Verdict::NotReproduced,
+        n if n == result.seeds.len() => Verdict::Reproduced,
+        _ => Verdict::Partly,
+    }
+}
+
+/// The branches of the seeds and their scores at the best step.
+fn emergence_text(result: &RunResult) -> String {
+    let count = |branch| result.seeds.iter().filter(|s| s.last.branch == branch).count();
+    let range = |score: fn(&SeedResult) -> f64| {
+        let values = result.seeds.iter().map(score);
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+        format!("{low:.2} to {high:.2}")
+    };
+    format!(
+        "branches: {} td, {} mirror, {} none; at the best step min(V_em, A_em) {}, signed V_em {}, signed A_em {}",
+        count("td"),
+        count("mirror"),
+        count("none"),
+        range(|s| s.best.v_em.min(s.best.a_em)),
+        range(|s| s.best.v_em_signed),
+        range(|s| s.best.a_em_signed)
+    )
+}
+
+fn figures_3_and_5(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
+    let settings = Settings::preset("paper", &[])?;
+    let result = pretrain::run_in_memory(&settings, &(seed..seed + 5).collect::<Vec<_>>())?;
+    EmergenceFigures::new(&settings, "the paper’s setting", &result).write(out, "fig3", "fig5")?;
+    Ok((emergence_verdict(&result), emergence_text(&result)))
+}
+
+fn figure_6(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
+    let seeds: Vec<u64> = (seed..seed + 10).collect();
+    let run = |preset: &str| -> Result<(EmergenceFigures, RunResult), LabError> {
+        let settings = Settings::preset(preset, &[])?;
+        let result = pretrain::run_in_memory(&settings, &seeds)?;
+        Ok((EmergenceFigures::new(&settings, preset, &result), result))
+    };
+    let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
+    pretrain::write_figure_6(out, &full.0, &relaxed.0)?;
+    let verdict = match (emergence_verdict(&full.1), emergence_verdict(&relaxed.1)) {
+        (a, b) if a == b => a,
+        _ => Verdict::Partly,
+    };
+    Ok((
+        verdict,
+        format!("full mask: {}; relaxed mask: {}", emergence_text(&full.1), emergence_text(&relaxed.1)),
+    ))
 }
 
 fn figure_7(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {

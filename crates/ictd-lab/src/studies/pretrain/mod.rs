@@ -1,9 +1,11 @@
 //! Pretraining runs: many seeds, run directories, checkpoints, results.
 
 mod checkpoint;
+mod emergence;
 mod run_dir;
 mod settings;
 
+pub use emergence::{EmergenceFigures, figure_6, write_figure_6};
 pub use run_dir::RunDir;
 pub use settings::Settings;
 
@@ -124,16 +126,39 @@ pub fn run(
     let Some(states) = trained.into_iter().collect::<Option<Vec<_>>>() else {
         return Ok(Ending::Stopped);
     };
+    let result = conclude(settings, seeds, states, start)?;
+    for ((dir, state), seed) in dirs.iter().zip(&result.states).zip(&result.seeds) {
+        dir.finish(settings, state, seed, result.train_seconds)?;
+    }
+    Ok(Ending::Done(result))
+}
+
+/// Trains all seeds, in parallel, without files.
+pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, LabError> {
+    let start = Instant::now();
+    let train = |&seed: &u64| {
+        let mut trainer = Trainer::<f32>::new(&settings.config, seed)?;
+        while !trainer.is_done() {
+            trainer.epoch()?;
+        }
+        Ok(trainer.into_state())
+    };
+    let states = seeds.par_iter().map(train).collect::<Result<Vec<_>, TrainError>>().map_err(train_error)?;
+    conclude(settings, seeds, states, start)
+}
+
+fn conclude(
+    settings: &Settings,
+    seeds: &[u64],
+    states: Vec<TrainState<f32>>,
+    start: Instant,
+) -> Result<RunResult, LabError> {
     let results = states
         .par_iter()
         .zip(seeds)
         .map(|(state, &seed)| summarise(settings, seed, state))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let train_seconds = start.elapsed().as_secs_f64();
-    for ((dir, state), result) in dirs.iter().zip(&states).zip(&results) {
-        dir.finish(settings, state, result, train_seconds)?;
-    }
-    Ok(Ending::Done(RunResult { train_seconds, seeds: results, states }))
+    Ok(RunResult { train_seconds: start.elapsed().as_secs_f64(), seeds: results, states })
 }
 
 /// Trains one seed; `None` when stopped.
