@@ -33,9 +33,9 @@ pub struct Arguments {
     /// Continue from the last checkpoints instead of starting over
     #[arg(long)]
     resume: bool,
-    /// Epochs between checkpoints
-    #[arg(long, default_value_t = 500, allow_negative_numbers = true)]
-    checkpoint_every: u64,
+    /// Epochs between checkpoints [default: every two seconds]
+    #[arg(long, value_name = "EPOCHS", allow_negative_numbers = true)]
+    checkpoint_every: Option<u64>,
     /// Threads [default: one per core]
     #[arg(long)]
     threads: Option<usize>,
@@ -57,7 +57,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         return Ok(Outcome::Success);
     }
     let seeds = parse_seeds(&arguments.seeds)?;
-    if arguments.checkpoint_every == 0 {
+    if arguments.checkpoint_every == Some(0) {
         return Err(LabError::Invalid("checkpoint-every is 0, expected at least 1".into()));
     }
     let options = RunOptions { resume: arguments.resume, checkpoint_every: arguments.checkpoint_every };

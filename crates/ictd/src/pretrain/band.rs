@@ -52,7 +52,7 @@ pub type BandPlain = Band<f64, f64>;
 pub type BandWide = Band<f32, Line>;
 
 /// Where a block's intermediate results lie on the tape, in cells.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Layout {
     d: usize,
     n: usize,
@@ -74,10 +74,18 @@ impl Layout {
     fn band_columns(self) -> usize {
         self.n + 1
     }
-    /// Differences of column and source position, -(n-1)..=n.
+    /// Differences of source and column position, -n..=n-1. Diagonal k holds source p for column p - k + n,
+    /// so that the sources of a column lie `stride + 1` apart and the columns of a source `stride`.
     fn diagonals(self) -> usize {
         2 * self.n
     }
+    /// Where the weight of source i for column j lies, for windows from `t` on.
+    #[inline(always)]
+    fn weight(self, stride: usize, t: usize, i: usize, j: usize) -> usize {
+        (i + self.n - j) * stride + self.n + t + i
+    }
+    /// The paper's sizes as constants, if these are they: the compiler then unrolls every loop over them.
+    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, separate: false };
     /// How many layers of a column reach the prediction: the last layer of the last column only.
     fn reach(self, column: usize) -> usize {
         if column + 1 == self.columns() { self.layers } else { self.layers - 1 }
@@ -211,22 +219,43 @@ fn forward<M: Machine>(
     first: usize,
     out: &mut [M::Element],
 ) -> Result<(), ScoreOutOfRange> {
+    let layout = Layout::of(&buffers.shape);
+    if layout == Layout::PAPER {
+        forward_sized(m, Layout::PAPER, buffers, hyper, params, windows, first, out)
+    } else {
+        forward_sized(m, layout, buffers, hyper, params, windows, first, out)
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn forward_sized<M: Machine>(
+    m: M,
+    layout: Layout,
+    buffers: &mut Band<M::Element, M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    out: &mut [M::Element],
+) -> Result<(), ScoreOutOfRange> {
     let shape = buffers.shape;
-    let (d, n) = (shape.feature_dim, shape.context_len);
+    let Layout { d, n, .. } = layout;
     let positions = out.len() + n;
     let stride = n + positions.next_multiple_of(M::LANES) + n + WIDTH;
-    let num_diagonals = Layout::of(&shape).diagonals();
+    let num_diagonals = layout.diagonals();
     buffers.stride = stride;
     for (array, len) in [
         (&mut buffers.features, (d + 1) * stride),
         (&mut buffers.keys, d * stride),
         (&mut buffers.common, stride),
-        (&mut buffers.band, num_diagonals * stride),
+        // One row more, so that the last chunk of every walk is whole.
+        (&mut buffers.band, (num_diagonals + 1) * stride + 1),
     ] {
         array.resize(len, M::Element::default());
     }
     let Split { value_row, score_matrix } = Split::of(&shape, params);
-    let rows = shape.num_rows();
+    let rows = d + 3;
     let zero = m.splat(M::Element::default());
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
 
@@ -256,12 +285,11 @@ fn forward<M: Machine>(
         m.store(common, &mut buffers.common[n + p..]);
     }
 
-    // The band: source p, column p + delta.
+    // The band: source p, column p - k + n.
     let mut largest = zero;
-    for k in 0..num_diagonals {
-        for p in (0..positions).step_by(M::LANES) {
-            // n + p + δ with δ = k - (n - 1).
-            let column = p + k + 1;
+    for p in (0..positions).step_by(M::LANES) {
+        for k in 0..num_diagonals {
+            let column = 2 * n + p - k;
             let mut score = zero;
             for a in 0..d {
                 let x = m.load(&buffers.features[a * stride + n + p..]);
@@ -272,7 +300,6 @@ fn forward<M: Machine>(
         }
     }
 
-    let layout = Layout::of(&shape);
     let num_blocks = out.len().div_ceil(M::LANES);
     buffers.tape.resize(num_blocks * layout.block(), M::Cell::default());
     let mut lanes = [M::Element::default(); WIDTH];
@@ -368,8 +395,8 @@ fn forward_block<M: Machine>(
     }
     for j in 0..layout.band_columns() {
         let mut total = zero;
-        for i in 0..n {
-            total = total + m.load(&band[(j + n - 1 - i) * stride + n + t + i..]);
+        for weight in band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1).take(n) {
+            total = total + m.load(weight);
         }
         m.put(m.recip(total), &mut tape[layout.shares() + j]);
     }
@@ -393,9 +420,9 @@ fn forward_block<M: Machine>(
                     sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
                 }
             } else {
-                for i in 0..n {
-                    let weight = m.load(&band[(j + n - 1 - i) * stride + n + t + i..]);
-                    sum = m.fma(weight, m.get(&tape[messages + i]), sum);
+                let weights = band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1);
+                for (weight, message) in weights.zip(&tape[messages..messages + n]) {
+                    sum = m.fma(m.load(weight), m.get(message), sum);
                 }
             }
             let s = sum * m.get(&tape[layout.shares() + j]);
@@ -422,13 +449,32 @@ fn backward<M: Machine>(
     out_bar: &[M::Element],
     gradient: &mut [f64],
 ) {
+    let layout = Layout::of(&buffers.shape);
+    if layout == Layout::PAPER {
+        backward_sized(m, Layout::PAPER, buffers, hyper, params, out_bar, gradient);
+    } else {
+        backward_sized(m, layout, buffers, hyper, params, out_bar, gradient);
+    }
+}
+
+#[inline(always)]
+fn backward_sized<M: Machine>(
+    m: M,
+    layout: Layout,
+    buffers: &mut Band<M::Element, M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    out_bar: &[M::Element],
+    gradient: &mut [f64],
+) {
     let shape = buffers.shape;
-    let layout = Layout::of(&shape);
     let Layout { d, n, .. } = layout;
     let stride = buffers.stride;
     let num_diagonals = layout.diagonals();
     let Split { value_row, .. } = Split::of(&shape, params);
-    for (array, len) in [(&mut buffers.common_bar, stride), (&mut buffers.band_bar, num_diagonals * stride)] {
+    for (array, len) in
+        [(&mut buffers.common_bar, stride), (&mut buffers.band_bar, (num_diagonals + 1) * stride + 1)]
+    {
         array.clear();
         array.resize(len, M::Element::default());
     }
@@ -461,14 +507,19 @@ fn backward<M: Machine>(
     let zero = m.splat(M::Element::default());
     let y = &mut buffers.scratch[..d];
     for p in (0..positions).step_by(M::LANES) {
-        y.iter_mut().for_each(|cell| m.put(zero, cell));
-        for k in 0..num_diagonals {
-            let at = k * stride + n + p;
-            let bar = m.load(&buffers.band_bar[at..]) * m.load(&buffers.band[at..]);
-            let column = p + k + 1;
-            for (b, cell) in y.iter_mut().enumerate() {
-                m.put(m.fma(bar, m.load(&buffers.features[b * stride + column..]), m.get(cell)), cell);
+        // Four features at a time, so that their sums stay in registers whatever d is.
+        for (chunk, cells) in y.chunks_mut(4).enumerate() {
+            let mut sums = [zero; 4];
+            for k in 0..num_diagonals {
+                let at = k * stride + n + p;
+                let bar = m.load(&buffers.band_bar[at..]) * m.load(&buffers.band[at..]);
+                let column = 2 * n + p - k;
+                for b in 0..cells.len() {
+                    let x = m.load(&buffers.features[(4 * chunk + b) * stride + column..]);
+                    sums[b] = m.fma(bar, x, sums[b]);
+                }
             }
+            cells.iter_mut().zip(sums).for_each(|(cell, sum)| m.put(sum, cell));
         }
         let c_bar = m.load(&buffers.common_bar[n + p..]);
         for a in 0..=d {
@@ -483,7 +534,7 @@ fn backward<M: Machine>(
             }
         }
     }
-    let rows = shape.num_rows();
+    let rows = d + 3;
     let total = |k: usize| m.sum(m.get(&buffers.accumulators[k]));
     let (value_gradient, score_gradient) = gradient.split_at_mut(rows * rows);
     let value_gradient = &mut value_gradient[(rows - 1) * rows..];
@@ -581,9 +632,13 @@ fn backward_block<M: Machine>(
             if separate {
                 bar = m.get(&tape[layout.query() + i]) * m.get(&scratch[shares + query]);
             }
-            for j in first_column..layout.band_columns() {
-                let weight = m.load(&band[(j + n - 1 - i) * stride + n + t + i..]);
-                bar = m.fma(weight, m.get(&scratch[shares + j]), bar);
+            if first_column < layout.band_columns() {
+                // Columns of a source lie one stride apart, downwards.
+                let end = layout.weight(stride, t, i, first_column) + stride;
+                let columns = &scratch[shares + first_column..shares + layout.band_columns()];
+                for (weight, share) in band[..end].rchunks_exact(stride).zip(columns) {
+                    bar = m.fma(m.load(weight), m.get(share), bar);
+                }
             }
             if !last_layer {
                 bar = m.fma(rho, m.get(&scratch[Scratch::VALUES + i]), bar);
@@ -631,8 +686,8 @@ fn backward_block<M: Machine>(
     };
     for j in 0..layout.band_columns() {
         let offset = offset_of(scratch, j);
-        for i in 0..n {
-            let at = &mut band_bar[(j + n - 1 - i) * stride + n + t + i..];
+        let start = layout.weight(stride, t, 0, j);
+        for (i, at) in band_bar[start..].chunks_exact_mut(stride + 1).take(n).enumerate() {
             m.store(m.load(at) + weight_bar(scratch, offset, i, j), at);
         }
     }
@@ -667,7 +722,7 @@ fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -
         let mut totals = m.splat(M::Element::default());
         let mut minima = m.splat(M::Element::of(1.0));
         for j in 0..layout.n {
-            let weight = m.load(&buffers.band[(layout.n - 1) * buffers.stride + layout.n + t + j..]);
+            let weight = m.load(&buffers.band[layout.weight(buffers.stride, t, j, j)..]);
             let weight = weight * m.get(&tape[layout.shares() + j]);
             totals = totals + weight;
             minima = m.min(minima, weight);

@@ -11,7 +11,7 @@ pub use settings::Settings;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ictd::pretrain::{Measurement, TrainError, TrainState, Trainer, emergence_of, measure};
 use rayon::prelude::*;
@@ -22,13 +22,16 @@ use crate::LabError;
 /// Fresh tasks that the final numbers of a seed are measured on.
 const MEASURED_TASKS: u64 = 300;
 
+/// Time between checkpoints: a lost run costs at most this much again.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
+
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Continue from the last checkpoints instead of starting over.
     pub resume: bool,
-    /// Epochs between checkpoints.
-    pub checkpoint_every: u64,
+    /// Epochs between checkpoints; every two seconds when `None`.
+    pub checkpoint_every: Option<u64>,
 }
 
 /// What others see of a run while it goes on.
@@ -175,7 +178,7 @@ fn train(
     }
     .map_err(train_error)?;
     monitor.epochs.fetch_add(trainer.state().epoch, Ordering::Relaxed);
-    let mut saved = trainer.state().epoch;
+    let (mut saved, mut saved_at) = (trainer.state().epoch, Instant::now());
     while !trainer.is_done() {
         let before = trainer.state().epoch;
         if monitor.stop.load(Ordering::Relaxed) {
@@ -199,9 +202,13 @@ fn train(
         }
         monitor.epochs.fetch_add(1, Ordering::Relaxed);
         let epoch = trainer.state().epoch;
-        if epoch - saved >= options.checkpoint_every && !trainer.is_done() {
+        let due = match options.checkpoint_every {
+            Some(epochs) => epoch - saved >= epochs,
+            None => saved_at.elapsed() >= CHECKPOINT_INTERVAL,
+        };
+        if due && !trainer.is_done() {
             dir.checkpoint(config, trainer.state())?;
-            saved = epoch;
+            (saved, saved_at) = (epoch, Instant::now());
         }
     }
     Ok(Some(trainer.into_state()))
