@@ -393,12 +393,15 @@ fn forward_block<M: Machine>(
     for j in 0..layout.columns() {
         m.put(zero, &mut tape[layout.values(0) + j]);
     }
-    for j in 0..layout.band_columns() {
-        let mut total = zero;
-        for weight in band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1).take(n) {
-            total = total + m.load(weight);
+    if layers == 1 {
+        // Only the last column is summed below, but the diagonal is measured in all.
+        for j in 0..n {
+            let mut total = zero;
+            for weight in band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1).take(n) {
+                total = total + m.load(weight);
+            }
+            m.put(m.recip(total), &mut tape[layout.shares() + j]);
         }
-        m.put(m.recip(total), &mut tape[layout.shares() + j]);
     }
     for layer in 0..layers {
         let (values, messages, sums) = (layout.values(layer), layout.messages(layer), layout.sums(layer));
@@ -421,8 +424,19 @@ fn forward_block<M: Machine>(
                 }
             } else {
                 let weights = band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1);
-                for (weight, message) in weights.zip(&tape[messages..messages + n]) {
-                    sum = m.fma(m.load(weight), m.get(message), sum);
+                let weighted = weights.zip(&tape[messages..messages + n]);
+                if layer == 0 {
+                    let mut total = zero;
+                    for (weight, message) in weighted {
+                        let weight = m.load(weight);
+                        total = total + weight;
+                        sum = m.fma(weight, m.get(message), sum);
+                    }
+                    m.put(m.recip(total), &mut tape[layout.shares() + j]);
+                } else {
+                    for (weight, message) in weighted {
+                        sum = m.fma(m.load(weight), m.get(message), sum);
+                    }
                 }
             }
             let s = sum * m.get(&tape[layout.shares() + j]);

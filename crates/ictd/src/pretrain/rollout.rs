@@ -2,6 +2,7 @@
 
 use super::config::{Family, Loss, PretrainConfig, QueryPosition};
 use super::lanes::Element;
+use super::shape::Shape;
 use super::windows::Windows;
 use crate::random::{Purpose, Stream};
 use crate::task::{Boyan, BoyanDraw, Dense, FiniteTask, Loop, Representation, TaskError};
@@ -180,9 +181,11 @@ impl Rollout {
         Ok(Dynamics::Chain(draw, restart))
     }
 
-    /// Writes the windows' contexts and queries.
-    pub fn fill_windows<E: Element>(&self, feature_dim: usize, windows: &mut Windows<E>) {
-        self.fill(feature_dim, self.queries.iter(), windows);
+    /// Writes the windows' contexts and, where they are columns of their own, queries.
+    pub fn fill_windows<E: Element>(&self, shape: &Shape, windows: &mut Windows<E>) {
+        // Without a column of its own the query is the last state, which the context has.
+        let columns = if shape.separate_query { self.queries.as_slice() } else { &[] };
+        self.fill(shape.feature_dim, columns.iter(), windows);
     }
 
     /// Writes the windows whose predictions are targets of independent queries: the context of window

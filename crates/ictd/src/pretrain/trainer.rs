@@ -199,6 +199,7 @@ pub struct Trainer<E: Precision> {
     out_bar: Vec<E>,
     target_bar: Vec<E>,
     gradient: Vec<f64>,
+    before: Vec<E>,
 }
 
 impl<E: Precision> Trainer<E> {
@@ -227,6 +228,7 @@ impl<E: Precision> Trainer<E> {
             shape,
             trained: shape.trained(),
             gradient: vec![0.0; shape.num_params()],
+            before: state.params.clone(),
             state,
             pass: E::pass(shape),
             target_pass: E::pass(shape),
@@ -260,7 +262,7 @@ impl<E: Precision> Trainer<E> {
     pub fn epoch(&mut self) -> Result<(), TrainError> {
         let source = Source { seed: self.seed, epoch: self.state.epoch, evaluation: false };
         self.rollout.sample(&self.config, source, self.config.batches * self.config.batch)?;
-        self.rollout.fill_windows(self.shape.feature_dim, &mut self.windows);
+        self.rollout.fill_windows(&self.shape, &mut self.windows);
         if self.config.query == QueryPosition::Stationary {
             self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
         }
@@ -336,11 +338,11 @@ impl<E: Precision> Trainer<E> {
         if self.config.loss == Loss::FullGradient && independent {
             self.target_pass.backward(hyper, &self.state.params, &self.target_bar, &mut self.gradient);
         }
-        let before = self.state.params.clone();
         let TrainState { params, moments, history, best, .. } = &mut self.state;
+        self.before.copy_from_slice(params);
         update(&self.config.optimizer, step, &self.trained, &self.gradient, moments, params);
         if params.iter().any(|p| !p.get().is_finite()) {
-            *params = before;
+            params.copy_from_slice(&self.before);
             history.diagonal.pop();
             return Err(TrainError::Diverged { step, what: "a parameter is not finite" });
         }
@@ -378,7 +380,7 @@ impl<E: Precision> Trainer<E> {
     fn fresh_windows(&mut self, index: u64) -> Result<(), TrainError> {
         let source = Source { seed: self.seed, epoch: index, evaluation: true };
         self.rollout.sample(&self.config, source, self.config.batch)?;
-        self.rollout.fill_windows(self.shape.feature_dim, &mut self.windows);
+        self.rollout.fill_windows(&self.shape, &mut self.windows);
         if self.config.query == QueryPosition::Stationary {
             self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
         }

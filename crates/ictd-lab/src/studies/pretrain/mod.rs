@@ -9,8 +9,10 @@ pub use emergence::{EmergenceFigures, figure_6, write_figure_6};
 pub use run_dir::RunDir;
 pub use settings::Settings;
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ictd::pretrain::{Measurement, TrainError, TrainState, Trainer, emergence_of, measure};
@@ -121,12 +123,11 @@ pub fn run(
         .map(|&seed| RunDir::open(out, settings, &sha256, seed, options.resume))
         .collect::<Result<Vec<_>, _>>()?;
     let start = Instant::now();
-    // Collected in the order of the seeds, whatever order they finish in.
-    let trained = dirs
-        .par_iter()
-        .map(|dir| train(settings, dir, options, monitor))
-        .collect::<Result<Vec<Option<TrainState<f32>>>, LabError>>()?;
-    let Some(states) = trained.into_iter().collect::<Option<Vec<_>>>() else {
+    let runs = dirs
+        .iter()
+        .map(|dir| Training::open(settings, dir, options, monitor))
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let Some(states) = train_all(runs, monitor)? else {
         return Ok(Ending::Stopped);
     };
     let result = conclude(settings, seeds, states, start)?;
@@ -139,14 +140,14 @@ pub fn run(
 /// Trains all seeds, in parallel, without files.
 pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, LabError> {
     let start = Instant::now();
-    let train = |&seed: &u64| {
-        let mut trainer = Trainer::<f32>::new(&settings.config, seed)?;
-        while !trainer.is_done() {
-            trainer.epoch()?;
-        }
-        Ok(trainer.into_state())
-    };
-    let states = seeds.par_iter().map(train).collect::<Result<Vec<_>, TrainError>>().map_err(train_error)?;
+    let runs = seeds
+        .iter()
+        .map(|&seed| {
+            Ok(Training { trainer: Trainer::new(&settings.config, seed).map_err(train_error)?, files: None })
+        })
+        .collect::<Result<Vec<_>, LabError>>()?;
+    // Nobody can stop it: there are always states.
+    let states = train_all(runs, &Monitor::default())?.unwrap_or_default();
     conclude(settings, seeds, states, start)
 }
 
@@ -164,54 +165,145 @@ fn conclude(
     Ok(RunResult { train_seconds: start.elapsed().as_secs_f64(), seeds: results, states })
 }
 
-/// Trains one seed; `None` when stopped.
-fn train(
-    settings: &Settings,
-    dir: &RunDir,
-    options: &RunOptions,
-    monitor: &Monitor,
-) -> Result<Option<TrainState<f32>>, LabError> {
-    let config = &settings.config;
-    let mut trainer = match dir.latest_checkpoint(config)? {
-        Some(state) => Trainer::resume(config, dir.seed(), state),
-        None => Trainer::new(config, dir.seed()),
-    }
-    .map_err(train_error)?;
-    monitor.epochs.fetch_add(trainer.state().epoch, Ordering::Relaxed);
-    let (mut saved, mut saved_at) = (trainer.state().epoch, Instant::now());
-    while !trainer.is_done() {
-        let before = trainer.state().epoch;
-        if monitor.stop.load(Ordering::Relaxed) {
-            if before > saved {
-                dir.checkpoint(config, trainer.state())?;
-            }
-            return Ok(None);
+/// Epochs a thread trains a seed before it takes up the next: long enough that hand-overs cost nothing,
+/// short enough that no thread is left alone with a whole seed at the end.
+const TURN: u64 = 50;
+
+/// A seed in training, and where it keeps its checkpoints.
+struct Training<'a> {
+    trainer: Trainer<f32>,
+    files: Option<Files<'a>>,
+}
+
+struct Files<'a> {
+    settings: &'a Settings,
+    dir: &'a RunDir,
+    every: Option<u64>,
+    saved: u64,
+    saved_at: Instant,
+}
+
+impl<'a> Training<'a> {
+    fn open(
+        settings: &'a Settings,
+        dir: &'a RunDir,
+        options: &RunOptions,
+        monitor: &Monitor,
+    ) -> Result<Self, LabError> {
+        let config = &settings.config;
+        let trainer = match dir.latest_checkpoint(config)? {
+            Some(state) => Trainer::resume(config, dir.seed(), state),
+            None => Trainer::new(config, dir.seed()),
         }
-        if let Err(error) = trainer.epoch() {
-            // The state is that of the last finite step, in the middle of an epoch: good to look at, not
-            // to resume from.
-            dir.diverged(config, trainer.state())?;
-            return Err(match train_error(error) {
-                LabError::Failed(text) => LabError::Failed(format!(
-                    "seed {}: {text}; the last finite parameters are in {}",
-                    dir.seed(),
-                    dir.diverged_path().display()
-                )),
-                other => other,
+        .map_err(train_error)?;
+        let saved = trainer.state().epoch;
+        monitor.epochs.fetch_add(saved, Ordering::Relaxed);
+        let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Instant::now() };
+        Ok(Self { trainer, files: Some(files) })
+    }
+
+    /// Trains for a turn, or until the end, or until stopped.
+    fn turn(&mut self, monitor: &Monitor) -> Result<(), LabError> {
+        for _ in 0..TURN {
+            if self.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let result = self.trainer.epoch();
+            let Some(files) = &mut self.files else {
+                result.map_err(train_error)?;
+                continue;
+            };
+            if let Err(error) = result {
+                return Err(files.diverged(self.trainer.state(), error));
+            }
+            monitor.epochs.fetch_add(1, Ordering::Relaxed);
+            files.checkpoint_if_due(&self.trainer)?;
+        }
+        Ok(())
+    }
+}
+
+impl Files<'_> {
+    fn checkpoint_if_due(&mut self, trainer: &Trainer<f32>) -> Result<(), LabError> {
+        let epoch = trainer.state().epoch;
+        let due = match self.every {
+            Some(epochs) => epoch - self.saved >= epochs,
+            None => self.saved_at.elapsed() >= CHECKPOINT_INTERVAL,
+        };
+        if due && !trainer.is_done() { self.checkpoint(trainer) } else { Ok(()) }
+    }
+
+    fn checkpoint(&mut self, trainer: &Trainer<f32>) -> Result<(), LabError> {
+        let epoch = trainer.state().epoch;
+        if epoch > self.saved {
+            self.dir.checkpoint(&self.settings.config, trainer.state())?;
+            (self.saved, self.saved_at) = (epoch, Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Keeps the last finite state, in the middle of an epoch: good to look at, not to resume from.
+    fn diverged(&self, state: &TrainState<f32>, error: TrainError) -> LabError {
+        if let Err(error) = self.dir.diverged(&self.settings.config, state) {
+            return error;
+        }
+        match train_error(error) {
+            LabError::Failed(text) => LabError::Failed(format!(
+                "seed {}: {text}; the last finite parameters are in {}",
+                self.dir.seed(),
+                self.dir.diverged_path().display()
+            )),
+            other => other,
+        }
+    }
+}
+
+/// Trains all runs to their end: threads take the run that has waited longest, train it for a turn and put
+/// it back, so that five seeds keep two threads busy to the last. Returns the states in the order of the
+/// runs, or `None` when stopped, with checkpoints written.
+fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor) -> Result<Option<Vec<TrainState<f32>>>, LabError> {
+    let num_runs = runs.len();
+    let waiting = Mutex::new(runs.into_iter().enumerate().collect::<VecDeque<_>>());
+    let ended = Mutex::new(Vec::with_capacity(num_runs));
+    let failure = Mutex::new(None);
+    rayon::scope(|scope| {
+        for _ in 0..rayon::current_num_threads().min(num_runs) {
+            scope.spawn(|_| {
+                while lock(&failure).is_none() {
+                    let Some((index, mut run)) = lock(&waiting).pop_front() else { return };
+                    if let Err(error) = run.turn(monitor) {
+                        lock(&failure).get_or_insert(error);
+                        return;
+                    }
+                    if run.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) {
+                        lock(&ended).push((index, run));
+                    } else {
+                        lock(&waiting).push_back((index, run));
+                    }
+                }
             });
         }
-        monitor.epochs.fetch_add(1, Ordering::Relaxed);
-        let epoch = trainer.state().epoch;
-        let due = match options.checkpoint_every {
-            Some(epochs) => epoch - saved >= epochs,
-            None => saved_at.elapsed() >= CHECKPOINT_INTERVAL,
-        };
-        if due && !trainer.is_done() {
-            dir.checkpoint(config, trainer.state())?;
-            (saved, saved_at) = (epoch, Instant::now());
+    });
+    if let Some(error) = lock(&failure).take() {
+        return Err(error);
+    }
+    let mut runs = std::mem::take(&mut *lock(&ended));
+    runs.extend(std::mem::take(&mut *lock(&waiting)));
+    runs.sort_by_key(|(index, _)| *index);
+    if runs.iter().all(|(_, run)| run.trainer.is_done()) {
+        return Ok(Some(runs.into_iter().map(|(_, run)| run.trainer.into_state()).collect()));
+    }
+    for (_, run) in &mut runs {
+        if let Some(files) = &mut run.files {
+            files.checkpoint(&run.trainer)?;
         }
     }
-    Ok(Some(trainer.into_state()))
+    Ok(None)
+}
+
+/// A thread that panicked while holding a lock has already ended the run.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn train_error(error: TrainError) -> LabError {
