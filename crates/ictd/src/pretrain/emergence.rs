@@ -54,13 +54,13 @@ impl Emergence {
             (_, true) => -1.0,
             _ => 0.0,
         };
-        let diagonal: Vec<f64> = (0..d).map(|i| score_block[i * d + i]).collect();
-        let mean = diagonal.iter().sum::<f64>() / d as f64;
+        let diagonal = (0..d).map(|i| score_block[i * d + i]);
+        let mean = diagonal.clone().sum::<f64>() / d as f64;
         let diagonality = diagonality(score_block, d);
-        let score = diagonality * uniformity(&diagonal, 1.0);
+        let score = diagonality * uniformity(diagonal.clone(), 1.0);
         let score_signed = match mean {
             m if m > 0.0 => score,
-            m if m < 0.0 => -diagonality * uniformity(&diagonal, -1.0),
+            m if m < 0.0 => -diagonality * uniformity(diagonal, -1.0),
             _ => 0.0,
         };
         let branch = match (value_sign, mean) {
@@ -109,10 +109,10 @@ fn diagonality(block: &[f64], d: usize) -> f64 {
 }
 
 /// C_A of the diagonal times `sign`: 1 when its entries are equal. Divides by the signed mean.
-fn uniformity(diagonal: &[f64], sign: f64) -> f64 {
+fn uniformity(diagonal: impl ExactSizeIterator<Item = f64> + Clone, sign: f64) -> f64 {
     let d = diagonal.len() as f64;
-    let mean = sign * diagonal.iter().sum::<f64>() / d;
-    let spread: f64 = diagonal.iter().map(|a| (sign * a - mean).abs()).sum();
+    let mean = sign * diagonal.clone().sum::<f64>() / d;
+    let spread: f64 = diagonal.map(|a| (sign * a - mean).abs()).sum();
     (1.0 - spread / (d * mean.max(EPSILON))).max(0.0)
 }
 

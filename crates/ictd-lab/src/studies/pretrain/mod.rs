@@ -91,7 +91,8 @@ pub struct SeedResult {
 /// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
-    /// Wall time of training all seeds, measurements included, files not.
+    /// Wall time of training all seeds, with the measurement after every epoch and checkpoints, without the
+    /// final measurement and files.
     pub train_seconds: f64,
     /// One entry per seed, in the order asked for.
     pub seeds: Vec<SeedResult>,
@@ -130,7 +131,7 @@ pub fn run(
     let Some(states) = train_all(runs, monitor)? else {
         return Ok(Ending::Stopped);
     };
-    let result = conclude(settings, seeds, states, start)?;
+    let result = conclude(settings, seeds, states, start.elapsed())?;
     for ((dir, state), seed) in dirs.iter().zip(&result.states).zip(&result.seeds) {
         dir.finish(settings, state, seed, result.train_seconds)?;
     }
@@ -148,21 +149,21 @@ pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, La
         .collect::<Result<Vec<_>, LabError>>()?;
     // Nobody can stop it: there are always states.
     let states = train_all(runs, &Monitor::default())?.unwrap_or_default();
-    conclude(settings, seeds, states, start)
+    conclude(settings, seeds, states, start.elapsed())
 }
 
 fn conclude(
     settings: &Settings,
     seeds: &[u64],
     states: Vec<TrainState<f32>>,
-    start: Instant,
+    trained_in: Duration,
 ) -> Result<RunResult, LabError> {
     let results = states
         .par_iter()
         .zip(seeds)
         .map(|(state, &seed)| summarise(settings, seed, state))
         .collect::<Result<Vec<_>, LabError>>()?;
-    Ok(RunResult { train_seconds: start.elapsed().as_secs_f64(), seeds: results, states })
+    Ok(RunResult { train_seconds: trained_in.as_secs_f64(), seeds: results, states })
 }
 
 /// Epochs a thread trains a seed before it takes up the next: long enough that hand-overs cost nothing,
