@@ -6,6 +6,7 @@ use std::time::Instant;
 const HELP: &str = "\
 cargo xtask test             format, lints, all tests, documentation
 cargo xtask bench forward    speed of the forward pass
+cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
 ";
 
 fn main() -> ExitCode {
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["test"] => test(),
         ["bench", "forward"] => bench("forward"),
+        ["bench", "pretrain"] => bench_pretrain(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             true
@@ -49,6 +51,57 @@ fn test() -> bool {
 
 fn bench(name: &str) -> bool {
     cargo("bench", &["bench", "--quiet", "--package", "ictd-lab", "--bench", name, "--locked"], &[])
+}
+
+/// Trains the paper's experiment here and in JAX, one after the other on the same machine, and prints the
+/// ratio of the times.
+fn bench_pretrain() -> bool {
+    let venv = "target/bench-venv";
+    let python = format!("{venv}/bin/python");
+    let has_jax = || {
+        Command::new(&python).args(["-c", "import jax"]).output().is_ok_and(|output| output.status.success())
+    };
+    let ready = has_jax()
+        || (run("set-up", Command::new("python3").args(["-m", "venv", venv]))
+            && run("set-up", Command::new(&python).args(["-m", "pip", "install", "--quiet", "jax"])));
+    if !ready || !cargo("build", &["build", "--release", "--locked"], &[]) {
+        return false;
+    }
+    let ours = |_: usize| {
+        let mut command = Command::new("target/release/ictd");
+        command.args([
+            "pretrain",
+            "--preset",
+            "paper",
+            "--seeds",
+            "0..5",
+            "--json",
+            "--out",
+            "target/bench-runs",
+        ]);
+        number(&mut command, "\"train_seconds\":")
+    };
+    // The median of five; JAX takes long enough for once, after a call that compiles.
+    let mut times: Vec<f64> = (0..5).filter_map(ours).collect();
+    times.sort_by(f64::total_cmp);
+    let mut jax = Command::new(&python);
+    jax.args(["crates/ictd-lab/benches/pretrain_jax.py", "3000", "5"]);
+    eprintln!("xtask bench: {jax:?} (a minute and a half)");
+    let (Some(&ours), Some(jax)) = (times.get(2), number(&mut jax, "\"seconds\": ")) else { return false };
+    println!("| the paper's experiment: 5 seeds × 3000 tasks × 5 minibatches × 64 contexts | seconds |");
+    println!("|---|---:|");
+    println!("| JAX, one compiled program, all seeds at once | {jax:.2} |");
+    println!("| ictd, median of 5 | {ours:.3} |");
+    println!("| ratio | {:.0} |", jax / ours);
+    true
+}
+
+/// The number after `key` in what a command prints.
+fn number(command: &mut Command, key: &str) -> Option<f64> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rest = text.split_once(key)?.1;
+    rest[..rest.find([',', '}'])?].trim().parse().ok()
 }
 
 /// Installs a toolchain component that a minimal Rust installation lacks.
