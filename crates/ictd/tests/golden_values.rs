@@ -4,6 +4,7 @@
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
+use ictd::pretrain::{GeneralPlain, Hyper, Mask, Shape, Windows};
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, CartPole, Loop};
 use ictd::transformer::{AttentionParams, Parameters, TransformerConfig};
@@ -75,4 +76,48 @@ fn tasks_of_a_seed_do_not_change() {
         run.states[100],
         [0.016878903585969204, -0.4940146463076549, -0.09254923634963988, 0.06508712430158894]
     );
+}
+
+/// Origin: golden/gradient.py, JAX's automatic differentiation in float64. 64 cases: every mask, both
+/// blocks, tied and per layer, two mixings, the last state as query and a query of its own.
+#[test]
+fn gradients_are_those_of_automatic_differentiation() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("golden/gradient.json")).unwrap();
+    assert_eq!(cases.len(), 64);
+    let (d, n, layers) = (2, 4, 3);
+    for case in &cases {
+        let mask = match case["mask"].as_str().unwrap() {
+            "full" => Mask::Full,
+            "relaxed" => Mask::Relaxed,
+            "none" => Mask::None,
+            _ => Mask::Looped,
+        };
+        let shape = Shape {
+            feature_dim: d,
+            context_len: n,
+            num_layers: layers,
+            tied: case["tied"].as_bool().unwrap(),
+            separate_query: case["separate"].as_bool().unwrap(),
+            block: case["block"].as_str().unwrap().parse().unwrap(),
+            mask,
+        };
+        let rows: Vec<Vec<f64>> = case["features"].as_array().unwrap().iter().map(numbers).collect();
+        let rewards: Vec<f64> = numbers(&case["rewards"]).into_iter().chain([0.0]).collect();
+        let mut windows = Windows::<f64>::default();
+        let positions: Vec<(&[f64], f64)> = rows[..=n].iter().map(Vec::as_slice).zip(rewards).collect();
+        windows.fill(d, positions.into_iter(), rows[n + 1..].iter().map(Vec::as_slice));
+        let (params, expected) = (numbers(&case["params"]), numbers(&case["gradient"]));
+        let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: case["rho"].as_f64().unwrap() };
+        let mut pass = GeneralPlain::new(shape);
+        let mut out = [0.0];
+        pass.forward(hyper, &params, &windows, 0, &mut out);
+        // Three layers on numbers of order 1, in both implementations.
+        assert!((out[0] - case["prediction"].as_f64().unwrap()).abs() < 1e-13, "{shape:?}");
+        let mut gradient = vec![0.0; params.len()];
+        pass.backward(hyper, &params, &[1.0], &mut gradient);
+        let largest = expected.iter().fold(0f64, |m, g| m.max(g.abs()));
+        for k in (0..params.len()).filter(|&k| shape.trained()[k]) {
+            assert!((gradient[k] - expected[k]).abs() <= 1e-12 * (1.0 + largest), "{shape:?} parameter {k}");
+        }
+    }
 }

@@ -1,0 +1,82 @@
+"""Reference gradients of the pretraining prediction by automatic differentiation in float64.
+
+Writes gradient.json beside this file: for every mask, block, tying, rho and query column one context, random
+parameters within the mask, the prediction, and its derivative by every parameter as JAX computes it. Needs JAX:
+
+    pip install jax && python crates/ictd/tests/golden/gradient.py
+"""
+
+import itertools
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+jax.config.update("jax_enable_x64", True)
+
+D, N, L, GAMMA, TAU = 2, 4, 3, 0.9, 1.2
+ROWS = D + 3
+
+
+def masks(name):
+    value, score = np.zeros((ROWS, ROWS)), np.zeros((ROWS, ROWS))
+    if name == "none":
+        return np.ones((ROWS, ROWS)), np.ones((ROWS, ROWS))
+    if name == "looped":
+        value[D + 2, D:] = 1
+    else:
+        value[D + 1:] = 1
+    score[:D, :D] = 1
+    if name == "relaxed":
+        score[:D], score[:, :D] = 1, 1
+    return value, score
+
+
+def predict(params, features, rewards, block, rho):
+    """params: one (V, A) per layer; features: one row per column; the first N columns are sources."""
+    columns = features.shape[0]
+    z = jnp.concatenate([features.T, jnp.zeros((1, columns)).at[0, :N].set(rewards), jnp.zeros((2, columns))])
+    mixing = jnp.eye(N, columns)
+    # Target memory: gamma times the value of the next column, for sources only.
+    def shift(row):
+        return jnp.zeros(columns).at[:N].set(row[1:N + 1])
+    for value, score in params:
+        weights = jax.nn.softmax(z[:, :N].T @ score @ z / TAU, axis=0)
+        keep = (1 - rho) * weights + rho * mixing
+        update = value @ z[:, :N] @ keep
+        if block == "dual":
+            z = z.at[D + 2].add(update[D + 2]).at[D + 1].add(GAMMA * shift(update[D + 2]))
+        else:
+            z = z + update
+            z = z.at[D + 1].set(GAMMA * shift(z[D + 2]))
+    return z[D + 2, -1]
+
+
+def main():
+    rng = np.random.default_rng(7)
+    cases = []
+    settings = itertools.product(["full", "relaxed", "none", "looped"], ["dual", "tsm"], [True, False], [0.0, 0.7], [False, True])
+    for mask, block, tied, rho, separate in settings:
+        value_mask, score_mask = masks(mask)
+        pairs = 1 if tied else L
+        params = [(rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * value_mask, rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * score_mask)
+                  for _ in range(pairs)]
+        features = rng.uniform(-1, 1, (N + 1 + separate, D))
+        rewards = rng.uniform(-1, 1, N)
+
+        def f(params):
+            return predict(params * L if tied else params, jnp.asarray(features), jnp.asarray(rewards), block, rho)
+
+        prediction, gradient = jax.value_and_grad(f)([tuple(map(jnp.asarray, pair)) for pair in params])
+        flat = lambda pairs: [float(x) for pair in pairs for matrix in pair for x in np.asarray(matrix).ravel()]
+        cases.append(dict(mask=mask, block=block, tied=tied, rho=rho, separate=separate, features=features.tolist(),
+                          rewards=rewards.tolist(), params=flat(params), prediction=float(prediction), gradient=flat(gradient)))
+    path = pathlib.Path(__file__).with_name("gradient.json")
+    path.write_text(json.dumps(cases) + "\n")
+    print(f"{len(cases)} cases in {path.name}, JAX {jax.__version__}")
+
+
+if __name__ == "__main__":
+    main()
