@@ -1,5 +1,6 @@
 //! The binary `ictd`: argument parsing and messages. Data goes to stdout, messages to stderr.
 
+mod branches;
 mod forward;
 mod msve;
 mod pretrain;
@@ -37,6 +38,8 @@ enum Command {
     Msve(msve::Arguments),
     /// Pretrain the block with multi-task TD and say what emerges (Figures 3, 5, 6)
     Pretrain(pretrain::Arguments),
+    /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
+    Branches(branches::Arguments),
     /// Run the forward pass on a context of your own
     ///
     /// The input is a JSON object with "features" (n+1 rows of d numbers) and "rewards" (n numbers), or
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(arguments),
         Command::Msve(arguments) => msve::run(arguments),
         Command::Pretrain(arguments) => pretrain::run(arguments),
+        Command::Branches(arguments) => branches::run(arguments),
         Command::Forward(arguments) => forward::run(arguments),
         Command::Task(arguments) => task::run(arguments),
     };

@@ -1,5 +1,6 @@
 //! The experiments: one file per figure or claim.
 
+pub mod branches;
 pub mod chain_topology;
 pub mod forward;
 pub mod msve;

@@ -27,7 +27,7 @@ pub use optimizer::Moments;
 pub use reverse::{GeneralPlain, GeneralWide, Hyper};
 pub use shape::{Mask, Shape};
 pub use trainer::{
-    Best, History, Measurement, Pass, Precision, TrainError, TrainState, Trainer, WidePass, emergence_of,
-    measure,
+    Best, FirstGradient, History, Measurement, Pass, Precision, TrainError, TrainState, Trainer, WidePass,
+    emergence_of, first_gradient, measure,
 };
 pub use windows::Windows;

@@ -210,6 +210,11 @@ impl Rollout {
         self.rewards[self.queries[t]]
     }
 
+    /// The mean reward of the context of window `t`.
+    pub fn mean_reward(&self, t: usize, n: usize) -> f64 {
+        self.states[t..t + n].iter().map(|&s| self.rewards[s]).sum::<f64>() / n as f64
+    }
+
     /// The exact value of the query of window `t`.
     pub fn value(&self, t: usize) -> f64 {
         self.values[self.queries[t]]

@@ -262,10 +262,7 @@ impl<E: Precision> Trainer<E> {
     pub fn epoch(&mut self) -> Result<(), TrainError> {
         let source = Source { seed: self.seed, epoch: self.state.epoch, evaluation: false };
         self.rollout.sample(&self.config, source, self.config.batches * self.config.batch)?;
-        self.rollout.fill_windows(&self.shape, &mut self.windows);
-        if self.config.query == QueryPosition::Stationary {
-            self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
-        }
+        self.fill_windows();
         for batch in 0..self.config.batches {
             self.step(batch * self.config.batch)?;
         }
@@ -380,11 +377,16 @@ impl<E: Precision> Trainer<E> {
     fn fresh_windows(&mut self, index: u64) -> Result<(), TrainError> {
         let source = Source { seed: self.seed, epoch: index, evaluation: true };
         self.rollout.sample(&self.config, source, self.config.batch)?;
+        self.fill_windows();
+        Ok(())
+    }
+
+    /// Fills the windows from the rollout.
+    fn fill_windows(&mut self) {
         self.rollout.fill_windows(&self.shape, &mut self.windows);
         if self.config.query == QueryPosition::Stationary {
             self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
         }
-        Ok(())
     }
 
     /// Measures the parameters on one minibatch of a fresh task.
@@ -455,6 +457,54 @@ pub fn measure<E: Precision>(
     let [diagonal_mean, td_loss, msve, msve_theta_star, distance_to_theta_star] =
         sums.map(|s| s / num_tasks as f64);
     Ok(Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, distance_to_theta_star })
+}
+
+/// What decides the sign of the solution: the first gradient and the correlations behind it, one sample per
+/// task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FirstGradient {
+    /// Derivative of the loss by V's reward entry at the initial parameters.
+    pub gradient: Vec<f64>,
+    /// Mean over windows of r(query) times the mean reward of the context.
+    pub reward_correlation: Vec<f64>,
+    /// Mean over windows of v(query) times the mean reward of the context.
+    pub value_correlation: Vec<f64>,
+}
+
+/// Measures the first gradient of a seed on its first `num_tasks` training tasks, without training.
+///
+/// At zero parameters attention is uniform and the prediction 0, so the derivative by the reward entry is
+/// -2·L·E\[r(query)·mean R\]; at the small initial parameters it is close to that.
+pub fn first_gradient(
+    config: &PretrainConfig,
+    seed: u64,
+    num_tasks: u64,
+) -> Result<FirstGradient, TrainError> {
+    let mut trainer = Trainer::<f64>::new(config, seed)?;
+    let (n, batch, rows) = (config.n, config.batch, trainer.shape.num_rows());
+    let reward_entry = (rows - 1) * rows + trainer.shape.feature_dim;
+    let mut found = FirstGradient::default();
+    for epoch in 0..num_tasks {
+        let source = Source { seed, epoch, evaluation: false };
+        trainer.rollout.sample(config, source, batch)?;
+        trainer.fill_windows();
+        trainer.predict(trainer.hyper(0), 0);
+        let mut sums = [0.0; 2];
+        for t in 0..batch {
+            let mean_reward = trainer.rollout.mean_reward(t, n);
+            sums[0] += trainer.rollout.reward(t) * mean_reward / batch as f64;
+            sums[1] += trainer.rollout.value(t) * mean_reward / batch as f64;
+            let delta = trainer.rollout.reward(t) + config.gamma * trainer.targets[t] - trainer.out[t];
+            trainer.out_bar[t] = -2.0 * delta / batch as f64;
+        }
+        trainer.gradient.fill(0.0);
+        let hyper = trainer.hyper(0);
+        trainer.pass.backward(hyper, &trainer.state.params, &trainer.out_bar[..batch], &mut trainer.gradient);
+        found.gradient.push(trainer.gradient[reward_entry]);
+        found.reward_correlation.push(sums[0]);
+        found.value_correlation.push(sums[1]);
+    }
+    Ok(found)
 }
 
 /// theta_* in every pair of a shape.
@@ -587,6 +637,20 @@ mod tests {
         };
         assert!(matches!(error, TrainError::Diverged { .. }));
         assert!(trainer.state().params.iter().all(|p| p.is_finite()));
+    }
+
+    /// At zero parameters the first gradient is -2·L times the correlation, exactly.
+    #[test]
+    fn first_gradient_at_zero_is_the_correlation() {
+        for query in [QueryPosition::Next, QueryPosition::Skip, QueryPosition::Stationary] {
+            let mut config = PretrainConfig { query, ..PretrainConfig::paper() };
+            config.init.gain = 0.0;
+            let found = first_gradient(&config, 2, 5).unwrap();
+            for (gradient, correlation) in found.gradient.iter().zip(&found.reward_correlation) {
+                // Means of 64 products below 10.
+                assert!((gradient + 2.0 * 3.0 * correlation).abs() < 1e-12, "{gradient} {correlation}");
+            }
+        }
     }
 
     /// theta_* measured against itself.

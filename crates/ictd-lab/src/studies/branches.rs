@@ -1,0 +1,264 @@
+//! Which solution pretraining finds, setting by setting: the branch map and the first gradient.
+
+use ictd::evaluate::MeanSem;
+use ictd::pretrain::{TrainError, Trainer, emergence_of, first_gradient};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::pretrain::Settings;
+use crate::LabError;
+use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
+use crate::figure::{Anchor, Color, Scene, Stroke};
+use crate::files::OutputDir;
+
+/// Query positions: the columns of the map.
+const QUERIES: [&str; 3] = ["next", "skip", "stationary"];
+/// Tasks per seed and seeds of the first gradient.
+const GRADIENT_TASKS: u64 = 50;
+
+/// Changes of the paper's setting: the rows of the map, and the overrides that make them.
+const CHANGES: [(&str, &[&str]); 11] = [
+    ("the paper’s setting", &[]),
+    ("*n* = 5", &["n=5"]),
+    ("*n* = 20", &["n=20"]),
+    ("*m* = 16", &["states=16"]),
+    ("*m* = 256", &["states=256"]),
+    ("τ = 0.6", &["tau=0.6"]),
+    ("τ = 2.4", &["tau=2.4"]),
+    ("*A* starts positive", &["init.score_sign=td"]),
+    ("*A* starts negative", &["init.score_sign=mirror"]),
+    ("*V* and *A* start with TD signs", &["init.score_sign=td", "init.value_sign=td"]),
+    ("the same, gain 1", &["init.score_sign=td", "init.value_sign=td", "init.gain=1"]),
+];
+
+/// How many seeds of a setting took which branch.
+#[derive(Clone, Debug, Serialize)]
+pub struct BranchCount {
+    /// The change of the paper's setting.
+    pub change: String,
+    /// The query position.
+    pub query: &'static str,
+    /// Overrides that make the setting.
+    pub overrides: String,
+    /// Seeds.
+    pub seeds: u64,
+    /// Seeds that ended in the TD block.
+    pub td: u64,
+    /// Seeds that ended in its mirror image.
+    pub mirror: u64,
+    /// Seeds that ended in neither.
+    pub none: u64,
+    /// 95 % interval of the share of the TD block (Wilson).
+    pub td_low: f64,
+    /// Its upper end.
+    pub td_high: f64,
+    /// Seeds with min(V_em, A_em) ≥ ½ at their best step.
+    pub emerged: u64,
+}
+
+/// The first gradient of a query position.
+#[derive(Clone, Debug, Serialize)]
+pub struct GradientSign {
+    /// The query position.
+    pub query: &'static str,
+    /// Derivative of the loss by V's reward entry at the initial parameters, mean over tasks and seeds.
+    pub gradient: f64,
+    /// Its standard error.
+    pub gradient_sem: f64,
+    /// What uniform attention predicts: -2·L·E[r(query)·mean R].
+    pub predicted: f64,
+    /// Its standard error.
+    pub predicted_sem: f64,
+    /// E[v(query)·mean R].
+    pub value_correlation: f64,
+    /// Its standard error.
+    pub value_correlation_sem: f64,
+}
+
+/// The map and the gradients.
+#[derive(Clone, Debug, Serialize)]
+pub struct BranchMap {
+    /// One entry per setting.
+    pub counts: Vec<BranchCount>,
+    /// One entry per query position.
+    pub gradients: Vec<GradientSign>,
+}
+
+/// Trains `seeds` of every setting; tells `progress` about each.
+pub fn run(seeds: &[u64], mut progress: impl FnMut(&BranchCount)) -> Result<BranchMap, LabError> {
+    if seeds.is_empty() {
+        return Err(LabError::Invalid("seeds: expected at least one".into()));
+    }
+    let gradients = QUERIES.into_iter().map(|query| gradient(query, seeds)).collect::<Result<Vec<_>, _>>()?;
+    let mut counts = Vec::new();
+    for (change, overrides) in CHANGES {
+        for query in QUERIES {
+            let found = count(change, query, overrides, seeds)?;
+            progress(&found);
+            counts.push(found);
+        }
+    }
+    Ok(BranchMap { counts, gradients })
+}
+
+fn settings(query: &str, overrides: &[&str]) -> Result<Settings, LabError> {
+    let all: Vec<String> =
+        [format!("query={query}")].into_iter().chain(overrides.iter().map(|s| s.to_string())).collect();
+    Settings::preset("paper", &all)
+}
+
+fn count(
+    change: &str,
+    query: &'static str,
+    overrides: &[&str],
+    seeds: &[u64],
+) -> Result<BranchCount, LabError> {
+    let settings = settings(query, overrides)?;
+    let shape = settings.config.shape();
+    let train = |&seed: &u64| -> Result<(&'static str, bool), TrainError> {
+        let mut trainer = Trainer::<f32>::new(&settings.config, seed)?;
+        while !trainer.is_done() {
+            trainer.epoch()?;
+        }
+        let state = trainer.state();
+        Ok((emergence_of(&shape, &state.params).branch.as_str(), state.best.joint[0] >= 0.5))
+    };
+    let ends = seeds.par_iter().map(train).collect::<Result<Vec<_>, _>>();
+    let ends = ends.map_err(|e| LabError::Failed(e.to_string()))?;
+    let of = |branch| ends.iter().filter(|end| end.0 == branch).count() as u64;
+    let (td, total) = (of("td"), seeds.len() as u64);
+    let (td_low, td_high) = wilson(td, total);
+    Ok(BranchCount {
+        change: change.replace('*', ""),
+        query,
+        overrides: settings.overrides.join(" "),
+        seeds: total,
+        td,
+        mirror: of("mirror"),
+        none: of("none"),
+        td_low,
+        td_high,
+        emerged: ends.iter().filter(|end| end.1).count() as u64,
+    })
+}
+
+fn gradient(query: &'static str, seeds: &[u64]) -> Result<GradientSign, LabError> {
+    let settings = settings(query, &[])?;
+    let found = seeds
+        .par_iter()
+        .map(|&seed| first_gradient(&settings.config, seed, GRADIENT_TASKS))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| LabError::Failed(e.to_string()))?;
+    let statistic = |samples: Vec<f64>| {
+        MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
+    };
+    let measured = statistic(found.iter().flat_map(|f| f.gradient.clone()).collect())?;
+    let factor = -2.0 * settings.config.layers as f64;
+    let predicted =
+        statistic(found.iter().flat_map(|f| f.reward_correlation.iter().map(|c| factor * c)).collect())?;
+    let values = statistic(found.iter().flat_map(|f| f.value_correlation.clone()).collect())?;
+    Ok(GradientSign {
+        query,
+        gradient: measured.mean,
+        gradient_sem: measured.sem,
+        predicted: predicted.mean,
+        predicted_sem: predicted.sem,
+        value_correlation: values.mean,
+        value_correlation_sem: values.sem,
+    })
+}
+
+/// Wilson's 95 % interval of a share.
+fn wilson(successes: u64, total: u64) -> (f64, f64) {
+    let (z, n) = (1.959_963_984_540_054, total as f64);
+    let p = successes as f64 / n;
+    let centre = p + z * z / (2.0 * n);
+    let spread = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + z * z / n;
+    (((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0))
+}
+
+impl BranchMap {
+    /// The map: a bar of shares per setting, the interval of the TD share marked.
+    pub fn figure(&self) -> Scene {
+        let (left, top, cell_width, row_height) = (200.0, 96.0, 200.0, 34.0);
+        let rows = CHANGES.len() as f64;
+        let width = left + 3.0 * cell_width + 20.0;
+        let mut scene = Scene::new(width, top + rows * row_height + 44.0, "Which solution pretraining finds");
+        scene.text(
+            0.5 * width,
+            22.0,
+            "**Which solution pretraining finds**",
+            TITLE_SIZE,
+            Anchor::Middle,
+            INK,
+        );
+        let colors = [PALETTE[0], PALETTE[1], Color::rgb(200, 200, 200)];
+        for (k, (name, color)) in ["TD block", "mirror block", "neither"].into_iter().zip(colors).enumerate()
+        {
+            let x = left + k as f64 * 130.0;
+            scene.rect([x, 40.0, 12.0, 12.0], Some(color), None);
+            scene.text(x + 18.0, 50.0, name, TEXT_SIZE, Anchor::Start, INK);
+        }
+        for (k, query) in QUERIES.into_iter().enumerate() {
+            let x = left + (k as f64 + 0.5) * cell_width - 10.0;
+            scene.text(x, top - 12.0, &format!("query: {query}"), TEXT_SIZE, Anchor::Middle, INK);
+        }
+        for (k, count) in self.counts.iter().enumerate() {
+            let (row, column) = ((k / QUERIES.len()) as f64, (k % QUERIES.len()) as f64);
+            let (x, y) = (left + column * cell_width, top + row * row_height);
+            if column == 0.0 {
+                let name = CHANGES[k / QUERIES.len()].0;
+                scene.text(left - 10.0, y + 16.0, name, TEXT_SIZE, Anchor::End, INK);
+            }
+            let bar = cell_width - 50.0;
+            let mut at = x;
+            for (number, color) in [count.td, count.mirror, count.none].into_iter().zip(colors) {
+                let part = bar * number as f64 / count.seeds as f64;
+                scene.rect([at, y + 4.0, part, 16.0], Some(color), None);
+                at += part;
+            }
+            scene.rect([x, y + 4.0, bar, 16.0], None, Some(Stroke::solid(GRID, 0.6)));
+            let whisker = [(x + bar * count.td_low, y + 23.0), (x + bar * count.td_high, y + 23.0)];
+            scene.polyline(&whisker, Stroke::solid(INK, 1.2));
+            let label = format!("{}/{}", count.td, count.seeds);
+            scene.text(x + bar + 5.0, y + 16.0, &label, TEXT_SIZE - 1.0, Anchor::Start, INK);
+        }
+        let seeds = self.counts.first().map_or(0, |c| c.seeds);
+        let note = format!(
+            "{seeds} seeds per setting; the number and the line below a bar: share of the TD block and its 95 % interval (Wilson)"
+        );
+        scene.text(0.5 * width, scene.height - 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
+        scene
+    }
+
+    /// Writes the map and its numbers.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        out.csv("branches", &self.counts)?;
+        out.csv("first_gradient", &self.gradients)?;
+        out.figure("branches", &self.figure())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Known values: 0 of 100 gives (0, 0.0370), 50 of 100 gives (0.4038, 0.5962).
+    #[test]
+    fn wilson_intervals_are_the_textbook_s() {
+        let (low, high) = wilson(0, 100);
+        assert!(low == 0.0 && (high - 0.0370).abs() < 1e-4);
+        let (low, high) = wilson(50, 100);
+        assert!((low - 0.4038).abs() < 1e-4 && (high - 0.5962).abs() < 1e-4);
+    }
+
+    #[test]
+    fn every_change_is_a_valid_setting() {
+        for (_, overrides) in CHANGES {
+            for query in QUERIES {
+                settings(query, overrides).unwrap();
+            }
+        }
+    }
+}
