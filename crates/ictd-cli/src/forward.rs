@@ -38,7 +38,8 @@ pub struct Arguments {
     /// Diagonal mixing rho
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     diagonal_mix: f64,
-    /// Parameters as JSON: {"V": …, "A": …} for all layers or {"layers": [{"V", "A"}, …]} [default: theta_*]
+    /// Parameters: a checkpoint of `pretrain` (.safetensors), or JSON with {"V": …, "A": …} for all layers or
+    /// {"layers": [{"V", "A"}, …]} [default: theta_*]
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
     /// Also give every layer's full token matrix Z

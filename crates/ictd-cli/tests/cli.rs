@@ -393,6 +393,19 @@ fn pretrain_reports_every_seed_and_writes_its_run_directory() {
     }
 }
 
+/// A checkpoint runs on contexts: its output is the prediction that its training measured.
+#[test]
+fn forward_reads_checkpoints() {
+    let dir = tempfile::tempdir().unwrap();
+    json(&pretrain(dir.path(), &["--seeds", "0..1", "--set", "features=2"]));
+    let (name, _) = checkpoints(dir.path()).into_iter().find(|(name, _)| name.contains("step_")).unwrap();
+    let path = dir.path().join(name);
+    let result = json(&forward(CONTEXT, &["--layers", "3", "--json", "--params", path.to_str().unwrap()]));
+    assert!(result["values"][3][2].as_f64().unwrap() != 0.0);
+    let wrong = r#"{"features": [[1], [2]], "rewards": [1]}"#;
+    assert_refused(&forward(wrong, &["--params", path.to_str().unwrap()]), "made for 2 features");
+}
+
 #[test]
 fn thread_counts_give_the_same_checkpoints() {
     let bytes = ["1", "2", "4"].map(|threads| {

@@ -11,6 +11,7 @@ use ictd::transformer::{AttentionParams, Parameters};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::safetensors::Tensors;
 use crate::LabError;
 
 /// Numbers of a file: `null`, and with it Python's `NaN` and `Infinity`, is kept as `None` so that
@@ -147,10 +148,38 @@ pub fn read_context(path: &Path) -> Result<Context, LabError> {
     file.into_context().map_err(|e| at(path, e))
 }
 
-/// Reads attention parameters; `-` is standard input.
+/// Reads attention parameters from JSON (`-` is standard input) or from a checkpoint in the safetensors
+/// format.
 pub fn read_params(path: &Path) -> Result<Parameters, LabError> {
+    if path.extension().is_some_and(|e| e == "safetensors") {
+        let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
+        let failed = |message| LabError::Parse { path: path.to_owned(), message };
+        let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
+        return checkpoint_params(&tensors).map_err(|e| at(path, e));
+    }
     let file: ParamsFile = read_json(path)?;
     file.into_parameters().map_err(|e| at(path, e))
+}
+
+/// `V` and `A`, or `layers.l.V` and `layers.l.A` for l = 0, 1, ….
+fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
+    let matrix = |name: &str| {
+        let (shape, numbers) = tensors.tensors.get(name)?;
+        let rows = numbers
+            .chunks(*shape.get(1)?.max(&1))
+            .map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
+        Some(rows.collect::<Vec<Numbers>>())
+    };
+    if let (Some(v), Some(a)) = (matrix("V"), matrix("A")) {
+        return Ok(Parameters::Tied(pair(v, a, "")?));
+    }
+    let layers =
+        (0..).map_while(|l| Some((l, matrix(&format!("layers.{l}.V"))?, matrix(&format!("layers.{l}.A"))?)));
+    let pairs = layers.map(|(l, v, a)| pair(v, a, &format!("layers.{l}."))).collect::<Result<Vec<_>, _>>()?;
+    if pairs.is_empty() {
+        return Err(LabError::Invalid("params: expected tensors V and A, or layers.0.V and so on".into()));
+    }
+    Ok(Parameters::PerLayer(pairs))
 }
 
 /// Names the file in an error about its contents.
