@@ -19,13 +19,14 @@ impl<E: Element> Moments<E> {
     }
 }
 
-/// Applies one update to the trained parameters. `gradient` is that of the loss, `step` counts from 0.
+/// Applies one update to the parameters with indices `trained`. `gradient` is that of the loss, `step` counts
+/// from 0.
 ///
 /// Arithmetic is in double precision and rounded to the parameters' when stored.
 pub(super) fn update<E: Element>(
     optimizer: &Optimizer,
     step: u64,
-    trained: &[bool],
+    trained: &[usize],
     gradient: &[f64],
     moments: &mut Moments<E>,
     params: &mut [E],
@@ -34,7 +35,7 @@ pub(super) fn update<E: Element>(
     match optimizer.name {
         // The loss is a mean of squares: half its gradient is the mean of δ ∇v.
         OptimizerName::Sgd => {
-            for k in (0..params.len()).filter(|&k| trained[k]) {
+            for &k in trained {
                 params[k] = E::of(params[k].get() - 0.5 * lr * gradient[k]);
             }
         }
@@ -42,7 +43,7 @@ pub(super) fn update<E: Element>(
             let (b1, b2) = (optimizer.beta1, optimizer.beta2);
             let t = (step + 1) as f64;
             let (correct1, correct2) = (1.0 - b1.powf(t), 1.0 - b2.powf(t));
-            for k in (0..params.len()).filter(|&k| trained[k]) {
+            for &k in trained {
                 let g = gradient[k];
                 let first = b1 * moments.first[k].get() + (1.0 - b1) * g;
                 let second = b2 * moments.second[k].get() + (1.0 - b2) * g * g;
@@ -66,7 +67,7 @@ mod tests {
         let optimizer = PretrainConfig::paper().optimizer;
         let mut moments = Moments::<f64>::new(3);
         let mut params = [1.0, 1.0, 1.0];
-        update(&optimizer, 0, &[true, true, false], &[5.0, -1e-3, 9.0], &mut moments, &mut params);
+        update(&optimizer, 0, &[0, 1], &[5.0, -1e-3, 9.0], &mut moments, &mut params);
         assert!((params[0] - (1.0 - 1e-3)).abs() < 1e-11);
         // Epsilon 1e-8 against a root of 1e-3 costs a hundred-thousandth.
         assert!((params[1] - (1.0 + 1e-3)).abs() < 2e-8);
@@ -82,7 +83,7 @@ mod tests {
         let mut moments = Moments::<f64>::new(1);
         let mut params = [2.0];
         for (step, g) in gradients.into_iter().enumerate() {
-            update(&optimizer, step as u64, &[true], &[g], &mut moments, &mut params);
+            update(&optimizer, step as u64, &[0], &[g], &mut moments, &mut params);
             m = 0.9 * m + 0.1 * g;
             v = 0.999 * v + 0.001 * g * g;
             let t = step as i32 + 1;

@@ -81,6 +81,7 @@ impl Rollout {
         let mut stream = source.stream(Purpose::Trajectory);
         let num_transitions = num_windows + config.n + 1;
         self.states.clear();
+        self.states.reserve(num_transitions + 1);
         let mut state = match &dynamics {
             Dynamics::Chain(draw, _) => stream.categorical(&running_sums(&draw.initial)),
             Dynamics::Finite(task) => stream.categorical(&running_sums(task.mrp().initial_distribution())),
@@ -198,7 +199,7 @@ impl Rollout {
     fn fill<'a, E: Element>(
         &self,
         d: usize,
-        queries: impl ExactSizeIterator<Item = &'a usize>,
+        queries: impl ExactSizeIterator<Item = &'a usize> + Clone,
         windows: &mut Windows<E>,
     ) {
         let row = |s: usize| &self.table[s * d..(s + 1) * d];

@@ -67,6 +67,33 @@ pub struct History {
     pub eval_msve: Vec<f32>,
 }
 
+impl History {
+    /// Makes room for a whole run, so that growing does not interrupt it.
+    fn reserve(&mut self, config: &PretrainConfig) {
+        // A mistyped number of epochs must not reserve the machine's memory.
+        let epochs = config.epochs.min(100_000) as usize;
+        let steps = epochs * config.batches.min(1000);
+        for trace in [
+            &mut self.td_loss,
+            &mut self.value,
+            &mut self.score,
+            &mut self.value_signed,
+            &mut self.score_signed,
+            &mut self.diagonal,
+        ] {
+            trace.reserve(steps.saturating_sub(trace.len()));
+        }
+        for trace in [
+            &mut self.eval_diagonal,
+            &mut self.eval_diagonal_min,
+            &mut self.eval_td_loss,
+            &mut self.eval_msve,
+        ] {
+            trace.reserve(epochs.saturating_sub(trace.len()));
+        }
+    }
+}
+
 /// Why training stopped.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrainError {
@@ -187,7 +214,8 @@ pub struct Trainer<E: Precision> {
     config: PretrainConfig,
     seed: u64,
     shape: Shape,
-    trained: Vec<bool>,
+    /// Indices of the trained parameters.
+    trained: Vec<usize>,
     state: TrainState<E>,
     pass: E::Pass,
     target_pass: E::Pass,
@@ -222,11 +250,13 @@ impl<E: Precision> Trainer<E> {
     pub fn resume(config: &PretrainConfig, seed: u64, state: TrainState<E>) -> Result<Self, TrainError> {
         config.check()?;
         let shape = config.shape();
+        let mut state = state;
+        state.history.reserve(config);
         Ok(Self {
             config: config.clone(),
             seed,
             shape,
-            trained: shape.trained(),
+            trained: shape.trained().iter().enumerate().filter_map(|(k, &t)| t.then_some(k)).collect(),
             gradient: vec![0.0; shape.num_params()],
             before: state.params.clone(),
             state,
@@ -338,7 +368,7 @@ impl<E: Precision> Trainer<E> {
         let TrainState { params, moments, history, best, .. } = &mut self.state;
         self.before.copy_from_slice(params);
         update(&self.config.optimizer, step, &self.trained, &self.gradient, moments, params);
-        if params.iter().any(|p| !p.get().is_finite()) {
+        if self.trained.iter().any(|&k| !params[k].get().is_finite()) {
             params.copy_from_slice(&self.before);
             history.diagonal.pop();
             return Err(TrainError::Diverged { step, what: "a parameter is not finite" });

@@ -19,8 +19,8 @@ impl<E: Element> Windows<E> {
     pub fn fill<'a>(
         &mut self,
         feature_dim: usize,
-        positions: impl ExactSizeIterator<Item = (&'a [f64], f64)>,
-        queries: impl ExactSizeIterator<Item = &'a [f64]>,
+        positions: impl ExactSizeIterator<Item = (&'a [f64], f64)> + Clone,
+        queries: impl ExactSizeIterator<Item = &'a [f64]> + Clone,
     ) {
         self.stride = positions.len() + WIDTH;
         self.query_stride = queries.len() + WIDTH;
@@ -32,16 +32,13 @@ impl<E: Element> Windows<E> {
             array.clear();
             array.resize(len, E::default());
         }
-        for (p, (x, reward)) in positions.enumerate() {
-            self.rewards[p] = E::of(reward);
-            for (a, &value) in x.iter().enumerate() {
-                self.features[a * self.stride + p] = E::of(value);
-            }
+        self.rewards.iter_mut().zip(positions.clone()).for_each(|(slot, (_, reward))| *slot = E::of(reward));
+        // Dimension by dimension, so that writes are in order.
+        for (a, row) in self.features.chunks_exact_mut(self.stride).enumerate() {
+            row.iter_mut().zip(positions.clone()).for_each(|(slot, (x, _))| *slot = E::of(x[a]));
         }
-        for (t, x) in queries.enumerate() {
-            for (a, &value) in x.iter().enumerate() {
-                self.queries[a * self.query_stride + t] = E::of(value);
-            }
+        for (a, row) in self.queries.chunks_exact_mut(self.query_stride).enumerate() {
+            row.iter_mut().zip(queries.clone()).for_each(|(slot, x)| *slot = E::of(x[a]));
         }
     }
 
