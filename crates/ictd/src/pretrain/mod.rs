@@ -9,10 +9,13 @@ mod band;
 mod config;
 mod emergence;
 mod lanes;
+mod measure;
 mod optimizer;
+mod pass;
 mod reverse;
 mod rollout;
 mod shape;
+mod state;
 mod trainer;
 mod windows;
 
@@ -23,11 +26,11 @@ pub use config::{
 };
 pub use emergence::{Branch, Emergence};
 pub use lanes::Element;
+pub use measure::{FirstGradient, Measurement, first_gradient, measure};
 pub use optimizer::Moments;
+pub use pass::{Pass, Precision, WidePass};
 pub use reverse::{GeneralPlain, GeneralWide, Hyper};
 pub use shape::{Mask, Shape};
-pub use trainer::{
-    Best, FirstGradient, History, Measurement, Pass, Precision, TrainError, TrainState, Trainer, WidePass,
-    emergence_of, first_gradient, measure,
-};
+pub use state::{Best, History, TrainState};
+pub use trainer::{TrainError, Trainer, emergence_of};
 pub use windows::Windows;

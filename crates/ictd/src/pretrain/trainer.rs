@@ -1,98 +1,17 @@
 //! The training loop.
 
-use fearless_simd::Level;
-
-use super::band::BandWide;
 use super::config::{ConfigError, Loss, PretrainConfig, QueryPosition, Sign};
 use super::emergence::Emergence;
 use super::lanes::Element;
 use super::optimizer::{Moments, update};
-use super::reverse::{GeneralPlain, GeneralWide, Hyper};
+use super::pass::{Pass as _, Precision};
+use super::reverse::Hyper;
 use super::rollout::{Rollout, Source};
-use super::shape::{Mask, Shape};
+use super::shape::Shape;
+use super::state::{Best, History, TrainState};
 use super::windows::Windows;
 use crate::random::{Purpose, Stream};
 use crate::task::TaskError;
-use crate::transformer::AttentionParams;
-
-/// Everything a run carries from one epoch to the next: with the config and the seed it determines the
-/// rest of the run, to the last bit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrainState<E> {
-    /// Epochs done.
-    pub epoch: u64,
-    /// Parameters, per pair V row by row, then A row by row.
-    pub params: Vec<E>,
-    /// The optimiser's moments.
-    pub moments: Moments<E>,
-    /// What was measured so far.
-    pub history: History,
-    /// The best step so far and its parameters.
-    pub best: Best<E>,
-}
-
-/// The step with the largest min(V_em, A_em); ties go to the largest sign-aware joint score.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Best<E> {
-    /// The step (0 is the initial point).
-    pub step: u64,
-    /// min(V_em, A_em) there, and the sign-aware version.
-    pub joint: [f64; 2],
-    /// Parameters there.
-    pub params: Vec<E>,
-}
-
-/// One entry per gradient step and, for what is measured on fresh tasks, per epoch.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct History {
-    /// Per step: TD loss of the minibatch.
-    pub td_loss: Vec<f32>,
-    /// Per step, after the update: V_em.
-    pub value: Vec<f32>,
-    /// Per step, after the update: A_em.
-    pub score: Vec<f32>,
-    /// Per step, after the update: signed V_em.
-    pub value_signed: Vec<f32>,
-    /// Per step, after the update: signed A_em.
-    pub score_signed: Vec<f32>,
-    /// Per step: kernel diagonal mean d_t on the minibatch, before the update.
-    pub diagonal: Vec<f32>,
-    /// Per epoch, on a fresh task: d_t.
-    pub eval_diagonal: Vec<f32>,
-    /// Per epoch, on a fresh task: smallest diagonal weight.
-    pub eval_diagonal_min: Vec<f32>,
-    /// Per epoch, on a fresh task: mean δ².
-    pub eval_td_loss: Vec<f32>,
-    /// Per epoch, on a fresh task: mean square error against the exact values of the queries.
-    pub eval_msve: Vec<f32>,
-}
-
-impl History {
-    /// Makes room for a whole run, so that growing does not interrupt it.
-    fn reserve(&mut self, config: &PretrainConfig) {
-        // A mistyped number of epochs must not reserve the machine's memory.
-        let epochs = config.epochs.min(100_000) as usize;
-        let steps = epochs * config.batches.min(1000);
-        for trace in [
-            &mut self.td_loss,
-            &mut self.value,
-            &mut self.score,
-            &mut self.value_signed,
-            &mut self.score_signed,
-            &mut self.diagonal,
-        ] {
-            trace.reserve(steps.saturating_sub(trace.len()));
-        }
-        for trace in [
-            &mut self.eval_diagonal,
-            &mut self.eval_diagonal_min,
-            &mut self.eval_td_loss,
-            &mut self.eval_msve,
-        ] {
-            trace.reserve(epochs.saturating_sub(trace.len()));
-        }
-    }
-}
 
 /// Why training stopped.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -113,120 +32,24 @@ pub enum TrainError {
     },
 }
 
-/// The passes of a precision: float32 on lanes for training, float64 for checking it.
-pub trait Precision: Element {
-    /// The pass.
-    type Pass: Pass<Self>;
-    /// A pass for a shape.
-    fn pass(shape: Shape) -> Self::Pass;
-}
-
-/// Forward and reverse pass over windows.
-pub trait Pass<E> {
-    /// Predictions of `out.len()` windows from `first` on.
-    fn forward(&mut self, hyper: Hyper, params: &[E], windows: &Windows<E>, first: usize, out: &mut [E]);
-    /// Adds the derivative of Σ `out_bar`·prediction.
-    fn backward(&mut self, hyper: Hyper, params: &[E], out_bar: &[E], gradient: &mut [f64]);
-    /// Sum and minimum of the first layer's diagonal weights over `num` windows.
-    fn diagonal(&self, num: usize) -> (f64, f64);
-}
-
-impl Precision for f64 {
-    type Pass = GeneralPlain;
-    fn pass(shape: Shape) -> GeneralPlain {
-        GeneralPlain::new(shape)
-    }
-}
-
-impl Pass<f64> for GeneralPlain {
-    fn forward(
-        &mut self,
-        hyper: Hyper,
-        params: &[f64],
-        windows: &Windows<f64>,
-        first: usize,
-        out: &mut [f64],
-    ) {
-        GeneralPlain::forward(self, hyper, params, windows, first, out);
-    }
-    fn backward(&mut self, hyper: Hyper, params: &[f64], out_bar: &[f64], gradient: &mut [f64]) {
-        GeneralPlain::backward(self, hyper, params, out_bar, gradient);
-    }
-    fn diagonal(&self, num: usize) -> (f64, f64) {
-        GeneralPlain::diagonal(self, num)
-    }
-}
-
-/// The single-precision pass: the band where it applies, the general pass elsewhere.
-#[derive(Clone, Debug)]
-pub struct WidePass {
-    level: Level,
-    band: Option<BandWide>,
-    general: GeneralWide,
-    used_band: bool,
-}
-
-impl Precision for f32 {
-    type Pass = WidePass;
-    fn pass(shape: Shape) -> WidePass {
-        let by_features = matches!(shape.mask, Mask::Full | Mask::Looped) && shape.tied;
-        WidePass {
-            level: Level::new(),
-            band: by_features.then(|| BandWide::new(shape)),
-            general: GeneralWide::new(shape),
-            used_band: false,
-        }
-    }
-}
-
-impl Pass<f32> for WidePass {
-    fn forward(
-        &mut self,
-        hyper: Hyper,
-        params: &[f32],
-        windows: &Windows<f32>,
-        first: usize,
-        out: &mut [f32],
-    ) {
-        let band =
-            self.band.as_mut().map(|band| band.forward(self.level, hyper, params, windows, first, out));
-        self.used_band = matches!(band, Some(Ok(())));
-        if !self.used_band {
-            self.general.forward(self.level, hyper, params, windows, first, out);
-        }
-    }
-    fn backward(&mut self, hyper: Hyper, params: &[f32], out_bar: &[f32], gradient: &mut [f64]) {
-        match &mut self.band {
-            Some(band) if self.used_band => band.backward(self.level, hyper, params, out_bar, gradient),
-            _ => self.general.backward(self.level, hyper, params, out_bar, gradient),
-        }
-    }
-    fn diagonal(&self, num: usize) -> (f64, f64) {
-        match &self.band {
-            Some(band) if self.used_band => band.diagonal(self.level, num),
-            _ => self.general.diagonal(self.level, num),
-        }
-    }
-}
-
 /// A run of one seed.
 pub struct Trainer<E: Precision> {
     config: PretrainConfig,
     seed: u64,
-    shape: Shape,
+    pub(super) shape: Shape,
     /// Indices of the trained parameters.
     trained: Vec<usize>,
-    state: TrainState<E>,
-    pass: E::Pass,
+    pub(super) state: TrainState<E>,
+    pub(super) pass: E::Pass,
     target_pass: E::Pass,
-    rollout: Rollout,
+    pub(super) rollout: Rollout,
     windows: Windows<E>,
     target_windows: Windows<E>,
-    out: Vec<E>,
-    targets: Vec<E>,
-    out_bar: Vec<E>,
+    pub(super) out: Vec<E>,
+    pub(super) targets: Vec<E>,
+    pub(super) out_bar: Vec<E>,
     target_bar: Vec<E>,
-    gradient: Vec<f64>,
+    pub(super) gradient: Vec<f64>,
     before: Vec<E>,
 }
 
@@ -316,7 +139,7 @@ impl<E: Precision> Trainer<E> {
         Ok(())
     }
 
-    fn hyper(&self, step: u64) -> Hyper {
+    pub(super) fn hyper(&self, step: u64) -> Hyper {
         Hyper {
             gamma: self.config.gamma,
             temperature: self.config.tau,
@@ -387,7 +210,7 @@ impl<E: Precision> Trainer<E> {
     }
 
     /// Predictions and targets of the windows from `first` on; returns their mean δ².
-    fn predict(&mut self, hyper: Hyper, first: usize) -> f64 {
+    pub(super) fn predict(&mut self, hyper: Hyper, first: usize) -> f64 {
         let batch = self.config.batch;
         let params = &self.state.params;
         self.pass.forward(hyper, params, &self.windows, first, &mut self.out);
@@ -404,7 +227,7 @@ impl<E: Precision> Trainer<E> {
     }
 
     /// Fills the windows with one minibatch of a fresh task.
-    fn fresh_windows(&mut self, index: u64) -> Result<(), TrainError> {
+    pub(super) fn fresh_windows(&mut self, index: u64) -> Result<(), TrainError> {
         let source = Source { seed: self.seed, epoch: index, evaluation: true };
         self.rollout.sample(&self.config, source, self.config.batch)?;
         self.fill_windows();
@@ -412,7 +235,7 @@ impl<E: Precision> Trainer<E> {
     }
 
     /// Fills the windows from the rollout.
-    fn fill_windows(&mut self) {
+    pub(super) fn fill_windows(&mut self) {
         self.rollout.fill_windows(&self.shape, &mut self.windows);
         if self.config.query == QueryPosition::Stationary {
             self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
@@ -435,113 +258,6 @@ impl<E: Precision> Trainer<E> {
         history.eval_msve.push(msve as f32);
         Ok(())
     }
-}
-
-/// What parameters do on fresh tasks, averaged over them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measurement {
-    /// Kernel diagonal mean d_t.
-    pub diagonal_mean: f64,
-    /// Smallest diagonal weight met.
-    pub diagonal_min: f64,
-    /// Mean δ² at the queries.
-    pub td_loss: f64,
-    /// Mean square error against the exact values of the queries.
-    pub msve: f64,
-    /// The same for theta_* on the same contexts.
-    pub msve_theta_star: f64,
-    /// Mean square distance of the two predictions.
-    pub distance_to_theta_star: f64,
-}
-
-/// Measures parameters on `num_tasks` fresh tasks of a seed, with ρ as at the end of training. The tasks
-/// follow those that training measures itself on, so they are fresh for every checkpoint of the run.
-pub fn measure<E: Precision>(
-    config: &PretrainConfig,
-    seed: u64,
-    params: &[E],
-    num_tasks: u64,
-) -> Result<Measurement, TrainError> {
-    let mut trainer = Trainer::<E>::new(config, seed)?;
-    let theta_star: Vec<E> = theta_star(&trainer.shape).into_iter().map(E::of).collect();
-    let (batch, hyper) = (config.batch, trainer.hyper(config.num_steps()));
-    let mut sums = [0.0; 5];
-    let mut diagonal_min = f64::INFINITY;
-    for task in 0..num_tasks {
-        trainer.fresh_windows(config.epochs + task)?;
-        trainer.state.params.copy_from_slice(&theta_star);
-        trainer.predict(hyper, 0);
-        let reference: Vec<f64> = trainer.out[..batch].iter().map(|x| x.get()).collect();
-        trainer.state.params.copy_from_slice(params);
-        let td_loss = trainer.predict(hyper, 0);
-        let (diagonal, smallest) = trainer.pass.diagonal(batch);
-        diagonal_min = diagonal_min.min(smallest);
-        sums[0] += diagonal / (batch * config.n) as f64;
-        sums[1] += td_loss;
-        for (t, star) in reference.iter().enumerate() {
-            let (own, exact) = (trainer.out[t].get(), trainer.rollout.value(t));
-            let squares = [own - exact, star - exact, own - star].map(|e| e * e / batch as f64);
-            sums[2..].iter_mut().zip(squares).for_each(|(sum, square)| *sum += square);
-        }
-    }
-    let [diagonal_mean, td_loss, msve, msve_theta_star, distance_to_theta_star] =
-        sums.map(|s| s / num_tasks as f64);
-    Ok(Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, distance_to_theta_star })
-}
-
-/// What decides the sign of the solution: the first gradient and the correlations behind it, one sample per
-/// task.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FirstGradient {
-    /// Derivative of the loss by V's reward entry at the initial parameters.
-    pub gradient: Vec<f64>,
-    /// Mean over windows of r(query) times the mean reward of the context.
-    pub reward_correlation: Vec<f64>,
-    /// Mean over windows of v(query) times the mean reward of the context.
-    pub value_correlation: Vec<f64>,
-}
-
-/// Measures the first gradient of a seed on its first `num_tasks` training tasks, without training.
-///
-/// At zero parameters attention is uniform and the prediction 0, so the derivative by the reward entry is
-/// -2·L·E\[r(query)·mean R\]; at the small initial parameters it is close to that.
-pub fn first_gradient(
-    config: &PretrainConfig,
-    seed: u64,
-    num_tasks: u64,
-) -> Result<FirstGradient, TrainError> {
-    let mut trainer = Trainer::<f64>::new(config, seed)?;
-    let (n, batch, rows) = (config.n, config.batch, trainer.shape.num_rows());
-    let reward_entry = (rows - 1) * rows + trainer.shape.feature_dim;
-    let mut found = FirstGradient::default();
-    for epoch in 0..num_tasks {
-        let source = Source { seed, epoch, evaluation: false };
-        trainer.rollout.sample(config, source, batch)?;
-        trainer.fill_windows();
-        trainer.predict(trainer.hyper(0), 0);
-        let mut sums = [0.0; 2];
-        for t in 0..batch {
-            let mean_reward = trainer.rollout.mean_reward(t, n);
-            sums[0] += trainer.rollout.reward(t) * mean_reward / batch as f64;
-            sums[1] += trainer.rollout.value(t) * mean_reward / batch as f64;
-            let delta = trainer.rollout.reward(t) + config.gamma * trainer.targets[t] - trainer.out[t];
-            trainer.out_bar[t] = -2.0 * delta / batch as f64;
-        }
-        trainer.gradient.fill(0.0);
-        let hyper = trainer.hyper(0);
-        trainer.pass.backward(hyper, &trainer.state.params, &trainer.out_bar[..batch], &mut trainer.gradient);
-        found.gradient.push(trainer.gradient[reward_entry]);
-        found.reward_correlation.push(sums[0]);
-        found.value_correlation.push(sums[1]);
-    }
-    Ok(found)
-}
-
-/// theta_* in every pair of a shape.
-fn theta_star(shape: &Shape) -> Vec<f64> {
-    let theta = AttentionParams::theta_star(shape.feature_dim);
-    let pair = [theta.value_matrix().as_slice(), theta.score_matrix().as_slice()].concat();
-    pair.repeat(shape.num_pairs())
 }
 
 /// Xavier normal values on the trained entries, in the order of the layout.
@@ -587,6 +303,8 @@ pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
 #[cfg(test)]
 mod tests {
     use super::super::emergence::Branch;
+    use super::super::measure::{first_gradient, measure, theta_star};
+    use super::super::shape::Mask;
     use super::*;
 
     fn trained<E: Precision>(config: &PretrainConfig, epochs: u64) -> TrainState<E> {

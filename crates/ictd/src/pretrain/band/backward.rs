@@ -1,0 +1,277 @@
+//! The fast reverse pass.
+
+use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::reverse::Hyper;
+use super::{Band, Layout, Split};
+
+#[inline(always)]
+pub(super) fn backward<M: Machine>(
+    m: M,
+    buffers: &mut Band<M::Element, M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    out_bar: &[M::Element],
+    gradient: &mut [f64],
+) {
+    let layout = Layout::of(&buffers.shape);
+    if layout == Layout::PAPER {
+        backward_sized(m, Layout::PAPER, buffers, hyper, params, out_bar, gradient);
+    } else {
+        backward_sized(m, layout, buffers, hyper, params, out_bar, gradient);
+    }
+}
+
+#[inline(always)]
+fn backward_sized<M: Machine>(
+    m: M,
+    layout: Layout,
+    buffers: &mut Band<M::Element, M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    out_bar: &[M::Element],
+    gradient: &mut [f64],
+) {
+    let shape = buffers.shape;
+    let Layout { d, n, .. } = layout;
+    let stride = buffers.stride;
+    let num_diagonals = layout.diagonals();
+    let Split { value_row, .. } = Split::of(&shape, params);
+    for (array, len) in
+        [(&mut buffers.common_bar, stride), (&mut buffers.band_bar, (num_diagonals + 1) * stride + 1)]
+    {
+        array.clear();
+        array.resize(len, M::Element::default());
+    }
+    // Derivatives by B (d×d), by a and p_r (d + 1), by γ·p_t and p_v.
+    let num_accumulators = d * d + d + 1 + 2;
+    buffers.accumulators.clear();
+    buffers.accumulators.resize(num_accumulators, M::Cell::default());
+    buffers.scratch.resize(Scratch::len(&layout), M::Cell::default());
+    let mut lanes = [M::Element::default(); WIDTH];
+    let num_blocks = out_bar.len().div_ceil(M::LANES);
+    for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num_blocks).enumerate() {
+        let t = block * M::LANES;
+        let end = out_bar.len().min(t + M::LANES);
+        lanes.fill(M::Element::default());
+        lanes[..end - t].copy_from_slice(&out_bar[t..end]);
+        let arrays = Arrays {
+            stride,
+            features: &buffers.features,
+            band: &buffers.band,
+            band_bar: &mut buffers.band_bar,
+            common_bar: &mut buffers.common_bar,
+            accumulators: &mut buffers.accumulators,
+            scratch: &mut buffers.scratch,
+        };
+        backward_block(m, &layout, hyper, value_row, tape, m.load(&lanes), t, arrays);
+    }
+
+    // From the band to the feature block: y_p = Σ_δ s_bar(p, p+δ)·x_{p+δ}, then Σ_p x_p y_pᵀ.
+    let positions = out_bar.len() + n;
+    let zero = m.splat(M::Element::default());
+    let y = &mut buffers.scratch[..d];
+    for p in (0..positions).step_by(M::LANES) {
+        // Four features at a time, so that their sums stay in registers whatever d is.
+        for (chunk, cells) in y.chunks_mut(4).enumerate() {
+            let mut sums = [zero; 4];
+            for k in 0..num_diagonals {
+                let at = k * stride + n + p;
+                let bar = m.load(&buffers.band_bar[at..]) * m.load(&buffers.band[at..]);
+                let column = 2 * n + p - k;
+                for b in 0..cells.len() {
+                    let x = m.load(&buffers.features[(4 * chunk + b) * stride + column..]);
+                    sums[b] = m.fma(bar, x, sums[b]);
+                }
+            }
+            cells.iter_mut().zip(sums).for_each(|(cell, sum)| m.put(sum, cell));
+        }
+        let c_bar = m.load(&buffers.common_bar[n + p..]);
+        for a in 0..=d {
+            let x = m.load(&buffers.features[a * stride + n + p..]);
+            let cell = &mut buffers.accumulators[d * d + a];
+            m.put(m.fma(c_bar, x, m.get(cell)), cell);
+            if a < d {
+                for (b, y) in y.iter().enumerate() {
+                    let cell = &mut buffers.accumulators[a * d + b];
+                    m.put(m.fma(x, m.get(y), m.get(cell)), cell);
+                }
+            }
+        }
+    }
+    let rows = d + 3;
+    let total = |k: usize| m.sum(m.get(&buffers.accumulators[k]));
+    let (value_gradient, score_gradient) = gradient.split_at_mut(rows * rows);
+    let value_gradient = &mut value_gradient[(rows - 1) * rows..];
+    for a in 0..d {
+        for b in 0..d {
+            score_gradient[a * rows + b] += total(a * d + b) / hyper.temperature;
+        }
+    }
+    for a in 0..=d {
+        value_gradient[a] += total(d * d + a);
+    }
+    value_gradient[d + 1] += hyper.gamma * total(d * d + d + 1);
+    value_gradient[d + 2] += total(d * d + d + 2);
+}
+
+/// What the reverse pass of a block reads and adds to.
+struct Arrays<'a, E, C> {
+    stride: usize,
+    features: &'a [E],
+    band: &'a [E],
+    band_bar: &'a mut [E],
+    common_bar: &'a mut [E],
+    accumulators: &'a mut [C],
+    scratch: &'a mut [C],
+}
+
+/// Where the reverse pass of a block keeps its derivatives, in cells.
+struct Scratch;
+
+impl Scratch {
+    /// By v_j.
+    const VALUES: usize = 0;
+    /// By q_i in the current layer.
+    fn messages(layout: &Layout) -> usize {
+        layout.columns()
+    }
+    /// By q_i, summed over layers.
+    fn common(layout: &Layout) -> usize {
+        layout.columns() + layout.n
+    }
+    /// By s_j divided by Σ_i E_ij, in layer l.
+    fn shares(layout: &Layout, layer: usize) -> usize {
+        layout.columns() + 2 * layout.n + layer * layout.columns()
+    }
+    fn len(layout: &Layout) -> usize {
+        Self::shares(layout, layout.layers).max(layout.d)
+    }
+}
+
+/// Back through all layers of the windows from `t` on.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn backward_block<M: Machine>(
+    m: M,
+    layout: &Layout,
+    hyper: Hyper,
+    value_row: &[M::Element],
+    tape: &[M::Cell],
+    seed: M::Number,
+    t: usize,
+    arrays: Arrays<'_, M::Element, M::Cell>,
+) {
+    let Layout { d, n, layers, separate } = *layout;
+    let Arrays { stride, features, band, band_bar, common_bar, accumulators, scratch } = arrays;
+    let zero = m.splat(M::Element::default());
+    let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
+    let on_value = m.splat(value_row[d + 2]);
+    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
+    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let (q_bar, c_bar) = (Scratch::messages(layout), Scratch::common(layout));
+    let query = layout.columns() - 1;
+    for j in 0..query {
+        m.put(zero, &mut scratch[Scratch::VALUES + j]);
+    }
+    for i in 0..n {
+        m.put(zero, &mut scratch[c_bar + i]);
+    }
+    m.put(seed, &mut scratch[Scratch::VALUES + query]);
+    let (mut target_bar, mut value_bar) =
+        (m.get(&accumulators[d * d + d + 1]), m.get(&accumulators[d * d + d + 2]));
+    for layer in (0..layers).rev() {
+        let last_layer = layer + 1 == layers;
+        let shares = Scratch::shares(layout, layer);
+        for j in if last_layer { query } else { 0 }..=query {
+            let w = keep * m.get(&scratch[Scratch::VALUES + j]) * m.get(&tape[layout.shares() + j]);
+            m.put(w, &mut scratch[shares + j]);
+        }
+        let first_column = match (last_layer, separate) {
+            (false, _) => 0,
+            (true, false) => n,
+            (true, true) => layout.band_columns(),
+        };
+        for i in 0..n {
+            let mut bar = zero;
+            if separate {
+                bar = m.get(&tape[layout.query() + i]) * m.get(&scratch[shares + query]);
+            }
+            if first_column < layout.band_columns() {
+                // Columns of a source lie one stride apart, downwards.
+                let end = layout.weight(stride, t, i, first_column) + stride;
+                let columns = &scratch[shares + first_column..shares + layout.band_columns()];
+                for (weight, share) in band[..end].rchunks_exact(stride).zip(columns) {
+                    bar = m.fma(m.load(weight), m.get(share), bar);
+                }
+            }
+            if !last_layer {
+                bar = m.fma(rho, m.get(&scratch[Scratch::VALUES + i]), bar);
+            }
+            m.put(bar, &mut scratch[q_bar + i]);
+        }
+        let values = layout.values(layer);
+        for i in 0..n {
+            let bar = m.get(&scratch[q_bar + i]);
+            m.put(m.get(&scratch[c_bar + i]) + bar, &mut scratch[c_bar + i]);
+            // Before the first layer all values are 0 and depend on nothing.
+            if layer > 0 {
+                target_bar = m.fma(bar, m.get(&tape[values + i + 1]), target_bar);
+                value_bar = m.fma(bar, m.get(&tape[values + i]), value_bar);
+                let own = &mut scratch[Scratch::VALUES + i];
+                m.put(m.fma(on_value, bar, m.get(own)), own);
+                let next = &mut scratch[Scratch::VALUES + i + 1];
+                m.put(m.fma(on_target, bar, m.get(next)), next);
+            }
+        }
+    }
+    m.put(target_bar, &mut accumulators[d * d + d + 1]);
+    m.put(value_bar, &mut accumulators[d * d + d + 2]);
+    for i in 0..n {
+        let at = &mut common_bar[n + t + i..];
+        m.store(m.load(at) + m.get(&scratch[c_bar + i]), at);
+    }
+
+    // By E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers in which column j reaches the prediction.
+    let offset_of = |scratch: &[M::Cell], j: usize| {
+        let mut offset = zero;
+        for layer in 0..layout.reach(j) {
+            let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
+            offset = m.fma(w, m.get(&tape[layout.sums(layer) + j]), offset);
+        }
+        offset
+    };
+    let weight_bar = |scratch: &[M::Cell], offset: M::Number, i: usize, j: usize| {
+        let mut bar = -offset;
+        for layer in 0..layout.reach(j) {
+            let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
+            bar = m.fma(w, m.get(&tape[layout.messages(layer) + i]), bar);
+        }
+        bar
+    };
+    for j in 0..layout.band_columns() {
+        let offset = offset_of(scratch, j);
+        let start = layout.weight(stride, t, 0, j);
+        for (i, at) in band_bar[start..].chunks_exact_mut(stride + 1).take(n).enumerate() {
+            m.store(m.load(at) + weight_bar(scratch, offset, i, j), at);
+        }
+    }
+    if !separate {
+        return;
+    }
+    let offset = offset_of(scratch, query);
+    for i in 0..n {
+        // c_bar is done with: its cells hold the derivatives by the query's scores now.
+        let bar = weight_bar(scratch, offset, i, query) * m.get(&tape[layout.query() + i]);
+        m.put(bar, &mut scratch[c_bar + i]);
+    }
+    for a in 0..d {
+        let mut y = zero;
+        for i in 0..n {
+            y = m.fma(m.get(&scratch[c_bar + i]), m.load(&features[a * stride + n + t + i..]), y);
+        }
+        for b in 0..d {
+            let cell = &mut accumulators[a * d + b];
+            m.put(m.fma(y, m.get(&tape[layout.query_features() + b]), m.get(cell)), cell);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The fast forward pass.
+
+use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::reverse::Hyper;
+use super::super::windows::Windows;
+use super::{Band, Layout, SCORE_LIMIT, ScoreOutOfRange, Split};
+
+#[inline(always)]
+pub(super) fn forward<M: Machine>(
+    m: M,
+    buffers: &mut Band<M::Element, M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    out: &mut [M::Element],
+) -> Result<(), ScoreOutOfRange> {
+    let layout = Layout::of(&buffers.shape);
+    if layout == Layout::PAPER {
+        forward_sized(m, Layout::PAPER, buffers, hyper, params, windows, first, out)
+    } else {
+        forward_sized(m, layout, buffers, hyper, params, windows, first, out)
+    }
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn forward_sized<M: Machine>(
+    m: M,
+    layout: Layout,
+    buffers: &mut Band<M::Element, M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    out: &mut [M::Element],
+) -> Result<(), ScoreOutOfRange> {
+    let shape = buffers.shape;
+    let Layout { d, n, .. } = layout;
+    let positions = out.len() + n;
+    let stride = n + positions.next_multiple_of(M::LANES) + n + WIDTH;
+    let num_diagonals = layout.diagonals();
+    buffers.stride = stride;
+    for (array, len) in [
+        (&mut buffers.features, (d + 1) * stride),
+        (&mut buffers.keys, d * stride),
+        (&mut buffers.common, stride),
+        // One row more, so that the last chunk of every walk is whole.
+        (&mut buffers.band, (num_diagonals + 1) * stride + 1),
+    ] {
+        array.resize(len, M::Element::default());
+    }
+    let Split { value_row, score_matrix } = Split::of(&shape, params);
+    let rows = d + 3;
+    let zero = m.splat(M::Element::default());
+    let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
+
+    // Features, keys and c by position. Whole blocks are written; what lies beyond the positions is read
+    // only in lanes that do not count.
+    for a in 0..=d {
+        let row = &mut buffers.features[a * stride..(a + 1) * stride];
+        row[..n].fill(M::Element::default());
+        let source = if a < d { windows.feature(a, first) } else { windows.reward(first) };
+        row[n..n + positions].copy_from_slice(&source[..positions]);
+        row[n + positions..].fill(M::Element::default());
+    }
+    for p in (0..positions).step_by(M::LANES) {
+        let mut common = zero;
+        for a in 0..=d {
+            let x = m.load(&buffers.features[a * stride + n + p..]);
+            common = m.fma(m.splat(value_row[a]), x, common);
+        }
+        for a in 0..d {
+            let mut key = zero;
+            for b in 0..d {
+                let x = m.load(&buffers.features[b * stride + n + p..]);
+                key = m.fma(m.splat(score_matrix[a * rows + b]), x, key);
+            }
+            m.store(key * cooling, &mut buffers.keys[a * stride + n + p..]);
+        }
+        m.store(common, &mut buffers.common[n + p..]);
+    }
+
+    // The band: source p, column p - k + n.
+    let mut largest = zero;
+    for p in (0..positions).step_by(M::LANES) {
+        for k in 0..num_diagonals {
+            let column = 2 * n + p - k;
+            let mut score = zero;
+            for a in 0..d {
+                let x = m.load(&buffers.features[a * stride + n + p..]);
+                score = m.fma(x, m.load(&buffers.keys[a * stride + column..]), score);
+            }
+            largest = m.max(largest, m.max(score, -score));
+            m.store(m.exp(score), &mut buffers.band[k * stride + n + p..]);
+        }
+    }
+
+    let num_blocks = out.len().div_ceil(M::LANES);
+    buffers.tape.resize(num_blocks * layout.block(), M::Cell::default());
+    let mut lanes = [M::Element::default(); WIDTH];
+    for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).enumerate() {
+        let t = block * M::LANES;
+        if layout.separate {
+            let (features, cool) = (&buffers.features, cooling);
+            let found =
+                query_column(m, &layout, cool, score_matrix, windows, first, t, features, stride, tape);
+            largest = m.max(largest, found);
+        }
+        let prediction =
+            forward_block(m, &layout, hyper, value_row, stride, &buffers.band, &buffers.common, t, tape);
+        m.store(prediction, &mut lanes);
+        let end = out.len().min(t + M::LANES);
+        out[t..end].copy_from_slice(&lanes[..end - t]);
+    }
+    m.store(largest, &mut lanes);
+    // The comparison is false for NaN.
+    let in_range =
+        lanes[..M::LANES].iter().all(|x| x.get() <= SCORE_LIMIT) && out.iter().all(|x| x.get().is_finite());
+    if in_range { Ok(()) } else { Err(ScoreOutOfRange) }
+}
+
+/// Exponentials of a separate query's column. Returns its largest |score|.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn query_column<M: Machine>(
+    m: M,
+    layout: &Layout,
+    cooling: M::Number,
+    score_matrix: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    t: usize,
+    features: &[M::Element],
+    stride: usize,
+    tape: &mut [M::Cell],
+) -> M::Number {
+    let Layout { d, n, .. } = *layout;
+    let rows = d + 3;
+    let zero = m.splat(M::Element::default());
+    for a in 0..d {
+        m.put(m.load(windows.query(a, first + t)), &mut tape[layout.query_features() + a]);
+    }
+    for i in 0..n {
+        m.put(zero, &mut tape[layout.query() + i]);
+    }
+    for a in 0..d {
+        let mut key = zero;
+        for b in 0..d {
+            key = m.fma(m.splat(score_matrix[a * rows + b]), m.get(&tape[layout.query_features() + b]), key);
+        }
+        for i in 0..n {
+            let cell = &mut tape[layout.query() + i];
+            m.put(m.fma(m.load(&features[a * stride + n + t + i..]), key, m.get(cell)), cell);
+        }
+    }
+    let (mut total, mut largest) = (zero, zero);
+    for cell in &mut tape[layout.query()..layout.query() + n] {
+        let score = m.get(cell) * cooling;
+        largest = m.max(largest, m.max(score, -score));
+        let weight = m.exp(score);
+        total = total + weight;
+        m.put(weight, cell);
+    }
+    m.put(m.recip(total), &mut tape[layout.shares() + n + 1]);
+    largest
+}
+
+/// All layers of the windows from `t` on. Returns the prediction.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn forward_block<M: Machine>(
+    m: M,
+    layout: &Layout,
+    hyper: Hyper,
+    value_row: &[M::Element],
+    stride: usize,
+    band: &[M::Element],
+    common: &[M::Element],
+    t: usize,
+    tape: &mut [M::Cell],
+) -> M::Number {
+    let Layout { d, n, layers, separate } = *layout;
+    let zero = m.splat(M::Element::default());
+    let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
+    let on_value = m.splat(value_row[d + 2]);
+    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
+    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    for j in 0..layout.columns() {
+        m.put(zero, &mut tape[layout.values(0) + j]);
+    }
+    if layers == 1 {
+        // Only the last column is summed below, but the diagonal is measured in all.
+        for j in 0..n {
+            let mut total = zero;
+            for weight in band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1).take(n) {
+                total = total + m.load(weight);
+            }
+            m.put(m.recip(total), &mut tape[layout.shares() + j]);
+        }
+    }
+    for layer in 0..layers {
+        let (values, messages, sums) = (layout.values(layer), layout.messages(layer), layout.sums(layer));
+        for i in 0..n {
+            let mut q = m.load(&common[n + t + i..]);
+            if layer > 0 {
+                q = m.fma(on_target, m.get(&tape[values + i + 1]), q);
+                q = m.fma(on_value, m.get(&tape[values + i]), q);
+            }
+            m.put(q, &mut tape[messages + i]);
+        }
+        for j in 0..layout.columns() {
+            if layer >= layout.reach(j) {
+                continue;
+            }
+            let mut sum = zero;
+            if separate && j == n + 1 {
+                for i in 0..n {
+                    sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
+                }
+            } else {
+                let weights = band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1);
+                let weighted = weights.zip(&tape[messages..messages + n]);
+                if layer == 0 {
+                    let mut total = zero;
+                    for (weight, message) in weighted {
+                        let weight = m.load(weight);
+                        total = total + weight;
+                        sum = m.fma(weight, m.get(message), sum);
+                    }
+                    m.put(m.recip(total), &mut tape[layout.shares() + j]);
+                } else {
+                    for (weight, message) in weighted {
+                        sum = m.fma(m.load(weight), m.get(message), sum);
+                    }
+                }
+            }
+            let s = sum * m.get(&tape[layout.shares() + j]);
+            m.put(s, &mut tape[sums + j]);
+            let mut value = m.fma(keep, s, m.get(&tape[values + j]));
+            if j < n {
+                value = m.fma(rho, m.get(&tape[messages + j]), value);
+            }
+            if layer + 1 == layers {
+                return value;
+            }
+            m.put(value, &mut tape[layout.values(layer + 1) + j]);
+        }
+    }
+    zero
+}

@@ -1,0 +1,338 @@
+//! The fast forward and reverse pass for feature-only attention with shared parameters.
+//!
+//! With the full mask scores depend on features alone, which buys three savings over
+//! [`reverse`](super::reverse):
+//!
+//! - Attention is the same in every layer.
+//! - Windows overlap: the score of source position p for position p + δ is shared by all windows that
+//!   contain both. Scores and exponentials form a band E\[δ\]\[p\] that is computed once per minibatch,
+//!   and gradients are gathered on the same band before the outer products with features.
+//! - Of V only the last row (a, p_r, p_t, p_v) matters, and c(p) = ⟨a, x_p⟩ + p_r·R_p is the same in
+//!   every layer and window.
+//!
+//! A layer is then q_i = c_i + p_t·γ·v_{i+1} + p_v·v_i on sources, s_j = Σ_i E_ij q_i / Σ_i E_ij on
+//! columns, and v_j += (1-ρ)·s_j + ρ·q_j. Exponentials are not shifted by a maximum, because no maximum
+//! is shared by all windows: when a score leaves [`SCORE_LIMIT`] the caller must take the general pass.
+
+mod backward;
+mod forward;
+
+use fearless_simd::{Level, dispatch};
+
+use backward::backward;
+use forward::forward;
+
+use super::lanes::{Element, Line, Machine, Plain, WIDTH, Wide};
+use super::reverse::Hyper;
+use super::shape::Shape;
+use super::windows::Windows;
+
+/// Largest |score/τ| for which exponentials, their sums and their quotients stay far from the limits of
+/// single precision (e⁶⁰ ≈ 1e26).
+pub const SCORE_LIMIT: f64 = 60.0;
+
+/// Buffers of the fast pass; `E` is an element, `C` a cell of the machine that runs it.
+#[derive(Clone, Debug)]
+pub struct Band<E, C> {
+    shape: Shape,
+    /// Length of an array over positions: n of padding, the positions, a block of padding.
+    stride: usize,
+    /// Dimension by dimension: x of every position; then the rewards.
+    features: Vec<E>,
+    /// Dimension by dimension: (B x)/τ of every position.
+    keys: Vec<E>,
+    /// c of every position, and the derivative by it.
+    common: Vec<E>,
+    common_bar: Vec<E>,
+    /// Diagonal by diagonal: E of every source position, and the derivative by it.
+    band: Vec<E>,
+    band_bar: Vec<E>,
+    tape: Vec<C>,
+    scratch: Vec<C>,
+    accumulators: Vec<C>,
+}
+
+/// The fast pass in double precision.
+pub type BandPlain = Band<f64, f64>;
+/// The fast pass in single precision, sixteen contexts at a time.
+pub type BandWide = Band<f32, Line>;
+
+/// Where a block's intermediate results lie on the tape, in cells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    d: usize,
+    n: usize,
+    layers: usize,
+    /// The query is a column of its own, outside the band.
+    separate: bool,
+}
+
+impl Layout {
+    fn of(shape: &Shape) -> Self {
+        let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
+        Self { d, n, layers, separate: shape.separate_query }
+    }
+    /// Sources, the last state, and a separate query.
+    fn columns(self) -> usize {
+        self.n + 1 + usize::from(self.separate)
+    }
+    /// Columns in the band: sources and the last state.
+    fn band_columns(self) -> usize {
+        self.n + 1
+    }
+    /// Differences of source and column position, -n..=n-1. Diagonal k holds source p for column p - k + n,
+    /// so that the sources of a column lie `stride + 1` apart and the columns of a source `stride`.
+    fn diagonals(self) -> usize {
+        2 * self.n
+    }
+    /// Where the weight of source i for column j lies, for windows from `t` on.
+    #[inline(always)]
+    fn weight(self, stride: usize, t: usize, i: usize, j: usize) -> usize {
+        (i + self.n - j) * stride + self.n + t + i
+    }
+    /// The paper's sizes as constants, if these are they: the compiler then unrolls every loop over them.
+    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, separate: false };
+    /// How many layers of a column reach the prediction: the last layer of the last column only.
+    fn reach(self, column: usize) -> usize {
+        if column + 1 == self.columns() { self.layers } else { self.layers - 1 }
+    }
+    /// x of the query.
+    fn query_features(self) -> usize {
+        0
+    }
+    /// E of a separate query's column, source by source.
+    fn query(self) -> usize {
+        self.d
+    }
+    /// 1/Σ_i E_ij of every column.
+    fn shares(self) -> usize {
+        self.query() + self.n
+    }
+    /// v_j before layer l.
+    fn values(self, layer: usize) -> usize {
+        self.shares() + (1 + layer) * self.columns()
+    }
+    /// s_j in layer l.
+    fn sums(self, layer: usize) -> usize {
+        self.values(self.layers) + layer * self.columns()
+    }
+    /// q_i in layer l.
+    fn messages(self, layer: usize) -> usize {
+        self.sums(self.layers) + layer * self.n
+    }
+    fn block(self) -> usize {
+        self.messages(self.layers)
+    }
+}
+
+impl<E: Element, C: Copy + Default> Band<E, C> {
+    /// Buffers for a shape whose scores depend on features alone, with shared parameters.
+    pub fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            stride: 0,
+            features: Vec::new(),
+            keys: Vec::new(),
+            common: Vec::new(),
+            common_bar: Vec::new(),
+            band: Vec::new(),
+            band_bar: Vec::new(),
+            tape: Vec::new(),
+            scratch: Vec::new(),
+            accumulators: Vec::new(),
+        }
+    }
+}
+
+/// Why the fast pass cannot be used on a minibatch: a score is beyond [`SCORE_LIMIT`] or not a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScoreOutOfRange;
+
+impl BandPlain {
+    /// The predictions of `out.len()` windows from window `first` on.
+    pub fn forward(
+        &mut self,
+        hyper: Hyper,
+        params: &[f64],
+        windows: &Windows<f64>,
+        first: usize,
+        out: &mut [f64],
+    ) -> Result<(), ScoreOutOfRange> {
+        forward(Plain, self, hyper, params, windows, first, out)
+    }
+
+    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
+    /// on the same windows or more.
+    pub fn backward(&mut self, hyper: Hyper, params: &[f64], out_bar: &[f64], gradient: &mut [f64]) {
+        backward(Plain, self, hyper, params, out_bar, gradient);
+    }
+}
+
+impl BandWide {
+    /// The predictions of `out.len()` windows from window `first` on.
+    pub fn forward(
+        &mut self,
+        level: Level,
+        hyper: Hyper,
+        params: &[f32],
+        windows: &Windows<f32>,
+        first: usize,
+        out: &mut [f32],
+    ) -> Result<(), ScoreOutOfRange> {
+        dispatch!(level, simd => forward(Wide(simd), self, hyper, params, windows, first, out))
+    }
+
+    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
+    /// on the same windows or more.
+    pub fn backward(
+        &mut self,
+        level: Level,
+        hyper: Hyper,
+        params: &[f32],
+        out_bar: &[f32],
+        gradient: &mut [f64],
+    ) {
+        dispatch!(level, simd => backward(Wide(simd), self, hyper, params, out_bar, gradient));
+    }
+
+    /// Sum and minimum of the weights of the first `num` windows' sources for their own columns, before
+    /// mixing, after [`forward`](Self::forward). The sum over n·num is the paper's d_t.
+    pub fn diagonal(&self, level: Level, num: usize) -> (f64, f64) {
+        dispatch!(level, simd => diagonal(Wide(simd), self, num))
+    }
+}
+
+/// The last row of V and the feature block of A.
+struct Split<'a, E> {
+    value_row: &'a [E],
+    score_matrix: &'a [E],
+}
+
+impl<'a, E> Split<'a, E> {
+    fn of(shape: &Shape, params: &'a [E]) -> Self {
+        let rows = shape.num_rows();
+        Self { value_row: &params[(rows - 1) * rows..rows * rows], score_matrix: &params[rows * rows..] }
+    }
+}
+
+#[inline(always)]
+fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -> (f64, f64) {
+    let layout = Layout::of(&buffers.shape);
+    let mut lanes = [M::Element::default(); WIDTH];
+    let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+    for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
+        let t = block * M::LANES;
+        let mut totals = m.splat(M::Element::default());
+        let mut minima = m.splat(M::Element::of(1.0));
+        for j in 0..layout.n {
+            let weight = m.load(&buffers.band[layout.weight(buffers.stride, t, j, j)..]);
+            let weight = weight * m.get(&tape[layout.shares() + j]);
+            totals = totals + weight;
+            minima = m.min(minima, weight);
+        }
+        let counted = (num - t).min(M::LANES);
+        m.store(totals, &mut lanes);
+        sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
+        m.store(minima, &mut lanes);
+        smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
+    }
+    (sum, smallest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reverse::testing::{problem, windows};
+    use super::super::reverse::{GeneralPlain, GeneralWide};
+    use super::super::shape::Mask;
+    use super::*;
+    use crate::transformer::Block;
+
+    fn shapes() -> impl Iterator<Item = Shape> {
+        let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5)];
+        sizes.into_iter().flat_map(|(feature_dim, context_len, num_layers)| {
+            [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)].map(|(mask, block)| Shape {
+                feature_dim,
+                context_len,
+                num_layers,
+                tied: true,
+                separate_query: mask == Mask::Looped,
+                block,
+                mask,
+            })
+        })
+    }
+
+    /// Against the general pass in double precision: only the order of sums differs.
+    #[test]
+    fn plain_band_equals_the_general_pass() {
+        for shape in shapes() {
+            for rho in [0.0, 0.7] {
+                let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: rho };
+                let (features, rewards, queries, params, bar) = problem(&shape, 7);
+                let w = windows(&shape, &features, &rewards, &queries);
+                let (mut band, mut general) = (BandPlain::new(shape), GeneralPlain::new(shape));
+                let (mut a, mut b) = (vec![0.0; 7], vec![0.0; 7]);
+                band.forward(hyper, &params, &w, 0, &mut a).unwrap();
+                general.forward(hyper, &params, &w, 0, &mut b);
+                for (a, b) in a.iter().zip(&b) {
+                    assert!((a - b).abs() < 1e-13, "{shape:?}: {a} {b}");
+                }
+                let (mut ga, mut gb) = (vec![0.0; params.len()], vec![0.0; params.len()]);
+                // One window fewer than the forward pass saw, as in training.
+                band.backward(hyper, &params, &bar[..6], &mut ga);
+                let mut shorter = bar.clone();
+                shorter[6] = 0.0;
+                general.backward(hyper, &params, &shorter, &mut gb);
+                let largest = gb.iter().fold(0f64, |m, g| m.max(g.abs()));
+                for (k, (a, b)) in ga.iter().zip(&gb).enumerate() {
+                    // Within the mask; the general pass also differentiates by untrained entries.
+                    if shape.trained()[k] {
+                        assert!((a - b).abs() < 1e-12 * largest, "{shape:?} {k}: {a} {b}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wide_band_agrees_with_plain_and_with_the_wide_general_pass() {
+        let level = Level::new();
+        for shape in shapes() {
+            let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0 };
+            let (features, rewards, queries, params, bar) = problem(&shape, 65);
+            let single = |x: &[f64]| x.iter().map(|&v| v as f32).collect::<Vec<f32>>();
+            let (w64, w32) = (
+                windows(&shape, &features, &rewards, &queries),
+                windows(&shape, &features, &rewards, &queries),
+            );
+            let (mut wide, mut plain, mut general) =
+                (BandWide::new(shape), BandPlain::new(shape), GeneralWide::new(shape));
+            let (mut o32, mut o64, mut og) = (vec![0f32; 65], vec![0.0; 65], vec![0f32; 65]);
+            wide.forward(level, hyper, &single(&params), &w32, 0, &mut o32).unwrap();
+            plain.forward(hyper, &params, &w64, 0, &mut o64).unwrap();
+            general.forward(level, hyper, &single(&params), &w32, 0, &mut og);
+            for t in 0..65 {
+                // A few hundred single-precision roundings of numbers of order 1.
+                assert!((f64::from(o32[t]) - o64[t]).abs() < 2e-5 * (1.0 + o64[t].abs()));
+                assert!((o32[t] - og[t]).abs() < 2e-5 * (1.0 + og[t].abs()));
+            }
+            let (mut g32, mut g64) = (vec![0.0; params.len()], vec![0.0; params.len()]);
+            wide.backward(level, hyper, &single(&params), &single(&bar[..64]), &mut g32);
+            plain.backward(hyper, &params, &bar[..64], &mut g64);
+            let largest = g64.iter().fold(0f64, |m, g| m.max(g.abs()));
+            for (a, b) in g32.iter().zip(&g64) {
+                assert!((a - b).abs() < 1e-4 * largest, "{shape:?}: {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn scores_beyond_the_limit_are_reported() {
+        let shape = shapes().next().unwrap();
+        let hyper = Hyper { gamma: 0.9, temperature: 1e-3, diagonal_mix: 0.0 };
+        let (features, rewards, queries, params, _) = problem(&shape, 4);
+        let w = windows(&shape, &features, &rewards, &queries);
+        let result = BandPlain::new(shape).forward(hyper, &params, &w, 0, &mut [0.0; 4]);
+        assert_eq!(result, Err(ScoreOutOfRange));
+    }
+}

@@ -1,0 +1,115 @@
+//! Measuring parameters without training them.
+
+use super::config::PretrainConfig;
+use super::pass::{Pass as _, Precision};
+use super::rollout::Source;
+use super::shape::Shape;
+use super::trainer::{TrainError, Trainer};
+use crate::transformer::AttentionParams;
+
+/// What parameters do on fresh tasks, averaged over them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measurement {
+    /// Kernel diagonal mean d_t.
+    pub diagonal_mean: f64,
+    /// Smallest diagonal weight met.
+    pub diagonal_min: f64,
+    /// Mean δ² at the queries.
+    pub td_loss: f64,
+    /// Mean square error against the exact values of the queries.
+    pub msve: f64,
+    /// The same for theta_* on the same contexts.
+    pub msve_theta_star: f64,
+    /// Mean square distance of the two predictions.
+    pub distance_to_theta_star: f64,
+}
+
+/// Measures parameters on `num_tasks` fresh tasks of a seed, with ρ as at the end of training. The tasks
+/// follow those that training measures itself on, so they are fresh for every checkpoint of the run.
+pub fn measure<E: Precision>(
+    config: &PretrainConfig,
+    seed: u64,
+    params: &[E],
+    num_tasks: u64,
+) -> Result<Measurement, TrainError> {
+    let mut trainer = Trainer::<E>::new(config, seed)?;
+    let theta_star: Vec<E> = theta_star(&trainer.shape).into_iter().map(E::of).collect();
+    let (batch, hyper) = (config.batch, trainer.hyper(config.num_steps()));
+    let mut sums = [0.0; 5];
+    let mut diagonal_min = f64::INFINITY;
+    for task in 0..num_tasks {
+        trainer.fresh_windows(config.epochs + task)?;
+        trainer.state.params.copy_from_slice(&theta_star);
+        trainer.predict(hyper, 0);
+        let reference: Vec<f64> = trainer.out[..batch].iter().map(|x| x.get()).collect();
+        trainer.state.params.copy_from_slice(params);
+        let td_loss = trainer.predict(hyper, 0);
+        let (diagonal, smallest) = trainer.pass.diagonal(batch);
+        diagonal_min = diagonal_min.min(smallest);
+        sums[0] += diagonal / (batch * config.n) as f64;
+        sums[1] += td_loss;
+        for (t, star) in reference.iter().enumerate() {
+            let (own, exact) = (trainer.out[t].get(), trainer.rollout.value(t));
+            let squares = [own - exact, star - exact, own - star].map(|e| e * e / batch as f64);
+            sums[2..].iter_mut().zip(squares).for_each(|(sum, square)| *sum += square);
+        }
+    }
+    let [diagonal_mean, td_loss, msve, msve_theta_star, distance_to_theta_star] =
+        sums.map(|s| s / num_tasks as f64);
+    Ok(Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, distance_to_theta_star })
+}
+
+/// What decides the sign of the solution: the first gradient and the correlations behind it, one sample per
+/// task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FirstGradient {
+    /// Derivative of the loss by V's reward entry at the initial parameters.
+    pub gradient: Vec<f64>,
+    /// Mean over windows of r(query) times the mean reward of the context.
+    pub reward_correlation: Vec<f64>,
+    /// Mean over windows of v(query) times the mean reward of the context.
+    pub value_correlation: Vec<f64>,
+}
+
+/// Measures the first gradient of a seed on its first `num_tasks` training tasks, without training.
+///
+/// At zero parameters attention is uniform and the prediction 0, so the derivative by the reward entry is
+/// -2·L·E\[r(query)·mean R\]; at the small initial parameters it is close to that.
+pub fn first_gradient(
+    config: &PretrainConfig,
+    seed: u64,
+    num_tasks: u64,
+) -> Result<FirstGradient, TrainError> {
+    let mut trainer = Trainer::<f64>::new(config, seed)?;
+    let (n, batch, rows) = (config.n, config.batch, trainer.shape.num_rows());
+    let reward_entry = (rows - 1) * rows + trainer.shape.feature_dim;
+    let mut found = FirstGradient::default();
+    for epoch in 0..num_tasks {
+        let source = Source { seed, epoch, evaluation: false };
+        trainer.rollout.sample(config, source, batch)?;
+        trainer.fill_windows();
+        trainer.predict(trainer.hyper(0), 0);
+        let mut sums = [0.0; 2];
+        for t in 0..batch {
+            let mean_reward = trainer.rollout.mean_reward(t, n);
+            sums[0] += trainer.rollout.reward(t) * mean_reward / batch as f64;
+            sums[1] += trainer.rollout.value(t) * mean_reward / batch as f64;
+            let delta = trainer.rollout.reward(t) + config.gamma * trainer.targets[t] - trainer.out[t];
+            trainer.out_bar[t] = -2.0 * delta / batch as f64;
+        }
+        trainer.gradient.fill(0.0);
+        let hyper = trainer.hyper(0);
+        trainer.pass.backward(hyper, &trainer.state.params, &trainer.out_bar[..batch], &mut trainer.gradient);
+        found.gradient.push(trainer.gradient[reward_entry]);
+        found.reward_correlation.push(sums[0]);
+        found.value_correlation.push(sums[1]);
+    }
+    Ok(found)
+}
+
+/// theta_* in every pair of a shape.
+pub(super) fn theta_star(shape: &Shape) -> Vec<f64> {
+    let theta = AttentionParams::theta_star(shape.feature_dim);
+    let pair = [theta.value_matrix().as_slice(), theta.score_matrix().as_slice()].concat();
+    pair.repeat(shape.num_pairs())
+}

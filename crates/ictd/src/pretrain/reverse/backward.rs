@@ -1,0 +1,184 @@
+//! The general reverse pass.
+
+use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::shape::Shape;
+use super::{General, Hyper, Layout};
+use crate::transformer::Block;
+
+#[inline(always)]
+pub(super) fn backward<M: Machine>(
+    m: M,
+    buffers: &mut General<M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    out_bar: &[M::Element],
+    gradient: &mut [f64],
+) {
+    let shape = buffers.shape;
+    let layout = Layout::of(&shape);
+    let per_block = shape.num_layers * layout.layer();
+    buffers.gradient.clear();
+    buffers.gradient.resize(shape.num_params(), M::Cell::default());
+    buffers.scratch.resize(2 * layout.layer(), M::Cell::default());
+    let mut lanes = [M::Element::default(); WIDTH];
+    let num_blocks = out_bar.len().div_ceil(M::LANES);
+    for (block, tape) in buffers.tape.chunks_exact(per_block).take(num_blocks).enumerate() {
+        let t = block * M::LANES;
+        let end = out_bar.len().min(t + M::LANES);
+        lanes.fill(M::Element::default());
+        lanes[..end - t].copy_from_slice(&out_bar[t..end]);
+        let seed = m.load(&lanes);
+        backward_block(m, &shape, hyper, params, tape, seed, &mut buffers.scratch, &mut buffers.gradient);
+    }
+    for (total, cell) in gradient.iter_mut().zip(&buffers.gradient) {
+        *total += m.sum(m.get(cell));
+    }
+}
+
+/// Back through all layers of one block of windows, adding to the gradient cells.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn backward_block<M: Machine>(
+    m: M,
+    shape: &Shape,
+    hyper: Hyper,
+    params: &[M::Element],
+    tape: &[M::Cell],
+    seed: M::Number,
+    scratch: &mut [M::Cell],
+    gradient: &mut [M::Cell],
+) {
+    let layout = Layout::of(shape);
+    let Layout { rows, columns, sources } = layout;
+    let (d, live) = (shape.feature_dim, shape.first_live_row());
+    let value_rows = shape.value_rows();
+    let score_rows = shape.score_rows();
+    let gamma = m.splat(M::Element::of(hyper.gamma));
+    let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
+    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
+    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let zero = m.splat(M::Element::default());
+    // z_bar: derivative by Z of the layer above, then of this layer. m_bar: by V Z. s_bar: by scores/τ.
+    let (z_bar, rest) = scratch.split_at_mut(rows * columns);
+    let (m_bar, rest) = rest.split_at_mut(rows * sources);
+    let s_bar = &mut rest[..columns * sources];
+    z_bar.iter_mut().for_each(|cell| m.put(zero, cell));
+    m.put(seed, &mut z_bar[(d + 2) * columns + columns - 1]);
+    for layer in (0..shape.num_layers).rev() {
+        let now = &tape[layer * layout.layer()..][..layout.layer()];
+        let z = &now[..layout.keys()];
+        let keys = &now[layout.keys()..layout.weights()];
+        let weights = &now[layout.weights()..layout.messages()];
+        let messages = &now[layout.messages()..];
+        let offset = shape.offset(layer);
+        let value_matrix = &params[offset..][..rows * rows];
+        let score_matrix = &params[offset + rows * rows..][..rows * rows];
+        let last_layer = layer + 1 == shape.num_layers;
+        let first_column = if last_layer { columns - 1 } else { 0 };
+
+        // Undo the write of the target memory, so that z_bar's value rows are the derivative by the
+        // aggregate.
+        if !last_layer && shape.block == Block::TemporalShift {
+            for j in 0..sources {
+                let target = m.get(&z_bar[(d + 1) * columns + j]);
+                let cell = &mut z_bar[(d + 2) * columns + j + 1];
+                m.put(m.fma(gamma, target, m.get(cell)), cell);
+            }
+            for cell in &mut z_bar[(d + 1) * columns..(d + 2) * columns] {
+                m.put(zero, cell);
+            }
+        }
+        let dual_extra = |z_bar: &[M::Cell], j: usize| -> M::Number {
+            if shape.block == Block::DualHead && !last_layer && (1..=sources).contains(&j) {
+                gamma * m.get(&z_bar[(d + 1) * columns + j - 1])
+            } else {
+                zero
+            }
+        };
+
+        // m_bar and s_bar.
+        for &a in &value_rows {
+            for i in 0..sources {
+                m.put(zero, &mut m_bar[a * sources + i]);
+            }
+        }
+        for j in first_column..columns {
+            let column = &weights[j * sources..(j + 1) * sources];
+            let bars = &mut s_bar[j * sources..(j + 1) * sources];
+            bars.iter_mut().for_each(|cell| m.put(zero, cell));
+            for &a in &value_rows {
+                // The last layer's other rows do not reach the prediction.
+                if last_layer && a != d + 2 {
+                    continue;
+                }
+                let own = m.get(&z_bar[a * columns + j]) + dual_extra(z_bar, j);
+                let mixed = own * keep;
+                for i in 0..sources {
+                    let message = m.get(&messages[a * sources + i]);
+                    let bar = &mut m_bar[a * sources + i];
+                    m.put(m.fma(mixed, m.get(&column[i]), m.get(bar)), bar);
+                    m.put(m.fma(mixed, message, m.get(&bars[i])), &mut bars[i]);
+                }
+                if j < sources {
+                    let bar = &mut m_bar[a * sources + j];
+                    m.put(m.fma(rho, own, m.get(bar)), bar);
+                }
+            }
+            let mut mean = zero;
+            for i in 0..sources {
+                mean = m.fma(m.get(&column[i]), m.get(&bars[i]), mean);
+            }
+            for i in 0..sources {
+                let bar = (m.get(&bars[i]) - mean) * m.get(&column[i]) * cooling;
+                m.put(bar, &mut bars[i]);
+            }
+        }
+
+        // Parameters, and z_bar of the rows that lower layers changed.
+        for &a in &value_rows {
+            for b in 0..rows {
+                let mut sum = m.get(&gradient[offset + a * rows + b]);
+                for i in 0..sources {
+                    sum = m.fma(m.get(&m_bar[a * sources + i]), m.get(&z[b * columns + i]), sum);
+                }
+                m.put(sum, &mut gradient[offset + a * rows + b]);
+            }
+            if layer > 0 {
+                for b in live..rows {
+                    let factor = m.splat(value_matrix[a * rows + b]);
+                    for i in 0..sources {
+                        let cell = &mut z_bar[b * columns + i];
+                        // Rows of V are read before any of z_bar's value rows is used again.
+                        m.put(m.fma(factor, m.get(&m_bar[a * sources + i]), m.get(cell)), cell);
+                    }
+                }
+            }
+        }
+        for a in 0..score_rows {
+            for j in first_column..columns {
+                let bars = &s_bar[j * sources..(j + 1) * sources];
+                // Derivative by (A Z)[a, j].
+                let mut key_bar = zero;
+                for i in 0..sources {
+                    key_bar = m.fma(m.get(&bars[i]), m.get(&z[a * columns + i]), key_bar);
+                }
+                for b in 0..score_rows {
+                    let cell = &mut gradient[offset + rows * rows + a * rows + b];
+                    m.put(m.fma(key_bar, m.get(&z[b * columns + j]), m.get(cell)), cell);
+                    if layer > 0 && b >= live {
+                        let cell = &mut z_bar[b * columns + j];
+                        m.put(m.fma(m.splat(score_matrix[a * rows + b]), key_bar, m.get(cell)), cell);
+                    }
+                }
+                if layer > 0 && a >= live {
+                    // The tape's keys carry 1/τ, and so do the bars: take one of them back.
+                    let key = m.get(&keys[a * columns + j]) * m.splat(M::Element::of(hyper.temperature));
+                    for i in 0..sources {
+                        let cell = &mut z_bar[a * columns + i];
+                        m.put(m.fma(m.get(&bars[i]), key, m.get(cell)), cell);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The general forward pass.
+
+use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::shape::Shape;
+use super::super::windows::Windows;
+use super::{General, Hyper, Layout};
+use crate::transformer::Block;
+
+#[inline(always)]
+pub(super) fn forward<M: Machine>(
+    m: M,
+    buffers: &mut General<M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    out: &mut [M::Element],
+) {
+    let shape = buffers.shape;
+    let layout = Layout::of(&shape);
+    let per_block = shape.num_layers * layout.layer();
+    let num_blocks = out.len().div_ceil(M::LANES);
+    buffers.tape.resize(num_blocks * per_block, M::Cell::default());
+    let mut lanes = [M::Element::default(); WIDTH];
+    for (block, tape) in buffers.tape.chunks_exact_mut(per_block).enumerate() {
+        let t = block * M::LANES;
+        load_prompt(m, &shape, windows, first + t, tape);
+        let prediction = forward_block(m, &shape, hyper, params, tape);
+        m.store(prediction, &mut lanes);
+        let end = out.len().min(t + M::LANES);
+        out[t..end].copy_from_slice(&lanes[..end - t]);
+    }
+}
+
+/// Writes Z_0 of the windows from `t` on.
+#[inline(always)]
+fn load_prompt<M: Machine>(
+    m: M,
+    shape: &Shape,
+    windows: &Windows<M::Element>,
+    t: usize,
+    tape: &mut [M::Cell],
+) {
+    let (d, n, columns) = (shape.feature_dim, shape.context_len, shape.num_columns());
+    let zero = m.splat(M::Element::default());
+    for a in 0..d {
+        for k in 0..=n {
+            m.put(m.load(windows.feature(a, t + k)), &mut tape[a * columns + k]);
+        }
+        if shape.separate_query {
+            m.put(m.load(windows.query(a, t)), &mut tape[a * columns + n + 1]);
+        }
+    }
+    for k in 0..n {
+        m.put(m.load(windows.reward(t + k)), &mut tape[d * columns + k]);
+    }
+    for cell in &mut tape[d * columns + n..(d + 3) * columns] {
+        m.put(zero, cell);
+    }
+}
+
+/// All layers of one block of windows; Z_0 is on the tape. Returns the prediction.
+#[inline(always)]
+fn forward_block<M: Machine>(
+    m: M,
+    shape: &Shape,
+    hyper: Hyper,
+    params: &[M::Element],
+    tape: &mut [M::Cell],
+) -> M::Number {
+    let layout = Layout::of(shape);
+    let Layout { rows, columns, sources } = layout;
+    let d = shape.feature_dim;
+    let value_rows = shape.value_rows();
+    let score_rows = shape.score_rows();
+    let gamma = m.splat(M::Element::of(hyper.gamma));
+    let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
+    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
+    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let zero = m.splat(M::Element::default());
+    for layer in 0..shape.num_layers {
+        let (now, later) = tape[layer * layout.layer()..].split_at_mut(layout.layer());
+        let value_matrix = &params[shape.offset(layer)..][..rows * rows];
+        let score_matrix = &params[shape.offset(layer) + rows * rows..][..rows * rows];
+        let last_layer = layer + 1 == shape.num_layers;
+        // The prediction needs the last column of the last layer only; the diagonal is measured in the
+        // first.
+        let first_column = if last_layer && layer > 0 { columns - 1 } else { 0 };
+        let (z, rest) = now.split_at_mut(layout.keys());
+        let (keys, rest) = rest.split_at_mut(layout.weights() - layout.keys());
+        let (weights, messages) = rest.split_at_mut(layout.messages() - layout.weights());
+        for a in 0..score_rows {
+            for j in first_column..columns {
+                let mut sum = zero;
+                for b in 0..score_rows {
+                    sum = m.fma(m.splat(score_matrix[a * rows + b]), m.get(&z[b * columns + j]), sum);
+                }
+                m.put(sum * cooling, &mut keys[a * columns + j]);
+            }
+        }
+        for &a in &value_rows {
+            for i in 0..sources {
+                let mut sum = zero;
+                for b in 0..rows {
+                    sum = m.fma(m.splat(value_matrix[a * rows + b]), m.get(&z[b * columns + i]), sum);
+                }
+                m.put(sum, &mut messages[a * sources + i]);
+            }
+        }
+        for j in first_column..columns {
+            let column = &mut weights[j * sources..(j + 1) * sources];
+            let mut largest = zero;
+            for (i, cell) in column.iter_mut().enumerate() {
+                let mut score = zero;
+                for a in 0..score_rows {
+                    score = m.fma(m.get(&z[a * columns + i]), m.get(&keys[a * columns + j]), score);
+                }
+                largest = if i == 0 { score } else { m.max(largest, score) };
+                m.put(score, cell);
+            }
+            let mut total = zero;
+            for cell in column.iter_mut() {
+                let weight = m.exp(m.get(cell) - largest);
+                total = total + weight;
+                m.put(weight, cell);
+            }
+            let share = m.recip(total);
+            for cell in column.iter_mut() {
+                m.put(m.get(cell) * share, cell);
+            }
+        }
+        if last_layer {
+            let query = columns - 1;
+            let sum = aggregate(m, &weights[query * sources..], &messages[(d + 2) * sources..], sources);
+            return m.fma(sum, keep, m.get(&z[(d + 2) * columns + query]));
+        }
+        let next = &mut later[layout.tokens()..layout.keys()];
+        next.copy_from_slice(z);
+        let dual = shape.block == Block::DualHead;
+        for &a in &value_rows {
+            for j in 0..columns {
+                let column = &weights[j * sources..(j + 1) * sources];
+                let mut update = aggregate(m, column, &messages[a * sources..], sources) * keep;
+                if j < sources {
+                    update = m.fma(rho, m.get(&messages[a * sources + j]), update);
+                }
+                let cell = &mut next[a * columns + j];
+                m.put(m.get(cell) + update, cell);
+                if dual && (1..=sources).contains(&j) {
+                    let target = &mut next[(d + 1) * columns + j - 1];
+                    m.put(m.fma(gamma, update, m.get(target)), target);
+                }
+            }
+        }
+        if !dual {
+            for j in 0..sources {
+                m.put(gamma * m.get(&next[(d + 2) * columns + j + 1]), &mut next[(d + 1) * columns + j]);
+            }
+            for cell in &mut next[(d + 1) * columns + sources..(d + 2) * columns] {
+                m.put(zero, cell);
+            }
+        }
+    }
+    zero
+}
+
+/// Σ_i weight(i)·message(i).
+#[inline(always)]
+fn aggregate<M: Machine>(m: M, weights: &[M::Cell], messages: &[M::Cell], sources: usize) -> M::Number {
+    let mut sum = m.splat(M::Element::default());
+    for i in 0..sources {
+        sum = m.fma(m.get(&weights[i]), m.get(&messages[i]), sum);
+    }
+    sum
+}
