@@ -14,17 +14,20 @@ pub(super) fn backward<M: Machine>(
     gradient: &mut [f64],
 ) {
     let layout = Layout::of(&buffers.shape);
-    if layout == Layout::PAPER {
-        backward_sized(m, Layout::PAPER, buffers, hyper, params, out_bar, gradient);
+    let stride = buffers.stride;
+    if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE {
+        backward_sized(m, Layout::PAPER, Layout::PAPER_STRIDE, buffers, hyper, params, out_bar, gradient);
     } else {
-        backward_sized(m, layout, buffers, hyper, params, out_bar, gradient);
+        backward_sized(m, layout, stride, buffers, hyper, params, out_bar, gradient);
     }
 }
 
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn backward_sized<M: Machine>(
     m: M,
     layout: Layout,
+    stride: usize,
     buffers: &mut Band<M::Element, M::Cell>,
     hyper: Hyper,
     params: &[M::Element],
@@ -33,7 +36,6 @@ fn backward_sized<M: Machine>(
 ) {
     let shape = buffers.shape;
     let Layout { d, n, .. } = layout;
-    let stride = buffers.stride;
     let num_diagonals = layout.diagonals();
     let Split { value_row, .. } = Split::of(&shape, params);
     for (array, len) in
@@ -56,14 +58,14 @@ fn backward_sized<M: Machine>(
         lanes[..end - t].copy_from_slice(&out_bar[t..end]);
         let arrays = Arrays {
             stride,
-            features: &buffers.features,
-            band: &buffers.band,
-            band_bar: &mut buffers.band_bar,
-            common_bar: &mut buffers.common_bar,
+            features: &buffers.features[t..],
+            band: &buffers.band[t..t + layout.span(stride)],
+            band_bar: &mut buffers.band_bar[t..t + layout.span(stride)],
+            common_bar: &mut buffers.common_bar[t..t + 2 * n + WIDTH],
             accumulators: &mut buffers.accumulators,
             scratch: &mut buffers.scratch,
         };
-        backward_block(m, &layout, hyper, value_row, tape, m.load(&lanes), t, arrays);
+        backward_block(m, &layout, hyper, value_row, tape, m.load(&lanes), arrays);
     }
 
     // From the band to the feature block: y_p = Σ_δ s_bar(p, p+δ)·x_{p+δ}, then Σ_p x_p y_pᵀ.
@@ -148,7 +150,7 @@ impl Scratch {
     }
 }
 
-/// Back through all layers of the windows from `t` on.
+/// Back through all layers of a block of windows; the arrays start at its first.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn backward_block<M: Machine>(
@@ -158,7 +160,6 @@ fn backward_block<M: Machine>(
     value_row: &[M::Element],
     tape: &[M::Cell],
     seed: M::Number,
-    t: usize,
     arrays: Arrays<'_, M::Element, M::Cell>,
 ) {
     let Layout { d, n, layers, separate } = *layout;
@@ -197,11 +198,9 @@ fn backward_block<M: Machine>(
                 bar = m.get(&tape[layout.query() + i]) * m.get(&scratch[shares + query]);
             }
             if first_column < layout.band_columns() {
-                // Columns of a source lie one stride apart, downwards.
-                let end = layout.weight(stride, t, i, first_column) + stride;
-                let columns = &scratch[shares + first_column..shares + layout.band_columns()];
-                for (weight, share) in band[..end].rchunks_exact(stride).zip(columns) {
-                    bar = m.fma(m.load(weight), m.get(share), bar);
+                for j in first_column..layout.band_columns() {
+                    let weight = m.load(&band[layout.weight(stride, i, j)..]);
+                    bar = m.fma(weight, m.get(&scratch[shares + j]), bar);
                 }
             }
             if !last_layer {
@@ -227,7 +226,7 @@ fn backward_block<M: Machine>(
     m.put(target_bar, &mut accumulators[d * d + d + 1]);
     m.put(value_bar, &mut accumulators[d * d + d + 2]);
     for i in 0..n {
-        let at = &mut common_bar[n + t + i..];
+        let at = &mut common_bar[n + i..];
         m.store(m.load(at) + m.get(&scratch[c_bar + i]), at);
     }
 
@@ -250,8 +249,8 @@ fn backward_block<M: Machine>(
     };
     for j in 0..layout.band_columns() {
         let offset = offset_of(scratch, j);
-        let start = layout.weight(stride, t, 0, j);
-        for (i, at) in band_bar[start..].chunks_exact_mut(stride + 1).take(n).enumerate() {
+        for i in 0..n {
+            let at = &mut band_bar[layout.weight(stride, i, j)..];
             m.store(m.load(at) + weight_bar(scratch, offset, i, j), at);
         }
     }
@@ -267,7 +266,7 @@ fn backward_block<M: Machine>(
     for a in 0..d {
         let mut y = zero;
         for i in 0..n {
-            y = m.fma(m.get(&scratch[c_bar + i]), m.load(&features[a * stride + n + t + i..]), y);
+            y = m.fma(m.get(&scratch[c_bar + i]), m.load(&features[a * stride + n + i..]), y);
         }
         for b in 0..d {
             let cell = &mut accumulators[a * d + b];

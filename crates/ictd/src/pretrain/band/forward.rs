@@ -16,10 +16,11 @@ pub(super) fn forward<M: Machine>(
     out: &mut [M::Element],
 ) -> Result<(), ScoreOutOfRange> {
     let layout = Layout::of(&buffers.shape);
-    if layout == Layout::PAPER {
-        forward_sized(m, Layout::PAPER, buffers, hyper, params, windows, first, out)
+    let stride = layout.stride(out.len());
+    if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE {
+        forward_sized(m, Layout::PAPER, Layout::PAPER_STRIDE, buffers, hyper, params, windows, first, out)
     } else {
-        forward_sized(m, layout, buffers, hyper, params, windows, first, out)
+        forward_sized(m, layout, stride, buffers, hyper, params, windows, first, out)
     }
 }
 
@@ -28,6 +29,7 @@ pub(super) fn forward<M: Machine>(
 fn forward_sized<M: Machine>(
     m: M,
     layout: Layout,
+    stride: usize,
     buffers: &mut Band<M::Element, M::Cell>,
     hyper: Hyper,
     params: &[M::Element],
@@ -38,7 +40,6 @@ fn forward_sized<M: Machine>(
     let shape = buffers.shape;
     let Layout { d, n, .. } = layout;
     let positions = out.len() + n;
-    let stride = n + positions.next_multiple_of(M::LANES) + n + WIDTH;
     let num_diagonals = layout.diagonals();
     buffers.stride = stride;
     for (array, len) in [
@@ -107,8 +108,10 @@ fn forward_sized<M: Machine>(
                 query_column(m, &layout, cool, score_matrix, windows, first, t, features, stride, tape);
             largest = m.max(largest, found);
         }
-        let prediction =
-            forward_block(m, &layout, hyper, value_row, stride, &buffers.band, &buffers.common, t, tape);
+        // From the block's first window on, with lengths that depend on the sizes alone.
+        let band = &buffers.band[t..t + layout.span(stride)];
+        let common = &buffers.common[t..t + 2 * n + WIDTH];
+        let prediction = forward_block(m, &layout, hyper, value_row, stride, band, common, tape);
         m.store(prediction, &mut lanes);
         let end = out.len().min(t + M::LANES);
         out[t..end].copy_from_slice(&lanes[..end - t]);
@@ -166,7 +169,7 @@ fn query_column<M: Machine>(
     largest
 }
 
-/// All layers of the windows from `t` on. Returns the prediction.
+/// All layers of a block of windows; `band` and `common` start at its first. Returns the prediction.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn forward_block<M: Machine>(
@@ -177,7 +180,6 @@ fn forward_block<M: Machine>(
     stride: usize,
     band: &[M::Element],
     common: &[M::Element],
-    t: usize,
     tape: &mut [M::Cell],
 ) -> M::Number {
     let Layout { d, n, layers, separate } = *layout;
@@ -193,8 +195,8 @@ fn forward_block<M: Machine>(
         // Only the last column is summed below, but the diagonal is measured in all.
         for j in 0..n {
             let mut total = zero;
-            for weight in band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1).take(n) {
-                total = total + m.load(weight);
+            for i in 0..n {
+                total = total + m.load(&band[layout.weight(stride, i, j)..]);
             }
             m.put(m.recip(total), &mut tape[layout.shares() + j]);
         }
@@ -202,7 +204,7 @@ fn forward_block<M: Machine>(
     for layer in 0..layers {
         let (values, messages, sums) = (layout.values(layer), layout.messages(layer), layout.sums(layer));
         for i in 0..n {
-            let mut q = m.load(&common[n + t + i..]);
+            let mut q = m.load(&common[n + i..]);
             if layer > 0 {
                 q = m.fma(on_target, m.get(&tape[values + i + 1]), q);
                 q = m.fma(on_value, m.get(&tape[values + i]), q);
@@ -219,20 +221,16 @@ fn forward_block<M: Machine>(
                     sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
                 }
             } else {
-                let weights = band[layout.weight(stride, t, 0, j)..].chunks_exact(stride + 1);
-                let weighted = weights.zip(&tape[messages..messages + n]);
-                if layer == 0 {
-                    let mut total = zero;
-                    for (weight, message) in weighted {
-                        let weight = m.load(weight);
+                let mut total = zero;
+                for i in 0..n {
+                    let weight = m.load(&band[layout.weight(stride, i, j)..]);
+                    if layer == 0 {
                         total = total + weight;
-                        sum = m.fma(weight, m.get(message), sum);
                     }
+                    sum = m.fma(weight, m.get(&tape[messages + i]), sum);
+                }
+                if layer == 0 {
                     m.put(m.recip(total), &mut tape[layout.shares() + j]);
-                } else {
-                    for (weight, message) in weighted {
-                        sum = m.fma(m.load(weight), m.get(message), sum);
-                    }
                 }
             }
             let s = sum * m.get(&tape[layout.shares() + j]);

@@ -85,13 +85,26 @@ impl Layout {
     fn diagonals(self) -> usize {
         2 * self.n
     }
-    /// Where the weight of source i for column j lies, for windows from `t` on.
+    /// Where the weight of source i for column j lies, from the first window on.
     #[inline(always)]
-    fn weight(self, stride: usize, t: usize, i: usize, j: usize) -> usize {
-        (i + self.n - j) * stride + self.n + t + i
+    fn weight(self, stride: usize, i: usize, j: usize) -> usize {
+        (i + self.n - j) * stride + self.n + i
     }
-    /// The paper's sizes as constants, if these are they: the compiler then unrolls every loop over them.
+    /// How far the weights of a block of windows reach in the band, from its first window on.
+    #[inline(always)]
+    fn span(self, stride: usize) -> usize {
+        self.weight(stride, self.n - 1, 0) + WIDTH
+    }
+    /// Length of an array over positions: n of padding, the positions in whole blocks, n and a block of
+    /// padding.
+    fn stride(self, num_windows: usize) -> usize {
+        2 * self.n + (num_windows + self.n).next_multiple_of(WIDTH) + WIDTH
+    }
+    /// The paper's sizes as constants: the compiler then unrolls every loop over them and drops the checks of
+    /// every access.
     const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, separate: false };
+    /// The stride of the paper's minibatches, 64 windows and one for the last target.
+    const PAPER_STRIDE: usize = 116;
     /// How many layers of a column reach the prediction: the last layer of the last column only.
     fn reach(self, column: usize) -> usize {
         if column + 1 == self.columns() { self.layers } else { self.layers - 1 }
@@ -225,7 +238,7 @@ fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -
         let mut totals = m.splat(M::Element::default());
         let mut minima = m.splat(M::Element::of(1.0));
         for j in 0..layout.n {
-            let weight = m.load(&buffers.band[layout.weight(buffers.stride, t, j, j)..]);
+            let weight = m.load(&buffers.band[t + layout.weight(buffers.stride, j, j)..]);
             let weight = weight * m.get(&tape[layout.shares() + j]);
             totals = totals + weight;
             minima = m.min(minima, weight);
