@@ -126,8 +126,7 @@ impl<E: Precision> Trainer<E> {
     }
 
     /// Refuses to go on when the loss, averaged over the last 50 steps so that one bad minibatch does not
-    /// count, is over a thousand times that of the first step, where predictions are nearly 0. No run that
-    /// learned anything came near.
+    /// count, is over a thousand times that of the first step, where predictions are nearly 0.
     fn check_loss(&self) -> Result<(), TrainError> {
         let losses = &self.state.history.td_loss;
         let Some(recent) = losses.len().checked_sub(50) else { return Ok(()) };
