@@ -54,11 +54,13 @@ impl Stream {
     }
 
     /// A uniform draw from the open interval (0, 1): (k + ½)·2⁻⁵² with k uniform in 0..2⁵².
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         ((self.rng.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
     /// A uniform draw between `low` and `high`.
+    #[inline]
     pub fn uniform_in(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
@@ -100,6 +102,7 @@ impl Stream {
     ///
     /// The draw is scaled by the last running sum, so rounding in the sums never selects an index
     /// past the end, and an index of probability 0 is never selected.
+    #[inline]
     pub fn categorical(&mut self, cumulative: &[f64]) -> usize {
         let total = cumulative[cumulative.len() - 1];
         let u = self.uniform() * total;

@@ -74,6 +74,8 @@ pub trait Machine: Copy {
     fn max(self, a: Self::Number, b: Self::Number) -> Self::Number;
     /// The smaller in every lane.
     fn min(self, a: Self::Number, b: Self::Number) -> Self::Number;
+    /// |x|.
+    fn abs(self, x: Self::Number) -> Self::Number;
     /// 1/x.
     fn recip(self, x: Self::Number) -> Self::Number;
     /// eˣ.
@@ -123,6 +125,10 @@ impl Machine for Plain {
     #[inline(always)]
     fn min(self, a: f64, b: f64) -> f64 {
         a.min(b)
+    }
+    #[inline(always)]
+    fn abs(self, x: f64) -> f64 {
+        x.abs()
     }
     #[inline(always)]
     fn recip(self, x: f64) -> f64 {
@@ -184,6 +190,10 @@ impl<S: Simd> Machine for Wide<S> {
     #[inline(always)]
     fn min(self, a: f32x16<S>, b: f32x16<S>) -> f32x16<S> {
         a.min(b)
+    }
+    #[inline(always)]
+    fn abs(self, x: f32x16<S>) -> f32x16<S> {
+        x.abs()
     }
     #[inline(always)]
     fn recip(self, x: f32x16<S>) -> f32x16<S> {

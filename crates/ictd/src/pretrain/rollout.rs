@@ -33,6 +33,7 @@ enum Dynamics {
 }
 
 impl Dynamics {
+    #[inline]
     fn next(&self, s: usize, stream: &mut Stream) -> usize {
         match self {
             Self::Chain(draw, restart) => chain_step(draw, restart, s, stream),
@@ -199,7 +200,7 @@ impl Rollout {
     fn fill<'a, E: Element>(
         &self,
         d: usize,
-        queries: impl ExactSizeIterator<Item = &'a usize> + Clone,
+        queries: impl ExactSizeIterator<Item = &'a usize>,
         windows: &mut Windows<E>,
     ) {
         let row = |s: usize| &self.table[s * d..(s + 1) * d];
@@ -228,6 +229,7 @@ impl Rollout {
 }
 
 /// The same step as sampling the chain's row of P by its running sums.
+#[inline]
 fn chain_step(draw: &BoyanDraw, restart: &[f64], s: usize, stream: &mut Stream) -> usize {
     let last = restart.len() - 1;
     if s == last {

@@ -241,8 +241,9 @@ impl<E: Precision> Trainer<E> {
         }
     }
 
-    /// Measures the parameters on one minibatch of a fresh task.
-    fn measure(&mut self) -> Result<(), TrainError> {
+    /// Measures the parameters on one minibatch of a fresh task and adds the numbers to the history;
+    /// [`epoch`](Self::epoch) ends with this.
+    pub fn measure(&mut self) -> Result<(), TrainError> {
         let batch = self.config.batch;
         self.fresh_windows(self.state.epoch)?;
         let hyper = self.hyper(self.state.history.td_loss.len() as u64);

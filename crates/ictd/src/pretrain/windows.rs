@@ -19,8 +19,8 @@ impl<E: Element> Windows<E> {
     pub fn fill<'a>(
         &mut self,
         feature_dim: usize,
-        positions: impl ExactSizeIterator<Item = (&'a [f64], f64)> + Clone,
-        queries: impl ExactSizeIterator<Item = &'a [f64]> + Clone,
+        positions: impl ExactSizeIterator<Item = (&'a [f64], f64)>,
+        queries: impl ExactSizeIterator<Item = &'a [f64]>,
     ) {
         self.stride = positions.len() + WIDTH;
         self.query_stride = queries.len() + WIDTH;
@@ -32,13 +32,15 @@ impl<E: Element> Windows<E> {
             array.clear();
             array.resize(len, E::default());
         }
-        self.rewards.iter_mut().zip(positions.clone()).for_each(|(slot, (_, reward))| *slot = E::of(reward));
-        // Dimension by dimension, so that writes are in order.
-        for (a, row) in self.features.chunks_exact_mut(self.stride).enumerate() {
-            row.iter_mut().zip(positions.clone()).for_each(|(slot, (x, _))| *slot = E::of(x[a]));
+        for (p, (x, reward)) in positions.enumerate() {
+            self.rewards[p] = E::of(reward);
+            x.iter()
+                .zip(self.features[p..].iter_mut().step_by(self.stride))
+                .for_each(|(x, slot)| *slot = E::of(*x));
         }
-        for (a, row) in self.queries.chunks_exact_mut(self.query_stride).enumerate() {
-            row.iter_mut().zip(queries.clone()).for_each(|(slot, x)| *slot = E::of(x[a]));
+        for (t, x) in queries.enumerate() {
+            let slots = self.queries[t..].iter_mut().step_by(self.query_stride);
+            x.iter().zip(slots).for_each(|(x, slot)| *slot = E::of(*x));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::reverse::Hyper;
-use super::{Band, Layout, Split};
+use super::{Band, Layout, Split, TILE};
 
 #[inline(always)]
 pub(super) fn backward<M: Machine>(
@@ -62,8 +62,8 @@ fn backward_sized<M: Machine>(
             band: &buffers.band[t..t + layout.span(stride)],
             band_bar: &mut buffers.band_bar[t..t + layout.span(stride)],
             common_bar: &mut buffers.common_bar[t..t + 2 * n + WIDTH],
-            accumulators: &mut buffers.accumulators,
-            scratch: &mut buffers.scratch,
+            accumulators: &mut buffers.accumulators[..num_accumulators],
+            scratch: &mut buffers.scratch[..Scratch::len(&layout)],
         };
         backward_block(m, &layout, hyper, value_row, tape, m.load(&lanes), arrays);
     }
@@ -73,19 +73,23 @@ fn backward_sized<M: Machine>(
     let zero = m.splat(M::Element::default());
     let y = &mut buffers.scratch[..d];
     for p in (0..positions).step_by(M::LANES) {
+        let band = &buffers.band[p..p + layout.band_span(stride)];
+        let band_bar = &buffers.band_bar[p..p + layout.band_span(stride)];
+        let features = &buffers.features[p..p + layout.row_span(stride)];
         // Four features at a time, so that their sums stay in registers whatever d is.
-        for (chunk, cells) in y.chunks_mut(4).enumerate() {
+        for first in (0..d).step_by(4) {
+            let width = 4.min(d - first);
             let mut sums = [zero; 4];
             for k in 0..num_diagonals {
-                let at = k * stride + n + p;
-                let bar = m.load(&buffers.band_bar[at..]) * m.load(&buffers.band[at..]);
-                let column = 2 * n + p - k;
-                for b in 0..cells.len() {
-                    let x = m.load(&buffers.features[(4 * chunk + b) * stride + column..]);
+                let bar = m.load(&band_bar[k * stride + n..]) * m.load(&band[k * stride + n..]);
+                for b in 0..width {
+                    let x = m.load(&features[(first + b) * stride + 2 * n - k..]);
                     sums[b] = m.fma(bar, x, sums[b]);
                 }
             }
-            cells.iter_mut().zip(sums).for_each(|(cell, sum)| m.put(sum, cell));
+            for b in 0..width {
+                m.put(sums[b], &mut y[first + b]);
+            }
         }
         let c_bar = m.load(&buffers.common_bar[n + p..]);
         for a in 0..=d {
@@ -187,26 +191,33 @@ fn backward_block<M: Machine>(
             let w = keep * m.get(&scratch[Scratch::VALUES + j]) * m.get(&tape[layout.shares() + j]);
             m.put(w, &mut scratch[shares + j]);
         }
-        let first_column = match (last_layer, separate) {
-            (false, _) => 0,
-            (true, false) => n,
-            (true, true) => layout.band_columns(),
-        };
         for i in 0..n {
             let mut bar = zero;
             if separate {
                 bar = m.get(&tape[layout.query() + i]) * m.get(&scratch[shares + query]);
             }
-            if first_column < layout.band_columns() {
-                for j in first_column..layout.band_columns() {
-                    let weight = m.load(&band[layout.weight(stride, i, j)..]);
-                    bar = m.fma(weight, m.get(&scratch[shares + j]), bar);
-                }
-            }
             if !last_layer {
                 bar = m.fma(rho, m.get(&scratch[Scratch::VALUES + i]), bar);
+            } else if !separate {
+                bar = m.load(&band[layout.weight(stride, i, n)..]) * m.get(&scratch[shares + n]);
             }
             m.put(bar, &mut scratch[q_bar + i]);
+        }
+        if !last_layer {
+            for start in (0..layout.band_columns()).step_by(TILE) {
+                let width = TILE.min(layout.band_columns() - start);
+                let mut w = [zero; TILE];
+                for j in 0..width {
+                    w[j] = m.get(&scratch[shares + start + j]);
+                }
+                for i in 0..n {
+                    let mut bar = m.get(&scratch[q_bar + i]);
+                    for j in 0..width {
+                        bar = m.fma(m.load(&band[layout.weight(stride, i, start + j)..]), w[j], bar);
+                    }
+                    m.put(bar, &mut scratch[q_bar + i]);
+                }
+            }
         }
         let values = layout.values(layer);
         for i in 0..n {

@@ -3,7 +3,7 @@
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::reverse::Hyper;
 use super::super::windows::Windows;
-use super::{Band, Layout, SCORE_LIMIT, ScoreOutOfRange, Split};
+use super::{Band, Layout, SCORE_LIMIT, ScoreOutOfRange, Split, TILE};
 
 #[inline(always)]
 pub(super) fn forward<M: Machine>(
@@ -82,18 +82,21 @@ fn forward_sized<M: Machine>(
         m.store(common, &mut buffers.common[n + p..]);
     }
 
-    // The band: source p, column p - k + n.
+    // The band: source p, column p - k + n. Slices from p on have lengths that depend on the sizes alone, so
+    // that accesses within them are checked once.
     let mut largest = zero;
     for p in (0..positions).step_by(M::LANES) {
+        let features = &buffers.features[p..p + layout.row_span(stride)];
+        let keys = &buffers.keys[p..p + layout.row_span(stride)];
+        let band = &mut buffers.band[p..p + layout.band_span(stride)];
         for k in 0..num_diagonals {
-            let column = 2 * n + p - k;
             let mut score = zero;
             for a in 0..d {
-                let x = m.load(&buffers.features[a * stride + n + p..]);
-                score = m.fma(x, m.load(&buffers.keys[a * stride + column..]), score);
+                let x = m.load(&features[a * stride + n..]);
+                score = m.fma(x, m.load(&keys[a * stride + 2 * n - k..]), score);
             }
-            largest = m.max(largest, m.max(score, -score));
-            m.store(m.exp(score), &mut buffers.band[k * stride + n + p..]);
+            largest = m.max(largest, m.abs(score));
+            m.store(m.exp(score), &mut band[k * stride + n..]);
         }
     }
 
@@ -160,7 +163,7 @@ fn query_column<M: Machine>(
     let (mut total, mut largest) = (zero, zero);
     for cell in &mut tape[layout.query()..layout.query() + n] {
         let score = m.get(cell) * cooling;
-        largest = m.max(largest, m.max(score, -score));
+        largest = m.max(largest, m.abs(score));
         let weight = m.exp(score);
         total = total + weight;
         m.put(weight, cell);
@@ -211,35 +214,57 @@ fn forward_block<M: Machine>(
             }
             m.put(q, &mut tape[messages + i]);
         }
-        for j in 0..layout.columns() {
-            if layer >= layout.reach(j) {
-                continue;
+        let last = layer + 1 == layers;
+        let band_columns = match (last, separate) {
+            (false, _) => 0..layout.band_columns(),
+            (true, false) => n..layout.band_columns(),
+            (true, true) => 0..0,
+        };
+        for start in (0..n).step_by(TILE) {
+            let width = TILE.min(n - start);
+            let mut q = [zero; TILE];
+            for i in 0..width {
+                q[i] = m.get(&tape[messages + start + i]);
             }
-            let mut sum = zero;
-            if separate && j == n + 1 {
-                for i in 0..n {
-                    sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
+            for j in band_columns.clone() {
+                let (mut total, mut sum) = (zero, zero);
+                if start > 0 {
+                    (total, sum) = (m.get(&tape[layout.shares() + j]), m.get(&tape[sums + j]));
                 }
-            } else {
-                let mut total = zero;
-                for i in 0..n {
-                    let weight = m.load(&band[layout.weight(stride, i, j)..]);
+                for i in 0..width {
+                    let weight = m.load(&band[layout.weight(stride, start + i, j)..]);
                     if layer == 0 {
                         total = total + weight;
                     }
-                    sum = m.fma(weight, m.get(&tape[messages + i]), sum);
+                    sum = m.fma(weight, q[i], sum);
                 }
                 if layer == 0 {
-                    m.put(m.recip(total), &mut tape[layout.shares() + j]);
+                    m.put(total, &mut tape[layout.shares() + j]);
                 }
+                m.put(sum, &mut tape[sums + j]);
             }
-            let s = sum * m.get(&tape[layout.shares() + j]);
+        }
+        if layer == 0 {
+            for j in band_columns.clone() {
+                let total = &mut tape[layout.shares() + j];
+                m.put(m.recip(m.get(total)), total);
+            }
+        }
+        if separate {
+            let mut sum = zero;
+            for i in 0..n {
+                sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
+            }
+            m.put(sum, &mut tape[sums + n + 1]);
+        }
+        for j in if last { layout.columns() - 1 } else { 0 }..layout.columns() {
+            let s = m.get(&tape[sums + j]) * m.get(&tape[layout.shares() + j]);
             m.put(s, &mut tape[sums + j]);
             let mut value = m.fma(keep, s, m.get(&tape[values + j]));
             if j < n {
                 value = m.fma(rho, m.get(&tape[messages + j]), value);
             }
-            if layer + 1 == layers {
+            if last {
                 return value;
             }
             m.put(value, &mut tape[layout.values(layer + 1) + j]);

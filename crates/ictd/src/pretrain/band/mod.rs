@@ -31,6 +31,9 @@ use super::windows::Windows;
 /// single precision (e⁶⁰ ≈ 1e26).
 pub const SCORE_LIMIT: f64 = 60.0;
 
+/// Numbers kept in registers at a time while they meet a matrix; half of the 32 that AVX-512 has.
+const TILE: usize = 16;
+
 /// Buffers of the fast pass; `E` is an element, `C` a cell of the machine that runs it.
 #[derive(Clone, Debug)]
 pub struct Band<E, C> {
@@ -94,6 +97,16 @@ impl Layout {
     #[inline(always)]
     fn span(self, stride: usize) -> usize {
         self.weight(stride, self.n - 1, 0) + WIDTH
+    }
+    /// How far a block of positions reaches in the arrays of features and keys, from its first position on.
+    #[inline(always)]
+    fn row_span(self, stride: usize) -> usize {
+        (self.d - 1) * stride + 2 * self.n + WIDTH
+    }
+    /// How far a block of positions reaches in the band, from its first position on.
+    #[inline(always)]
+    fn band_span(self, stride: usize) -> usize {
+        (self.diagonals() - 1) * stride + self.n + WIDTH
     }
     /// Length of an array over positions: n of padding, the positions in whole blocks, n and a block of
     /// padding.
