@@ -12,7 +12,8 @@ use crate::{Common, Outcome, message, print_data, print_json, table};
 /// Arguments of `ictd reproduce`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Run only these parts, separated by commas: fig1, fig2, fig3, fig4, fig6, fig7 (fig3 draws 5 too)
+    /// Run only these parts, separated by commas: fig1, fig2, fig3, fig3-stationary, fig3-gain,
+    /// fig4, fig6, fig6-stationary, fig7 (fig3 draws Figure 5 too)
     #[arg(long, value_delimiter = ',', value_name = "ID,ID,…")]
     only: Vec<String>,
     #[command(flatten)]
@@ -23,7 +24,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let studies = reproduce::select(&arguments.only)?;
     let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/reproduce"));
     let outcomes = reproduce::run(&studies, arguments.common.seed, out, |outcome| {
-        message(&format!("{:<5} {:>6.2} s  {}", outcome.id, outcome.seconds, outcome.verdict));
+        message(&format!("{:<15} {:>6.2} s  {}", outcome.id, outcome.seconds, outcome.verdict));
     })?;
     if arguments.common.json {
         print_json(&outcomes)?;

@@ -42,12 +42,23 @@ pub struct Outcome {
 }
 
 /// All studies in the order of the paper.
-pub const STUDIES: [Study; 6] = [
+pub const STUDIES: [Study; 9] = [
     Study { id: "fig1", paper: "Figure 1", run: figure_1 },
     Study { id: "fig2", paper: "Figure 2", run: figure_2 },
     Study { id: "fig3", paper: "Figures 3 and 5, the paper's setting", run: figures_3_and_5 },
+    Study {
+        id: "fig3-stationary",
+        paper: "Figures 3 and 5, queries from the stationary law",
+        run: figures_3_and_5_stationary,
+    },
+    Study { id: "fig3-gain", paper: "Figures 3 and 5, larger initial values", run: figures_3_and_5_gain },
     Study { id: "fig4", paper: "Figure 4", run: figure_4 },
-    Study { id: "fig6", paper: "Figure 6", run: figure_6 },
+    Study { id: "fig6", paper: "Figure 6, the paper's setting", run: figure_6 },
+    Study {
+        id: "fig6-stationary",
+        paper: "Figure 6, queries from the stationary law, no mixing",
+        run: figure_6_stationary,
+    },
     Study { id: "fig7", paper: "Theorem 1, Lemma 1, special cases, Figure 7", run: figure_7 },
 ];
 
@@ -148,30 +159,90 @@ fn emergence_text(result: &RunResult) -> String {
     )
 }
 
+/// A setting in which the published picture is looked for, as changes of a preset. The first is the paper's;
+/// `docs/mirror.md` has the search that found the others.
+struct Setting {
+    title: &'static str,
+    /// Appended to the names of files.
+    suffix: &'static str,
+    changes: &'static [&'static str],
+}
+
+const LITERAL: Setting = Setting { title: "the paper’s setting", suffix: "", changes: &[] };
+const STATIONARY: Setting = Setting {
+    title: "stationary queries, TD signs",
+    suffix: "_stationary",
+    changes: &["query=stationary", "init.score_sign=td", "init.value_sign=td"],
+};
+const STATIONARY_UNMIXED: Setting = Setting {
+    title: "stationary queries, TD signs, ρ = 0",
+    suffix: "_stationary",
+    changes: &[
+        "query=stationary",
+        "init.score_sign=td",
+        "init.value_sign=td",
+        "rho.start=0.0",
+        "rho.end=0.0",
+    ],
+};
+const GAIN: Setting = Setting {
+    title: "TD signs, gain 1",
+    suffix: "_gain",
+    changes: &["init.gain=1.0", "init.score_sign=td", "init.value_sign=td"],
+};
+
+impl Setting {
+    fn train(&self, preset: &str, seeds: &[u64]) -> Result<(Settings, RunResult), LabError> {
+        let changes: Vec<String> = self.changes.iter().map(|&c| c.to_owned()).collect();
+        let settings = Settings::preset(preset, &changes)?;
+        let result = pretrain::run_in_memory(&settings, seeds)?;
+        Ok((settings, result))
+    }
+
+    fn figures_3_and_5(&self, seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
+        let (settings, result) = self.train("paper", &(seed..seed + 5).collect::<Vec<_>>())?;
+        let (figure_3, figure_5) = (format!("fig3{}", self.suffix), format!("fig5{}", self.suffix));
+        EmergenceFigures::new(&settings, self.title, &result).write(out, &figure_3, &figure_5)?;
+        Ok((emergence_verdict(&result), emergence_text(&result)))
+    }
+
+    fn figure_6(&self, seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
+        let seeds: Vec<u64> = (seed..seed + 10).collect();
+        let run = |preset: &str| -> Result<(EmergenceFigures, RunResult), LabError> {
+            let (settings, result) = self.train(preset, &seeds)?;
+            Ok((EmergenceFigures::new(&settings, self.title, &result), result))
+        };
+        let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
+        pretrain::write_figure_6(out, &format!("fig6{}", self.suffix), &full.0, &relaxed.0)?;
+        let verdict = match (emergence_verdict(&full.1), emergence_verdict(&relaxed.1)) {
+            (a, b) if a == b => a,
+            _ => Verdict::Partly,
+        };
+        Ok((
+            verdict,
+            format!("full mask: {}; relaxed mask: {}", emergence_text(&full.1), emergence_text(&relaxed.1)),
+        ))
+    }
+}
+
 fn figures_3_and_5(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
-    let settings = Settings::preset("paper", &[])?;
-    let result = pretrain::run_in_memory(&settings, &(seed..seed + 5).collect::<Vec<_>>())?;
-    EmergenceFigures::new(&settings, "the paper’s setting", &result).write(out, "fig3", "fig5")?;
-    Ok((emergence_verdict(&result), emergence_text(&result)))
+    LITERAL.figures_3_and_5(seed, out)
+}
+
+fn figures_3_and_5_stationary(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
+    STATIONARY.figures_3_and_5(seed, out)
+}
+
+fn figures_3_and_5_gain(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
+    GAIN.figures_3_and_5(seed, out)
 }
 
 fn figure_6(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
-    let seeds: Vec<u64> = (seed..seed + 10).collect();
-    let run = |preset: &str| -> Result<(EmergenceFigures, RunResult), LabError> {
-        let settings = Settings::preset(preset, &[])?;
-        let result = pretrain::run_in_memory(&settings, &seeds)?;
-        Ok((EmergenceFigures::new(&settings, preset, &result), result))
-    };
-    let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
-    pretrain::write_figure_6(out, &full.0, &relaxed.0)?;
-    let verdict = match (emergence_verdict(&full.1), emergence_verdict(&relaxed.1)) {
-        (a, b) if a == b => a,
-        _ => Verdict::Partly,
-    };
-    Ok((
-        verdict,
-        format!("full mask: {}; relaxed mask: {}", emergence_text(&full.1), emergence_text(&relaxed.1)),
-    ))
+    LITERAL.figure_6(seed, out)
+}
+
+fn figure_6_stationary(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {
+    STATIONARY_UNMIXED.figure_6(seed, out)
 }
 
 fn figure_7(seed: u64, out: &OutputDir) -> Result<Finding, LabError> {

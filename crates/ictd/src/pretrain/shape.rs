@@ -46,7 +46,7 @@ impl Mask {
 }
 
 /// What a trained Transformer looks like: sizes, sharing, construction, mask.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Feature dimension d.
     pub feature_dim: usize,
@@ -112,12 +112,14 @@ impl Shape {
 
     /// Rows of V whose product with Z is ever used. The temporal shift overwrites row d+1; two heads
     /// use row d+2 alone.
-    pub(crate) fn value_rows(&self) -> Vec<usize> {
+    #[inline(always)]
+    pub(crate) fn value_rows(&self) -> impl Iterator<Item = usize> + Clone + use<> {
         let d = self.feature_dim;
-        match (self.block, self.mask) {
-            (Block::TemporalShift, Mask::None) => (0..d + 3).filter(|&i| i != d + 1).collect(),
-            _ => vec![d + 2],
-        }
+        (if self.writes_every_row() { 0 } else { d + 2 }..d + 3).filter(move |&i| i != d + 1)
+    }
+
+    fn writes_every_row(&self) -> bool {
+        self.block == Block::TemporalShift && self.mask == Mask::None
     }
 
     /// Rows and columns of A that may be non-zero.
@@ -130,7 +132,7 @@ impl Shape {
 
     /// First row of Z that layers change.
     pub(crate) fn first_live_row(&self) -> usize {
-        if self.value_rows().len() > 1 { 0 } else { self.feature_dim + 1 }
+        if self.writes_every_row() { 0 } else { self.feature_dim + 1 }
     }
 }
 

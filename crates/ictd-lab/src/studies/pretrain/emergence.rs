@@ -245,7 +245,14 @@ fn shown(state: &TrainState<f32>) -> (usize, &[f32]) {
 pub fn figure_6(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
     let (width, top) = (470.0, 30.0);
     let mut scene = Scene::new(2.0 * width, 1080.0, "Mask relaxation");
-    scene.text(width, 20.0, "**Mask relaxation on Boyan’s chain**", TITLE_SIZE, Anchor::Middle, INK);
+    scene.text(
+        width,
+        20.0,
+        &format!("**Mask relaxation on Boyan’s chain — {}**", full.title),
+        TITLE_SIZE,
+        Anchor::Middle,
+        INK,
+    );
     for (column, (figures, name, panels)) in
         [(full, "full mask", ["a", "c", "e"]), (relaxed, "relaxed mask", ["b", "d", "f"])]
             .into_iter()
@@ -270,15 +277,17 @@ pub fn figure_6(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
     scene
 }
 
-/// Writes Figure 6 and its numbers.
+/// Writes Figure 6 and its numbers under names that start with `name`.
 pub fn write_figure_6(
     out: &OutputDir,
+    name: &str,
     full: &EmergenceFigures,
     relaxed: &EmergenceFigures,
 ) -> Result<(), LabError> {
-    full.write_numbers(out, "fig6_full_", "fig6_full_steps")?;
-    relaxed.write_numbers(out, "fig6_relaxed_", "fig6_relaxed_steps")?;
-    out.figure("fig6", &figure_6(full, relaxed))
+    for (mask, figures) in [("full", full), ("relaxed", relaxed)] {
+        figures.write_numbers(out, &format!("{name}_{mask}_"), &format!("{name}_{mask}_steps"))?;
+    }
+    out.figure(name, &figure_6(full, relaxed))
 }
 
 /// Trailing means up to the step that stands for each seed, averaged over the seeds that are left.

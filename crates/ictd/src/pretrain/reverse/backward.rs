@@ -2,7 +2,7 @@
 
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::shape::Shape;
-use super::{General, Hyper, Layout};
+use super::{General, Hyper, Layout, PAPER_RELAXED, PAPER_RELAXED_QUERY};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -14,7 +14,25 @@ pub(super) fn backward<M: Machine>(
     out_bar: &[M::Element],
     gradient: &mut [f64],
 ) {
-    let shape = buffers.shape;
+    match buffers.shape {
+        PAPER_RELAXED => backward_sized(m, PAPER_RELAXED, buffers, hyper, params, out_bar, gradient),
+        PAPER_RELAXED_QUERY => {
+            backward_sized(m, PAPER_RELAXED_QUERY, buffers, hyper, params, out_bar, gradient)
+        }
+        shape => backward_sized(m, shape, buffers, hyper, params, out_bar, gradient),
+    }
+}
+
+#[inline(always)]
+fn backward_sized<M: Machine>(
+    m: M,
+    shape: Shape,
+    buffers: &mut General<M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    out_bar: &[M::Element],
+    gradient: &mut [f64],
+) {
     let layout = Layout::of(&shape);
     let per_block = shape.num_layers * layout.layer();
     buffers.gradient.clear();
@@ -97,7 +115,7 @@ fn backward_block<M: Machine>(
         };
 
         // m_bar and s_bar.
-        for &a in &value_rows {
+        for a in value_rows.clone() {
             for i in 0..sources {
                 m.put(zero, &mut m_bar[a * sources + i]);
             }
@@ -106,7 +124,7 @@ fn backward_block<M: Machine>(
             let column = &weights[j * sources..(j + 1) * sources];
             let bars = &mut s_bar[j * sources..(j + 1) * sources];
             bars.iter_mut().for_each(|cell| m.put(zero, cell));
-            for &a in &value_rows {
+            for a in value_rows.clone() {
                 // The last layer's other rows do not reach the prediction.
                 if last_layer && a != d + 2 {
                     continue;
@@ -135,7 +153,7 @@ fn backward_block<M: Machine>(
         }
 
         // Parameters, and z_bar of the rows that lower layers changed.
-        for &a in &value_rows {
+        for a in value_rows.clone() {
             for b in 0..rows {
                 let mut sum = m.get(&gradient[offset + a * rows + b]);
                 for i in 0..sources {

@@ -3,7 +3,7 @@
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::shape::Shape;
 use super::super::windows::Windows;
-use super::{General, Hyper, Layout};
+use super::{General, Hyper, Layout, PAPER_RELAXED, PAPER_RELAXED_QUERY};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -16,7 +16,26 @@ pub(super) fn forward<M: Machine>(
     first: usize,
     out: &mut [M::Element],
 ) {
-    let shape = buffers.shape;
+    match buffers.shape {
+        PAPER_RELAXED => forward_sized(m, PAPER_RELAXED, buffers, hyper, params, windows, first, out),
+        PAPER_RELAXED_QUERY => {
+            forward_sized(m, PAPER_RELAXED_QUERY, buffers, hyper, params, windows, first, out)
+        }
+        shape => forward_sized(m, shape, buffers, hyper, params, windows, first, out),
+    }
+}
+
+#[inline(always)]
+fn forward_sized<M: Machine>(
+    m: M,
+    shape: Shape,
+    buffers: &mut General<M::Cell>,
+    hyper: Hyper,
+    params: &[M::Element],
+    windows: &Windows<M::Element>,
+    first: usize,
+    out: &mut [M::Element],
+) {
     let layout = Layout::of(&shape);
     let per_block = shape.num_layers * layout.layer();
     let num_blocks = out.len().div_ceil(M::LANES);
@@ -98,7 +117,7 @@ fn forward_block<M: Machine>(
                 m.put(sum * cooling, &mut keys[a * columns + j]);
             }
         }
-        for &a in &value_rows {
+        for a in value_rows.clone() {
             for i in 0..sources {
                 let mut sum = zero;
                 for b in 0..rows {
@@ -137,7 +156,7 @@ fn forward_block<M: Machine>(
         let next = &mut later[layout.tokens()..layout.keys()];
         next.copy_from_slice(z);
         let dual = shape.block == Block::DualHead;
-        for &a in &value_rows {
+        for a in value_rows.clone() {
             for j in 0..columns {
                 let column = &weights[j * sources..(j + 1) * sources];
                 let mut update = aggregate(m, column, &messages[a * sources..], sources) * keep;

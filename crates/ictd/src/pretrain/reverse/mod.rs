@@ -14,8 +14,9 @@ use backward::backward;
 use forward::forward;
 
 use super::lanes::{Element, Line, Machine, Plain, Wide};
-use super::shape::Shape;
+use super::shape::{Mask, Shape};
 use super::windows::Windows;
+use crate::transformer::Block;
 
 /// What a pass needs besides parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,6 +42,20 @@ pub struct General<C> {
 pub type GeneralPlain = General<f64>;
 /// The general pass in single precision, sixteen contexts at a time.
 pub type GeneralWide = General<Line>;
+
+/// The shape of the paper's mask relaxation as a constant: the compiler then unrolls every loop over its
+/// sizes.
+const PAPER_RELAXED: Shape = Shape {
+    feature_dim: 4,
+    context_len: 10,
+    num_layers: 3,
+    tied: true,
+    separate_query: false,
+    block: Block::TemporalShift,
+    mask: Mask::Relaxed,
+};
+/// The same with queries of their own.
+const PAPER_RELAXED_QUERY: Shape = Shape { separate_query: true, ..PAPER_RELAXED };
 
 /// Where a layer's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy)]
