@@ -44,6 +44,8 @@ pub mod operator;
 
 pub mod pretrain;
 
+pub mod theory;
+
 pub mod evaluate;
 
 pub mod linalg;

@@ -3,7 +3,7 @@
 //! The only file that names the linear-algebra library: its interface changes between versions and
 //! its generic code is slow to compile.
 
-use faer::linalg::solvers::Solve;
+use faer::linalg::solvers::{DenseSolveCore, Solve};
 use faer::{Mat, Side};
 
 use crate::matrix::Matrix;
@@ -80,6 +80,19 @@ pub fn solve(a: &Matrix, b: &[f64]) -> Result<Vec<f64>, LinalgError> {
         return Err(LinalgError::Singular { size, condition });
     }
     Ok(vector(lu.solve(&column(b))))
+}
+
+/// The inverse, by LU with partial pivoting.
+pub fn inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
+    let size = a.num_rows();
+    let inverse = to_faer(a)?.partial_piv_lu().inverse();
+    let inverse = Matrix::from_fn(size, size, |i, j| inverse[(i, j)]);
+    let condition = a.norm_inf() * inverse.norm_inf();
+    if !(condition < 1e12) {
+        let condition = if condition.is_nan() { f64::INFINITY } else { condition };
+        return Err(LinalgError::Singular { size, condition });
+    }
+    Ok(inverse)
 }
 
 /// An estimate of ‖A⁻¹‖₁ from solves with A and Aᵀ: Hager's method (1984), a lower bound that is rarely

@@ -6,7 +6,7 @@ mod common;
 use common::{attention, episodes};
 use ictd::kernel::KernelName;
 use ictd::linalg;
-use ictd::operator::{EmpiricalOperator, OperatorError};
+use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, Dense, FiniteTask, Representation};
 use ictd::transformer::TransformerConfig;
@@ -25,7 +25,7 @@ fn operator_form_equals_the_layer_on_the_visited_states() {
         for seed in 0..10 {
             let context = episodes(seed, 3, 6, &[25, 14]);
             let attention = attention(kernel, 1.0, 0.0);
-            let operator = EmpiricalOperator::new(&context, &attention, 0.9).unwrap();
+            let operator = StateOperator::empirical(&context, &attention, 0.9).unwrap();
             let values =
                 TransformerConfig::theta_star(attention, 6, 0.9).check().unwrap().values(&context).unwrap();
             let mut v = vec![0.0; operator.statistics().num_groups()];
@@ -48,7 +48,7 @@ fn matrices_are_the_sums_of_the_paper() {
     for (seed, task) in tasks() {
         let (context, states) = task.sample_context(60, &mut Stream::new(seed, Purpose::Trajectory, 0));
         let operator =
-            EmpiricalOperator::new(&context, &attention(KernelName::Softmax, 1.0, 0.0), 0.8).unwrap();
+            StateOperator::empirical(&context, &attention(KernelName::Softmax, 1.0, 0.0), 0.8).unwrap();
         let (m, p) = (operator.predecessor_matrix(), operator.successor_matrix());
         let x = task.features();
         let score = |a: usize, b: usize| -> f64 { x.row(a).iter().zip(x.row(b)).map(|(a, b)| a * b).sum() };
@@ -77,7 +77,7 @@ fn closed_form_equals_ten_thousand_layers_where_the_radius_is_below_one() {
             let states = task.mrp().sample_states(200, &mut Stream::new(seed, Purpose::Trajectory, 0));
             let context = task.context_of(&states, &[0, 1, 2, 3, 4, 5]);
             let attention = attention(kernel, 0.5, 0.0);
-            let operator = EmpiricalOperator::new(&context, &attention, 0.8).unwrap();
+            let operator = StateOperator::empirical(&context, &attention, 0.8).unwrap();
             let radius = operator.spectral_radius(1.0).unwrap();
             let Ok(limit) = operator.infinite_depth() else { continue };
             if radius >= 0.997 {
@@ -102,7 +102,7 @@ fn closed_form_solves_the_fixed_point_equation() {
     for (seed, task) in tasks() {
         let (context, _) = task.sample_context(200, &mut Stream::new(seed, Purpose::Trajectory, 0));
         let operator =
-            EmpiricalOperator::new(&context, &attention(KernelName::Softmax, 0.5, 0.0), 0.8).unwrap();
+            StateOperator::empirical(&context, &attention(KernelName::Softmax, 0.5, 0.0), 0.8).unwrap();
         let v = operator.infinite_depth().unwrap();
         for (moved, v) in operator.apply(1.0, &v).iter().zip(&v) {
             assert!((moved - v).abs() < 1e-11);
@@ -119,7 +119,7 @@ fn spectral_radius_is_that_of_the_jacobian() {
             .unwrap();
         let (context, _) = task.sample_context(300, &mut Stream::new(seed, Purpose::Trajectory, 0));
         let operator =
-            EmpiricalOperator::new(&context, &attention(KernelName::Softmax, 1.0, 0.0), 0.9).unwrap();
+            StateOperator::empirical(&context, &attention(KernelName::Softmax, 1.0, 0.0), 0.9).unwrap();
         assert_eq!(operator.statistics().num_groups(), operator.statistics().num_source_groups());
         for alpha in [0.3, 1.0, 1.7] {
             let direct = linalg::spectral_radius(&operator.jacobian(alpha)).unwrap();
@@ -131,6 +131,7 @@ fn spectral_radius_is_that_of_the_jacobian() {
 #[test]
 fn diagonal_mixing_is_refused() {
     let context = episodes(1, 2, 3, &[10]);
-    let error = EmpiricalOperator::new(&context, &attention(KernelName::Softmax, 1.0, 0.5), 0.9).unwrap_err();
+    let error =
+        StateOperator::empirical(&context, &attention(KernelName::Softmax, 1.0, 0.5), 0.9).unwrap_err();
     assert_eq!(error, OperatorError::DiagonalMix(0.5));
 }

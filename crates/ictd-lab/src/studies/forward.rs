@@ -1,7 +1,7 @@
 //! The forward pass on a context of the user's own.
 
 use ictd::context::{Context, ContextStatistics};
-use ictd::operator::EmpiricalOperator;
+use ictd::operator::StateOperator;
 use ictd::transformer::{Parameters, Transformer};
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoin
         );
         return Err(LabError::Invalid(message));
     }
-    let operator = EmpiricalOperator::new(context, &config.attention, config.gamma)?;
+    let operator = StateOperator::empirical(context, &config.attention, config.gamma)?;
     let by_state = operator.infinite_depth()?;
     let spectral_radius = operator.spectral_radius(config.step_sizes[0])?;
     let value = |j| operator.statistics().group_of(j).map_or(0.0, |u: usize| by_state[u]);

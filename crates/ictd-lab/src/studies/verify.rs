@@ -2,7 +2,7 @@
 
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
-use ictd::operator::EmpiricalOperator;
+use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, FiniteTask, Representation};
 use ictd::td::{LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
@@ -261,7 +261,7 @@ fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<Spec
 
         let values = forward(KernelName::Softmax, context)?;
         let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-        let map = EmpiricalOperator::new(context, &attention, gamma)?;
+        let map = StateOperator::empirical(context, &attention, gamma)?;
         let mut v = vec![0.0; map.statistics().num_groups()];
         for layer in 1..=config.num_layers {
             v = map.apply(1.0, &v);

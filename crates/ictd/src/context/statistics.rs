@@ -1,6 +1,8 @@
 //! The (visit, transition) statistics of a context.
 
 use super::{Context, Role};
+use crate::matrix::Matrix;
+use crate::task::FiniteTask;
 use crate::vector::LANES;
 
 /// Marks a column without a group: a terminal state, whose value is 0.
@@ -59,6 +61,57 @@ impl ContextStatistics {
         let mut statistics = Self::default();
         statistics.fill_per_state(context);
         statistics
+    }
+
+    /// What a long trajectory of a task would show on average: visits are the stationary law, transitions
+    /// those of the model. Numbers are shares of one transition.
+    pub fn expected(task: &FiniteTask) -> Self {
+        let (mu, p) = (task.stationary_distribution(), task.mrp().transitions().matrix());
+        let counts = Matrix::from_fn(mu.len(), mu.len(), |s, next| mu[s] * p[(s, next)]);
+        let mut statistics = Self::counted(task.features(), task.mrp().rewards(), &counts);
+        statistics.num_transitions = 1;
+        statistics
+    }
+
+    /// From features and rewards state by state and the number of transitions from every state to every
+    /// other. All states are source groups; those without transitions have no visits.
+    pub fn counted(features: &Matrix, rewards: &[f64], counts: &Matrix) -> Self {
+        let (m, d) = (features.num_rows(), features.num_cols());
+        let visits: Vec<f64> = counts.rows().map(|row| row.iter().sum()).collect();
+        let mut statistics = Self {
+            feature_dim: d,
+            num_transitions: visits.iter().sum::<f64>() as usize,
+            num_groups: m,
+            num_source_groups: m,
+            features: features.as_slice().to_vec(),
+            reward_sums: visits.iter().zip(rewards).map(|(c, r)| c * r).collect(),
+            visits,
+            offsets: vec![0],
+            ..Self::default()
+        };
+        for row in counts.rows() {
+            for (next, &count) in row.iter().enumerate().filter(|(_, c)| **c > 0.0) {
+                statistics.successors.push(next as u32);
+                statistics.counts.push(count);
+            }
+            statistics.offsets.push(statistics.successors.len() as u32);
+        }
+        statistics.fill_source_features();
+        statistics
+    }
+
+    /// The same statistics with every feature vector divided by its length; `None` when one is 0.
+    pub fn with_unit_features(&self) -> Option<Self> {
+        let mut scaled = self.clone();
+        for x in scaled.features.chunks_exact_mut(self.feature_dim) {
+            let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
+            if !(norm > 0.0) {
+                return None;
+            }
+            x.iter_mut().for_each(|v| *v /= norm);
+        }
+        scaled.fill_source_features();
+        Some(scaled)
     }
 
     /// Refills with one group per column.
@@ -156,19 +209,11 @@ impl ContextStatistics {
         self.feature_dim = d;
         self.num_transitions = context.num_transitions();
         self.num_groups = self.scratch.representative.len();
-        let stride = self.stride();
         self.features.clear();
-        self.source_features.clear();
-        self.source_features.resize(d * stride, 0.0);
-        for (group, &column) in self.scratch.representative.iter().enumerate() {
-            let x = context.features_of(column as usize);
-            self.features.extend_from_slice(x);
-            if group < sources {
-                for (a, &value) in x.iter().enumerate() {
-                    self.source_features[a * stride + group] = value;
-                }
-            }
+        for &column in &self.scratch.representative {
+            self.features.extend_from_slice(context.features_of(column as usize));
         }
+        self.fill_source_features();
         for sums in [&mut self.visits, &mut self.reward_sums] {
             sums.clear();
             sums.resize(sources, 0.0);
@@ -181,6 +226,18 @@ impl ContextStatistics {
             }
         }
         self.fill_successors(context);
+    }
+
+    /// The features of the source groups, dimension after dimension.
+    fn fill_source_features(&mut self) {
+        let (d, stride) = (self.feature_dim, self.stride());
+        self.source_features.clear();
+        self.source_features.resize(d * stride, 0.0);
+        for (group, x) in self.features.chunks_exact(d).take(self.num_source_groups).enumerate() {
+            for (a, &value) in x.iter().enumerate() {
+                self.source_features[a * stride + group] = value;
+            }
+        }
     }
 
     /// Counting sort of the transitions by source group, then a tally of each group's successors.

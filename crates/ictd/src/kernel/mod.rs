@@ -86,4 +86,11 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
     fn linear_scale(&self) -> Option<f64> {
         None
     }
+
+    /// log k(x, x) as a function of ‖x‖² when unnormalised weights are a positive definite function k of
+    /// the features, strictly so for distinct ones; stability can then be proved without contraction
+    /// ([`theory`](crate::theory)).
+    fn log_self_weight(&self, _squared_norm: f64) -> Option<f64> {
+        None
+    }
 }

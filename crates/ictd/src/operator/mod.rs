@@ -1,5 +1,5 @@
 //! A layer as an affine operator on values: v ↦ J v + b.
 
-mod empirical;
+mod state;
 
-pub use empirical::{EmpiricalOperator, OperatorError};
+pub use state::{OperatorError, StateOperator};

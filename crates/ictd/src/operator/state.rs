@@ -1,0 +1,276 @@
+//! The operator of a layer on states.
+
+use crate::context::{Context, ContextStatistics};
+use crate::kernel::{Attention, AttentionError, GroupWeights};
+use crate::linalg::{self, Eigenvalue, LinalgError};
+use crate::matrix::Matrix;
+use crate::task::FiniteTask;
+
+/// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, Section 5).
+///
+/// [`empirical`](Self::empirical) is T̂ of a context with M̂ and P̂, on its distinct states: all that occur
+/// in a column, sources first (see [`ContextStatistics`]); rows exist for queries too, which no other row
+/// refers to. [`population`](Self::population) is its limit for long contexts, with M_π and M_π P_π. M r is
+/// formed from the rewards received, so rewards need not be a function of the state.
+#[derive(Clone, Debug)]
+pub struct StateOperator {
+    statistics: ContextStatistics,
+    gamma: f64,
+    /// Entry (u, s) = W(s, u), the weight of one visit to source state s for state u.
+    weights: Matrix,
+    /// log w(u) of every state, where W(s, u) = k(s, u)/w(u), for positive definite kernels k.
+    log_masses: Option<Vec<f64>>,
+    /// c when the weight is c·⟨x, y⟩/n.
+    linear: Option<f64>,
+}
+
+/// Why an operator has no usable answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OperatorError {
+    /// Diagonal mixing makes values depend on columns, not only on states.
+    #[error("diagonal mix is {0}, expected 0: with mixing a layer is no operator on states")]
+    DiagonalMix(f64),
+    /// Weights could not be computed.
+    #[error(transparent)]
+    Attention(#[from] AttentionError),
+    /// A linear system or eigenvalue problem could not be solved.
+    #[error(transparent)]
+    Linalg(#[from] LinalgError),
+}
+
+impl StateOperator {
+    /// The operator of a context.
+    pub fn empirical(context: &Context, attention: &Attention, gamma: f64) -> Result<Self, OperatorError> {
+        Self::of(ContextStatistics::per_state(context), attention, gamma)
+    }
+
+    /// The operator of a task: visits are the stationary law, transitions those of the model.
+    pub fn population(task: &FiniteTask, attention: &Attention) -> Result<Self, OperatorError> {
+        Self::of(ContextStatistics::expected(task), attention, task.mrp().gamma())
+    }
+
+    /// The operator of given statistics.
+    pub fn of(
+        statistics: ContextStatistics,
+        attention: &Attention,
+        gamma: f64,
+    ) -> Result<Self, OperatorError> {
+        if attention.diagonal_mix() != 0.0 {
+            return Err(OperatorError::DiagonalMix(attention.diagonal_mix()));
+        }
+        let block = Matrix::identity(statistics.feature_dim());
+        let mut weights = Matrix::zeros(statistics.num_groups(), statistics.num_source_groups());
+        for u in 0..statistics.num_groups() {
+            let column = GroupWeights::column_of(attention, &block, &statistics, u)?;
+            weights.row_mut(u).copy_from_slice(&column);
+        }
+        let log_masses = (0..statistics.num_source_groups())
+            .map(|u| {
+                let norm: f64 = statistics.features(u).iter().map(|x| x * x).sum();
+                Some(attention.kernel().log_self_weight(norm)? - weights[(u, u)].ln())
+            })
+            .collect();
+        Ok(Self { statistics, gamma, weights, log_masses, linear: attention.kernel().linear_scale() })
+    }
+
+    /// The same layer with a step size of its own for every state, proportional to the mass w(s) that
+    /// normalisation divides by and at most 1: the unnormalised kernel. `None` where w is not known
+    /// (kernels that are not positive definite) or states occur that were never left.
+    pub fn with_steps_by_mass(&self) -> Option<Self> {
+        let masses = self.log_masses.as_ref().filter(|m| m.len() == self.statistics.num_groups())?;
+        let largest = masses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut scaled = self.clone();
+        for (u, mass) in masses.iter().enumerate() {
+            let step = (mass - largest).exp();
+            scaled.weights.row_mut(u).iter_mut().for_each(|w| *w *= step);
+        }
+        scaled.log_masses = Some(vec![largest; masses.len()]);
+        Some(scaled)
+    }
+
+    /// The discount γ.
+    pub fn gamma(&self) -> f64 {
+        self.gamma
+    }
+
+    /// log w(s) of every source state, where M(u, s) = μ(s)·k(s, u)/w(u); for positive definite kernels.
+    pub fn log_masses(&self) -> Option<&[f64]> {
+        self.log_masses.as_deref()
+    }
+
+    /// The states and their statistics.
+    pub fn statistics(&self) -> &ContextStatistics {
+        &self.statistics
+    }
+
+    /// M̂(u, s) = Σ_k K(S_{k-1}, u)·[S_{k-1} = s]: weights by predecessor.
+    pub fn predecessor_matrix(&self) -> Matrix {
+        let m = self.statistics.num_groups();
+        let sources = self.statistics.num_source_groups();
+        Matrix::from_fn(m, m, |u, s| {
+            if s < sources { self.weights[(u, s)] * self.statistics.visits()[s] } else { 0.0 }
+        })
+    }
+
+    /// M̂(s, s) of every source state.
+    pub fn self_weights(&self) -> Vec<f64> {
+        self.statistics.visits().iter().enumerate().map(|(s, c)| c * self.weights[(s, s)]).collect()
+    }
+
+    /// P̂(u, s) = Σ_k K(S_{k-1}, u)·[S_k = s]: weights by successor.
+    pub fn successor_matrix(&self) -> Matrix {
+        let m = self.statistics.num_groups();
+        let mut p = Matrix::zeros(m, m);
+        for u in 0..m {
+            for s in 0..self.statistics.num_source_groups() {
+                for (next, count) in self.statistics.successors(s) {
+                    p[(u, next)] += self.weights[(u, s)] * count;
+                }
+            }
+        }
+        p
+    }
+
+    /// M̂(u, s) over source states s.
+    pub fn predecessor_weights(&self, u: usize) -> impl Iterator<Item = f64> {
+        self.weights.row(u).iter().zip(self.statistics.visits()).map(|(w, c)| w * c)
+    }
+
+    /// X = M̂ - γP̂: a layer with step size α is v ↦ v + α(M̂r - X v).
+    pub fn difference_matrix(&self) -> Matrix {
+        let m = self.statistics.num_groups();
+        let mut x = Matrix::zeros(m, m);
+        for u in 0..m {
+            let weights = self.weights.row(u);
+            let row = x.row_mut(u);
+            for (s, &weight) in weights.iter().enumerate() {
+                row[s] += weight * self.statistics.visits()[s];
+                for (next, count) in self.statistics.successors(s) {
+                    row[next] -= self.gamma * weight * count;
+                }
+            }
+        }
+        x
+    }
+
+    /// J = I - α(M̂ - γP̂), the linear part of a layer with step size α.
+    pub fn jacobian(&self, alpha: f64) -> Matrix {
+        let x = self.difference_matrix();
+        Matrix::from_fn(x.num_rows(), x.num_rows(), |i, j| f64::from(u8::from(i == j)) - alpha * x[(i, j)])
+    }
+
+    /// ‖J‖∞ over the rows of the states that `counts`.
+    pub fn jacobian_norm(&self, alpha: f64, counts: impl Fn(usize) -> bool) -> f64 {
+        let x = self.difference_matrix();
+        let row_sum = |u: usize| -> f64 {
+            let entry = |(s, x): (usize, &f64)| (f64::from(u8::from(u == s)) - alpha * x).abs();
+            x.row(u).iter().enumerate().map(entry).sum()
+        };
+        (0..x.num_rows()).filter(|&u| counts(u)).map(row_sum).fold(0.0, f64::max)
+    }
+
+    /// M̂r: the expected reward under the weights of each state.
+    pub fn reward_term(&self) -> Vec<f64> {
+        self.weights.mul_vec(self.statistics.reward_sums())
+    }
+
+    /// One layer with step size α, v + α·M(r + γP v - v), without forming a matrix: TD errors summed by
+    /// source state, then weighted. Costs O(states·sources + transitions).
+    pub fn apply(&self, alpha: f64, v: &[f64]) -> Vec<f64> {
+        let change = self.weights.mul_vec(&self.summed_errors(v));
+        v.iter().zip(change).map(|(v, d)| v + alpha * d).collect()
+    }
+
+    /// The TD errors of all transitions at the values `v`, summed by source state.
+    fn summed_errors(&self, v: &[f64]) -> Vec<f64> {
+        (0..self.statistics.num_source_groups())
+            .map(|s| {
+                let next: f64 = self.statistics.successors(s).map(|(next, count)| count * v[next]).sum();
+                self.statistics.reward_sums()[s] + self.gamma * next - self.statistics.visits()[s] * v[s]
+            })
+            .collect()
+    }
+
+    /// The matrix F Wᵀ on source states, where F v = diag(c)·v - γ N v. A layer with step size α
+    /// multiplies the summed TD errors of the source states by I - α F Wᵀ, and F Wᵀ has the non-zero
+    /// spectrum of M̂ - γP̂ without the zeros that states never left add to it.
+    fn residual_map(&self) -> Matrix {
+        let sources = self.statistics.num_source_groups();
+        let mut map = Matrix::zeros(sources, sources);
+        for s in 0..sources {
+            let visits = self.statistics.visits()[s];
+            let row = map.row_mut(s);
+            row.iter_mut().zip(self.weights.row(s)).for_each(|(x, w)| *x = visits * w);
+            for (next, count) in self.statistics.successors(s) {
+                let factor = self.gamma * count;
+                row.iter_mut().zip(self.weights.row(next)).for_each(|(x, w)| *x -= factor * w);
+            }
+        }
+        map
+    }
+
+    /// The eigenvalues λ that decide what depth does: a layer with step size α multiplies TD errors by
+    /// factors 1 - αλ.
+    ///
+    /// They are those of F Wᵀ. With the linear kernel only d directions of the errors ever change; they are
+    /// then those of the map on the weight vector.
+    pub fn eigenvalues(&self) -> Result<Vec<Eigenvalue>, OperatorError> {
+        let map = match self.linear {
+            Some(scale) => {
+                let (a, _) = self.normal_equations();
+                let factor = scale / self.statistics.num_transitions() as f64;
+                Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
+            }
+            None => self.residual_map(),
+        };
+        Ok(linalg::eigenvalues(&map)?)
+    }
+
+    /// The rate at which TD errors shrink per layer: the largest |1 - αλ|. Below 1 the iteration converges
+    /// from every start.
+    pub fn spectral_radius(&self, alpha: f64) -> Result<f64, OperatorError> {
+        let factor = |z: Eigenvalue| (1.0 - alpha * z.re).hypot(alpha * z.im);
+        Ok(self.eigenvalues()?.into_iter().map(factor).fold(0.0, f64::max))
+    }
+
+    /// The value of every state after infinitely many layers from v = 0, in closed form; the step
+    /// size does not matter.
+    ///
+    /// Every iterate is v(u) = Σ_s W(s, u)·y(s), and y converges to the solution of F Wᵀ y = ρ, with
+    /// ρ the reward sums. On states that were left this solves (M̂ - γP̂) v = M̂r, and it covers query
+    /// states too, for which that equation alone says nothing. It is the limit of the iteration when
+    /// [`spectral_radius`](Self::spectral_radius) is below 1.
+    ///
+    /// With the linear kernel F Wᵀ has rank d; the same limit is then found in weight space
+    /// (least-squares TD).
+    pub fn infinite_depth(&self) -> Result<Vec<f64>, OperatorError> {
+        if self.linear.is_some() {
+            let (a, b) = self.normal_equations();
+            let w = linalg::solve(&a, &b)?;
+            let value = |u| self.statistics.features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
+            return Ok((0..self.statistics.num_groups()).map(value).collect());
+        }
+        let y = linalg::solve(&self.residual_map(), self.statistics.reward_sums())?;
+        Ok(self.weights.mul_vec(&y))
+    }
+
+    /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s ρ(s)·x_s.
+    fn normal_equations(&self) -> (Matrix, Vec<f64>) {
+        let d = self.statistics.feature_dim();
+        let (mut a, mut b) = (Matrix::zeros(d, d), vec![0.0; d]);
+        for s in 0..self.statistics.num_source_groups() {
+            let x = self.statistics.features(s);
+            let mut difference: Vec<f64> = x.iter().map(|x| self.statistics.visits()[s] * x).collect();
+            for (next, count) in self.statistics.successors(s) {
+                for (f, x) in difference.iter_mut().zip(self.statistics.features(next)) {
+                    *f -= self.gamma * count * x;
+                }
+            }
+            for i in 0..d {
+                b[i] += self.statistics.reward_sums()[s] * x[i];
+                a.row_mut(i).iter_mut().zip(&difference).for_each(|(a, f)| *a += x[i] * f);
+            }
+        }
+        (a, b)
+    }
+}

@@ -1,0 +1,288 @@
+//! Every constant of the paper's lemmas and Theorems 2 and 3, for a task at hand.
+//!
+//! The kernel is softmax at temperature 1 on the task's features. Names follow the appendix. Its slips are repaired
+//! as follows: the threshold of the contraction lemma is n ≥ (2·C₁/C)²·log(2·C₂/δ), and constants that
+//! the appendix leaves undefined are the smallest that its own steps give (said at each of them).
+
+use crate::linalg::LinalgError;
+use crate::task::FiniteTask;
+
+/// The constants of a task for Lemmas 4 to 6 and Theorem 2.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constants {
+    /// Number of states |S|.
+    pub num_states: f64,
+    /// Discount γ.
+    pub gamma: f64,
+    /// The smallest stationary probability.
+    pub mu_min: f64,
+    /// The second-largest eigenvalue of the chain's additive reversibilisation; 1 - λ_r is the right
+    /// spectral gap.
+    pub lambda_r: f64,
+    /// The smallest stationary probability of a pair (s, s') with p(s'|s) > 0.
+    pub pair_mu_min: f64,
+    /// λ_r of the chain of pairs.
+    pub pair_lambda_r: f64,
+    /// C_x, the largest ‖x(s)‖₂.
+    pub feature_bound: f64,
+    /// C_R, the largest |r(s)|.
+    pub reward_bound: f64,
+    /// ‖v_π‖∞.
+    pub value_bound: f64,
+    /// C of Assumption 5.1: min M_π(s, s) - (1+γ)/2. The theorems need it positive.
+    pub margin: f64,
+}
+
+/// What concerns a Markov chain in Lemma "Theorem 12 of Fan et al.": (1 + max(λ, 0))/(1 - max(λ, 0)).
+fn mixing(lambda: f64) -> f64 {
+    let lambda = lambda.max(0.0);
+    (1.0 + lambda) / (1.0 - lambda)
+}
+
+impl Constants {
+    /// The constants of a task whose M_π has the margin `margin` over (1+γ)/2.
+    pub fn of(task: &FiniteTask, margin: f64) -> Result<Self, LinalgError> {
+        let mu = task.stationary_distribution();
+        let chain = task.mrp().transitions();
+        let p = chain.matrix();
+        let m = mu.len();
+        let pairs = (0..m).flat_map(|s| p.row(s).iter().filter(|&&x| x > 0.0).map(move |x| (s, x)));
+        let largest = |x: &[f64]| x.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+        let norm = |x: &[f64]| x.iter().map(|v| v * v).sum::<f64>().sqrt();
+        Ok(Self {
+            num_states: m as f64,
+            gamma: task.mrp().gamma(),
+            mu_min: mu.iter().copied().fold(f64::INFINITY, f64::min),
+            // A single state has no second eigenvalue and mixes at once.
+            lambda_r: chain.reversibilisation_spectrum()?.get(1).copied().unwrap_or(0.0),
+            pair_mu_min: pairs.map(|(s, x)| mu[s] * x).fold(f64::INFINITY, f64::min),
+            pair_lambda_r: chain.pair_lambda_r()?,
+            feature_bound: task.features().rows().map(norm).fold(0.0, f64::max),
+            reward_bound: largest(task.mrp().rewards()),
+            value_bound: largest(task.values()),
+            margin,
+        })
+    }
+
+    /// Lemma 4: ‖M̂ - M_π‖∞ is at most this with probability 1 - δ. C₁ = |S|·C₃·C₅ with C₃ = √(mixing/2),
+    /// C₅ = 2·exp(4·C_x²); C₂ = 2|S|/μ_min.
+    pub fn concentration(&self, n: f64, delta: f64) -> f64 {
+        self.concentration_factor() * ((self.concentration_log() / delta).ln() / n).sqrt()
+    }
+
+    fn concentration_factor(&self) -> f64 {
+        let c3 = (0.5 * mixing(self.lambda_r)).sqrt();
+        let c5 = 2.0 * (4.0 * self.feature_bound * self.feature_bound).exp();
+        self.num_states * c3 * c5
+    }
+
+    fn concentration_log(&self) -> f64 {
+        2.0 * self.num_states / self.mu_min
+    }
+
+    /// Lemma 5: from this n on ‖J‖∞ ≤ 1 - C with probability 1 - δ/2. `None` when Assumption 5.1 fails.
+    pub fn contraction_threshold(&self, delta: f64) -> Option<f64> {
+        (self.margin > 0.0).then(|| {
+            let factor = 2.0 * self.concentration_factor() / self.margin;
+            factor * factor * (2.0 * self.concentration_log() / delta).ln()
+        })
+    }
+
+    /// Lemma 6: the bias ‖T̂(v_π) - v_π‖∞ is at most this with probability 1 - δ/2.
+    pub fn bias(&self, n: f64, delta: f64) -> f64 {
+        self.bias_factor() * ((self.bias_log() / delta).ln() / n).sqrt()
+    }
+
+    fn bias_factor(&self) -> f64 {
+        let c3 = self.num_states * (2.0 * self.feature_bound * self.feature_bound).exp();
+        2.0 * self.gamma * self.value_bound * (2.0 * mixing(self.pair_lambda_r)).sqrt() * c3
+    }
+
+    fn bias_log(&self) -> f64 {
+        4.0 * self.num_states / self.pair_mu_min
+    }
+
+    /// Theorem 2's second term, which does not fall with depth. Infinite when Assumption 5.1 fails.
+    pub fn floor(&self, n: f64, delta: f64) -> f64 {
+        if self.margin > 0.0 { self.bias(n, delta) / self.margin } else { f64::INFINITY }
+    }
+
+    /// Theorem 2: ‖v_L - v_π‖∞ is at most this for all L with probability 1 - δ, from
+    /// [`contraction_threshold`](Self::contraction_threshold) on.
+    pub fn theorem_2(&self, num_layers: f64, n: f64, delta: f64) -> f64 {
+        if !(self.margin > 0.0) {
+            return f64::INFINITY;
+        }
+        (1.0 - self.margin).powf(num_layers) * self.value_bound + self.floor(n, delta)
+    }
+
+    /// A bound that needs no theorem: every layer at most multiplies errors by 2 + γ from ‖v_π‖∞ and
+    /// adds the bias, at most 2γ‖v_π‖∞. A statement above it is vacuous.
+    pub fn trivial(&self, num_layers: f64) -> f64 {
+        let growth = (2.0 + self.gamma).powf(num_layers);
+        let bias = 2.0 * self.gamma * self.value_bound;
+        growth * self.value_bound + bias * (growth - 1.0) / (1.0 + self.gamma)
+    }
+
+    /// Whether Theorem 2 says nothing at this n, however deep: its floor exceeds ‖v_π‖∞, the error of answering 0.
+    pub fn is_vacuous(&self, n: f64, delta: f64) -> bool {
+        !(self.floor(n, delta) < self.value_bound)
+    }
+
+    /// C of the kernel-bound lemma, 2·((d+3)·max(C_x, C_R))².
+    pub fn kernel_bound(&self, feature_dim: usize) -> f64 {
+        let columns = (feature_dim + 3) as f64 * self.feature_bound.max(self.reward_bound);
+        2.0 * columns * columns
+    }
+
+    /// The gradient-bound lemma: ‖∇v_L‖∞ is at most this with probability 1 - δ from the contraction threshold on.
+    ///
+    /// The appendix leaves C₅ to C₇ undefined; from C_R ≤ (1+γ)‖v_π‖ they are C₅ = 2(1+γ)·max(1, C_kernel),
+    /// C₆ = 2·C₅·‖v_π‖ and C₇ = C₅ times Theorem 2's factor.
+    pub fn gradient_bound(&self, feature_dim: usize, n: f64, delta: f64) -> f64 {
+        let c5 = 2.0 * (1.0 + self.gamma) * self.kernel_bound(feature_dim).max(1.0);
+        (2.0 * c5 * self.value_bound + c5 * self.floor(n, delta)) / self.margin
+    }
+
+    /// Constants that hold for both: the worse of each.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        Self {
+            num_states: self.num_states.max(other.num_states),
+            gamma: self.gamma.max(other.gamma),
+            mu_min: self.mu_min.min(other.mu_min),
+            lambda_r: self.lambda_r.max(other.lambda_r),
+            pair_mu_min: self.pair_mu_min.min(other.pair_mu_min),
+            pair_lambda_r: self.pair_lambda_r.max(other.pair_lambda_r),
+            feature_bound: self.feature_bound.max(other.feature_bound),
+            reward_bound: self.reward_bound.max(other.reward_bound),
+            value_bound: self.value_bound.max(other.value_bound),
+            margin: self.margin.min(other.margin),
+        }
+    }
+}
+
+/// Theorem 3's three terms for a family of tasks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Theorem3 {
+    /// C of Assumption 5.1, uniform over the family.
+    margin: f64,
+    gamma: f64,
+    /// C₂ and C₃ of the theorem.
+    pub depth_factor: f64,
+    /// C₃ of the theorem.
+    pub context_factor: f64,
+    concentration_factor: f64,
+    concentration_log: f64,
+    log_constant: f64,
+}
+
+impl Theorem3 {
+    /// From constants that hold for every task of the family. `None` when Assumption 5.1 does not hold uniformly.
+    pub fn of(constants: &Constants, feature_dim: usize) -> Option<Self> {
+        let c = constants;
+        if !(c.margin > 0.0) {
+            return None;
+        }
+        let free = (feature_dim * feature_dim + 3) as f64;
+        let kernel = c.kernel_bound(feature_dim).max(1.0);
+        let floor_factor = c.bias_factor() / c.margin;
+        let log_constant = 2.0 * std::f64::consts::E.max(c.bias_log());
+        let c6 = (1.0 + c.gamma) * c.value_bound.max(floor_factor);
+        let gradient = 2.0 * (1.0 + c.gamma) * kernel;
+        let c7 = (2.0 * gradient * c.value_bound).max(gradient * floor_factor) / c.margin;
+        let c11 = 1.0 + log_constant.ln() / std::f64::consts::LN_2;
+        Some(Self {
+            margin: c.margin,
+            gamma: c.gamma,
+            depth_factor: free * c6 * c7 * (3.0 * c11.sqrt()).max(1.0),
+            context_factor: free * kernel * c.reward_bound * c.reward_bound,
+            concentration_factor: 2.0 * c.concentration_factor() / c.margin,
+            concentration_log: c.concentration_log(),
+            log_constant,
+        })
+    }
+
+    /// The three terms at depth L and context length n: depth, sampling, bad events.
+    pub fn terms(&self, num_layers: f64, n: f64) -> [f64; 3] {
+        [
+            self.depth_factor * (1.0 - self.margin).powf(num_layers),
+            self.depth_factor * (n.ln() / n).sqrt(),
+            self.context_factor * num_layers * (2.0 + self.gamma).powf(2.0 * num_layers) / n,
+        ]
+    }
+
+    /// n₀: the theorem speaks about n from here on. With η = 1/n both lemmas run at δ = 1/(2n), so the repaired
+    /// threshold is n ≥ (2·C₁/C)²·log(4·C₂·n); also log(C₅·n) ≤ n.
+    pub fn threshold(&self) -> f64 {
+        let holds = |n: f64| {
+            let contraction = self.concentration_factor.powi(2) * (4.0 * self.concentration_log * n).ln();
+            n >= contraction && n >= (self.log_constant * n).ln()
+        };
+        let mut high = 2.0;
+        while !holds(high) {
+            high *= 2.0;
+        }
+        let mut low = 0.5 * high;
+        // To a thousandth: the constant itself is of no more use than its order.
+        while high - low > 1e-3 * high {
+            let middle = 0.5 * (low + high);
+            if holds(middle) { high = middle } else { low = middle }
+        }
+        high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Attention, KernelName};
+    use crate::matrix::Matrix;
+    use crate::operator::StateOperator;
+    use crate::task::{FiniteTask, Mrp};
+    use crate::theory::Stability;
+
+    fn coin() -> FiniteTask {
+        let p = Matrix::from_fn(2, 2, |_, _| 0.5);
+        let mrp = Mrp::new(p, vec![1.0, -0.5], 0.1, vec![0.5, 0.5]).unwrap();
+        let root = 1.5f64.ln().sqrt();
+        FiniteTask::new(mrp, Matrix::from_fn(2, 2, |i, j| if i == j { root } else { 0.0 })).unwrap()
+    }
+
+    /// By hand: M(s, s) = 1.5/2.5 = 0.6, so C = 0.05; independent draws have λ_r = 0; pairs of them have
+    /// λ_r = 1/2 (the functions f(first) + f(second)).
+    #[test]
+    fn constants_of_a_coin_by_hand() {
+        let task = coin();
+        let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
+        let margin = Stability::of(&StateOperator::population(&task, &attention).unwrap()).unwrap().margin;
+        let c = Constants::of(&task, margin).unwrap();
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12 * b.abs().max(1.0), "{a} {b}");
+        close(c.margin, 0.05);
+        close(c.lambda_r, 0.0);
+        close(c.pair_lambda_r, 0.5);
+        close(c.pair_mu_min, 0.25);
+        close(c.feature_bound * c.feature_bound, 1.5f64.ln());
+        // C₁ = 2·√½·2·1.5⁴, C₂ = 8.
+        let c1 = 2.0 * 0.5f64.sqrt() * 2.0 * 1.5f64.powi(4);
+        close(c.concentration(100.0, 0.1), c1 * (80f64.ln() / 100.0).sqrt());
+        close(c.contraction_threshold(0.1).unwrap() / ((2.0 * c1 / 0.05).powi(2) * 160f64.ln()), 1.0);
+        // C₁ of the bias lemma: 2γ‖v‖·√(2·3)·2·1.5², C₂ = 32.
+        let factor = 0.2 * c.value_bound * 6f64.sqrt() * 2.0 * 2.25;
+        close(c.bias(100.0, 0.1), factor * (320f64.ln() / 100.0).sqrt());
+        close(c.floor(100.0, 0.1), c.bias(100.0, 0.1) / 0.05);
+    }
+
+    #[test]
+    fn theorem_3_needs_the_assumption() {
+        let c = Constants::of(&coin(), 0.05).unwrap();
+        assert!(Theorem3::of(&Constants { margin: -0.1, ..c }, 2).is_none());
+        let theorem = Theorem3::of(&c, 2).unwrap();
+        let n = theorem.threshold();
+        assert!(n.is_finite() && n > 1e5);
+        // Depth first, then context: each term falls in its own direction.
+        assert!(theorem.terms(100.0, n)[0] < theorem.terms(10.0, n)[0]);
+        assert!(theorem.terms(10.0, 2.0 * n)[1] < theorem.terms(10.0, n)[1]);
+        assert!(theorem.terms(10.0, 2.0 * n)[2] < theorem.terms(10.0, n)[2]);
+    }
+}

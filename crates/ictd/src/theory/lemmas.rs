@@ -1,0 +1,118 @@
+//! The Lipschitz, kernel and gradient bounds behind Theorem 3, measured.
+
+use crate::matrix::Matrix;
+
+/// What a bound says beside what was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// The quantity on the left of the inequality.
+    pub measured: f64,
+    /// The right-hand side.
+    pub bound: f64,
+}
+
+impl Ratio {
+    /// measured/bound: at most 1 when the lemma holds; how far below says how loose it is.
+    pub fn value(self) -> f64 {
+        self.measured / self.bound
+    }
+
+    /// The larger of two, by value.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        if other.value() > self.value() { other } else { self }
+    }
+}
+
+/// Softmax of a column, shifted by its maximum.
+fn softmax(column: impl Iterator<Item = f64>) -> Vec<f64> {
+    let scores: Vec<f64> = column.collect();
+    let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = scores.iter().map(|g| (g - largest).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|w| w / total).collect()
+}
+
+/// The softmax lemma on one column: ‖softmax(g) - softmax(h)‖₁ ≤ 2·max|g - h|.
+pub fn softmax_lipschitz(g: &[f64], h: &[f64]) -> Ratio {
+    let (a, b) = (softmax(g.iter().copied()), softmax(h.iter().copied()));
+    let measured = a.iter().zip(&b).map(|(x, y)| (x - y).abs()).sum();
+    let largest = g.iter().zip(h).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+    Ratio { measured, bound: 2.0 * largest }
+}
+
+/// The sharp constant for comparison: ‖softmax(g) - softmax(h)‖₁ ≤ max|g - h|.
+///
+/// The directional derivative is Σ σ_i |h_i - σᵀh|, the mean absolute deviation of h under σ, and that is at most half
+/// of the range of h, so at most max|h|: half of what the lemma says, reached by two equal weights and h = (1, -1).
+pub fn softmax_lipschitz_sharp(g: &[f64], h: &[f64]) -> Ratio {
+    let ratio = softmax_lipschitz(g, h);
+    Ratio { bound: 0.5 * ratio.bound, ..ratio }
+}
+
+/// The kernel-bound lemma's left-hand side at A = diag(I, 0): the largest ‖∂K[:, j]/∂B_ab‖₁ over columns j
+/// and entries of B, for features of n sources and of the columns, row by row.
+pub fn kernel_derivative(sources: &Matrix, columns: &Matrix) -> f64 {
+    let d = sources.num_cols();
+    let mut largest: f64 = 0.0;
+    for x in columns.rows() {
+        let scores = sources.rows().map(|y| y.iter().zip(x).map(|(a, b)| a * b).sum::<f64>());
+        let weights = softmax(scores);
+        for a in 0..d {
+            // ∂G_i/∂B_ab = y_i[a]·x[b], so the derivative is K_i (y_i[a] - mean)·x[b].
+            let mean: f64 = sources.rows().zip(&weights).map(|(y, w)| w * y[a]).sum();
+            let spread: f64 = sources.rows().zip(&weights).map(|(y, w)| w * (y[a] - mean).abs()).sum();
+            for b in x {
+                largest = largest.max(spread * b.abs());
+            }
+        }
+    }
+    largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Stream};
+
+    /// 2000 random pairs, near and far, narrow and wide: the lemma and the sharp constant hold.
+    #[test]
+    fn softmax_bounds_hold() {
+        let mut stream = Stream::new(1, Purpose::Prompt, 0);
+        for k in 0..2000 {
+            let n = 1 + stream.below(20) as usize;
+            let (width, step) = ([0.1, 1.0, 10.0, 100.0][k % 4], [1e-3, 0.1, 1.0, 10.0][(k / 4) % 4]);
+            let g = stream.uniform_vec(n, -width, width);
+            let h: Vec<f64> = g.iter().map(|x| x + stream.uniform_in(-step, step)).collect();
+            // Differences of 1e-3 carry 1e-13 of rounding relative to them.
+            assert!(softmax_lipschitz(&g, &h).value() <= 0.5 + 1e-12);
+            assert!(softmax_lipschitz_sharp(&g, &h).value() <= 1.0 + 1e-12);
+        }
+        // The sharp constant is reached in the limit.
+        let near = softmax_lipschitz_sharp(&[0.0, 0.0], &[1e-4, -1e-4]);
+        assert!(near.value() > 1.0 - 1e-8);
+    }
+
+    /// The derivative against central differences.
+    #[test]
+    fn kernel_derivative_matches_differences() {
+        let mut stream = Stream::new(2, Purpose::Prompt, 0);
+        let sources = Matrix::from_fn(6, 3, |_, _| stream.uniform_in(-1.0, 1.0));
+        let columns = Matrix::from_fn(2, 3, |_, _| stream.uniform_in(-1.0, 1.0));
+        let weights = |block: &Matrix, j: usize| {
+            let key = block.mul_vec(columns.row(j));
+            softmax(sources.rows().map(|y| y.iter().zip(&key).map(|(a, b)| a * b).sum::<f64>()))
+        };
+        let mut largest: f64 = 0.0;
+        for (a, b, j) in (0..18).map(|k| (k / 6, k / 2 % 3, k % 2)) {
+            let at = |h: f64| {
+                let mut block = Matrix::identity(3);
+                block[(a, b)] += h;
+                weights(&block, j)
+            };
+            let slope = at(1e-5).iter().zip(at(-1e-5)).map(|(p, m)| ((p - m) / 2e-5).abs()).sum::<f64>();
+            largest = largest.max(slope);
+        }
+        assert!((largest - kernel_derivative(&sources, &columns)).abs() < 1e-9);
+    }
+}

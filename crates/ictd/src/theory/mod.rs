@@ -1,0 +1,22 @@
+//! The paper's theory as numbers: what depth does to a task at hand, and what the bounds say about it.
+//!
+//! [`Spectrum`] and [`Stability`] say whether and how fast layers converge, [`Certificate`] puts it
+//! together with reasons and suggestions, [`Constants`] evaluates the lemmas and Theorem 2, [`Neu`] the
+//! pretraining objective of Theorem 3, [`lemmas`] the Lipschitz and gradient bounds behind it.
+
+mod certificate;
+mod constants;
+pub mod lemmas;
+mod neu;
+mod spectrum;
+mod stability;
+mod state_pass;
+
+pub use certificate::{
+    Certificate, Change, Contraction, FixedPoint, Offender, Status, Steps, Suggestion, suggestions,
+};
+pub use constants::{Constants, Theorem3};
+pub use neu::{Neu, NeuError, NeuSampler};
+pub use spectrum::{BestStep, Spectrum};
+pub use stability::{Regime, Stability};
+pub use state_pass::{LoopedParams, StatePass};

@@ -1,0 +1,123 @@
+//! What the eigenvalues of a layer say about depth.
+
+use crate::linalg::Eigenvalue;
+use crate::operator::{OperatorError, StateOperator};
+
+/// Eigenvalues below this share of the largest are rounding: the eigenvalue solver is backward stable, so
+/// its errors are a few hundred ulps of the matrix norm.
+const NOISE: f64 = 1e-12;
+
+/// The eigenvalues λ of M - γP: a layer with step size α multiplies errors by 1 - αλ.
+#[derive(Clone, Debug)]
+pub struct Spectrum {
+    values: Vec<Eigenvalue>,
+    largest: f64,
+}
+
+/// The step size with the fastest convergence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BestStep {
+    /// The step size.
+    pub alpha: f64,
+    /// The rate there: the largest |1 - αλ|.
+    pub rate: f64,
+}
+
+impl Spectrum {
+    /// The spectrum of an operator.
+    pub fn of(operator: &StateOperator) -> Result<Self, OperatorError> {
+        Ok(Self::new(operator.eigenvalues()?))
+    }
+
+    /// From eigenvalues.
+    pub fn new(values: Vec<Eigenvalue>) -> Self {
+        let largest = values.iter().map(|z| z.modulus()).fold(0.0, f64::max);
+        Self { values, largest }
+    }
+
+    /// The eigenvalues, in no particular order.
+    pub fn values(&self) -> &[Eigenvalue] {
+        &self.values
+    }
+
+    /// The largest |1 - αλ|: the factor by which errors shrink or grow per layer in the long run.
+    pub fn rate(&self, alpha: f64) -> f64 {
+        self.values.iter().map(|z| (1.0 - alpha * z.re).hypot(alpha * z.im)).fold(0.0, f64::max)
+    }
+
+    /// The smallest real part.
+    pub fn smallest_real_part(&self) -> f64 {
+        self.values.iter().map(|z| z.re).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether some step size makes layers converge: all real parts are positive, beyond rounding.
+    pub fn is_stable(&self) -> bool {
+        self.smallest_real_part() > NOISE * self.largest
+    }
+
+    /// Whether no step size makes layers converge: some real part is negative, beyond rounding. Then
+    /// |1 - αλ| > 1 for every α > 0.
+    pub fn is_unstable(&self) -> bool {
+        self.smallest_real_part() < -NOISE * self.largest
+    }
+
+    /// The step size below which layers converge: the smallest 2·Re λ/|λ|². `None` unless
+    /// [`is_stable`](Self::is_stable).
+    pub fn largest_stable_step(&self) -> Option<f64> {
+        let limit = |z: &Eigenvalue| 2.0 * z.re / (z.re * z.re + z.im * z.im);
+        self.is_stable().then(|| self.values.iter().map(limit).fold(f64::INFINITY, f64::min))
+    }
+
+    /// The step size with the smallest rate: the largest |1 - αλ| is convex in α, so sections of the golden
+    /// ratio find its minimum. `None` unless [`is_stable`](Self::is_stable).
+    pub fn best_step(&self) -> Option<BestStep> {
+        let (mut low, mut high) = (0.0, self.largest_stable_step()?);
+        let ratio = 0.5 * (5f64.sqrt() - 1.0);
+        // The interval shrinks by 0.618 per round: 80 rounds reach rounding.
+        for _ in 0..80 {
+            let (a, b) = (high - ratio * (high - low), low + ratio * (high - low));
+            if self.rate(a) <= self.rate(b) { high = b } else { low = a }
+        }
+        let alpha = 0.5 * (low + high);
+        Some(BestStep { alpha, rate: self.rate(alpha) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn real(values: &[f64]) -> Spectrum {
+        Spectrum::new(values.iter().map(|&re| Eigenvalue { re, im: 0.0 }).collect())
+    }
+
+    /// Textbook: for real λ in [a, b] the best step is 2/(a + b) with rate (b - a)/(b + a), the limit 2/b.
+    #[test]
+    fn real_spectra_have_the_richardson_step() {
+        let spectrum = real(&[0.25, 0.5, 1.0]);
+        assert_eq!(spectrum.largest_stable_step(), Some(2.0));
+        let best = spectrum.best_step().unwrap();
+        // A minimum at a kink is found to the width of the last interval.
+        assert!((best.alpha - 1.6).abs() < 1e-12 && (best.rate - 0.6).abs() < 1e-12);
+        assert_eq!(spectrum.rate(1.0), 0.75);
+    }
+
+    #[test]
+    fn complex_pairs_limit_the_step() {
+        let spectrum = Spectrum::new(vec![Eigenvalue { re: 0.1, im: 1.0 }, Eigenvalue { re: 0.1, im: -1.0 }]);
+        let limit = spectrum.largest_stable_step().unwrap();
+        assert!((limit - 0.2 / 1.01).abs() < 1e-15);
+        assert!(spectrum.rate(0.99 * limit) < 1.0 && spectrum.rate(1.01 * limit) > 1.0);
+        assert!(spectrum.rate(1.0) > 1.0);
+    }
+
+    #[test]
+    fn negative_real_parts_have_no_step() {
+        let spectrum = real(&[-0.1, 1.0]);
+        assert!(spectrum.is_unstable() && !spectrum.is_stable());
+        assert_eq!((spectrum.largest_stable_step(), spectrum.best_step()), (None, None));
+        // Rounding around 0 is neither.
+        let marginal = real(&[1e-15, 1.0]);
+        assert!(!marginal.is_unstable() && !marginal.is_stable());
+    }
+}

@@ -1,0 +1,103 @@
+//! Conditions under which depth converges, with and without diagonal dominance.
+//!
+//! A layer at theta_* with a positive definite kernel k has X = M - γMP with M = diag(w)⁻¹ E diag(μ),
+//! E(s, u) = k(s, u), w(s) = Σ_u μ(u) k(s, u). Three conditions, from the paper's to weaker ones
+//! (proofs in `docs/theory.md`):
+//!
+//! 1. Assumption 5.1: every M(s, s) ≥ (1+γ)/2 + C. Then ‖I - X‖∞ ≤ 1 - 2C: contraction at step size 1.
+//! 2. The form condition: λ_max of the symmetric part of γ·D^½ P D^-½, D = diag(μ w), is below 1. Then every
+//!    eigenvalue of X has a positive real part and every small enough step size converges. It holds when
+//!    γ·√(max w / min w) < 1: the flat-kernel regime, opposite to the first.
+//! 3. All eigenvalues of X have positive real parts, found numerically.
+
+use crate::linalg;
+use crate::matrix::Matrix;
+use crate::operator::{OperatorError, StateOperator};
+
+use super::spectrum::Spectrum;
+
+/// The strongest of the conditions that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Regime {
+    /// Assumption 5.1.
+    Assumption,
+    /// The form condition: a small enough step size converges, by proof.
+    Provable,
+    /// All real parts are positive: a small enough step size converges, by the numbers.
+    InFact,
+    /// Real parts are 0 up to rounding: the numbers cannot tell.
+    Marginal,
+    /// Some real part is negative: no step size converges.
+    Unstable,
+}
+
+/// What the conditions say about an operator.
+#[derive(Clone, Debug)]
+pub struct Stability {
+    /// min_s M(s, s) - (1+γ)/2: Assumption 5.1 holds with any smaller C > 0.
+    pub margin: f64,
+    /// γ·√(max w / min w), for positive definite kernels.
+    pub flatness: Option<f64>,
+    /// 1 - λ_max of the symmetric part of γ·D^½ P D^-½: positive means provably stable. For positive
+    /// definite kernels on states that were all left.
+    pub form_margin: Option<f64>,
+    /// The eigenvalues.
+    pub spectrum: Spectrum,
+}
+
+impl Stability {
+    /// Evaluates all conditions.
+    pub fn of(operator: &StateOperator) -> Result<Self, OperatorError> {
+        let sources = operator.statistics().num_source_groups();
+        let diagonal = operator.self_weights();
+        let margin = diagonal.iter().copied().fold(f64::INFINITY, f64::min) - 0.5 * (1.0 + operator.gamma());
+        let masses = operator.log_masses();
+        let flatness = masses.map(|m| {
+            let (low, high) =
+                m.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
+            operator.gamma() * (0.5 * (high - low)).exp()
+        });
+        let closed = sources == operator.statistics().num_groups();
+        let form_margin = match masses {
+            Some(masses) if closed => form_margin(operator, masses)?,
+            _ => None,
+        };
+        Ok(Self { margin, flatness, form_margin, spectrum: Spectrum::of(operator)? })
+    }
+
+    /// The strongest condition that holds.
+    pub fn regime(&self) -> Regime {
+        if self.margin > 0.0 {
+            Regime::Assumption
+        } else if self.form_margin.is_some_and(|m| m > 0.0) {
+            Regime::Provable
+        } else if self.spectrum.is_stable() {
+            Regime::InFact
+        } else if self.spectrum.is_unstable() {
+            Regime::Unstable
+        } else {
+            Regime::Marginal
+        }
+    }
+}
+
+/// 1 - γ·λ_max(sym(D^½ P D^-½)) with D = diag(visits·w). `None` when masses are too far apart to form it or a state
+/// has no visits.
+fn form_margin(operator: &StateOperator, masses: &[f64]) -> Result<Option<f64>, OperatorError> {
+    let statistics = operator.statistics();
+    let visits = statistics.visits();
+    let log_weight = |s: usize| visits[s].ln() + masses[s];
+    let m = masses.len();
+    let mut g = Matrix::zeros(m, m);
+    for s in 0..m {
+        for (next, count) in statistics.successors(s) {
+            g[(s, next)] += count / visits[s] * (0.5 * (log_weight(s) - log_weight(next))).exp();
+        }
+    }
+    let symmetric = Matrix::from_fn(m, m, |i, j| 0.5 * operator.gamma() * (g[(i, j)] + g[(j, i)]));
+    if symmetric.as_slice().iter().any(|x| !x.is_finite()) {
+        return Ok(None);
+    }
+    let values = linalg::symmetric_eigenvalues(&symmetric)?;
+    Ok(values.last().map(|largest| 1.0 - largest))
+}
