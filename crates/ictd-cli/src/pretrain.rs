@@ -61,21 +61,25 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         return Err(LabError::Invalid("checkpoint-every is 0, expected at least 1".into()));
     }
     let options = RunOptions { resume: arguments.resume, checkpoint_every: arguments.checkpoint_every };
+    if let Some(threads) = arguments.threads.filter(|t| !(1..=1024).contains(t)) {
+        return Err(LabError::Invalid(format!("threads is {threads}, expected 1 to 1024")));
+    }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.unwrap_or(0))
         .build()
         .map_err(|e| LabError::Failed(format!("threads: {e}")))?;
     let monitor = Arc::new(Monitor::default());
-    let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // Without a handler a signal ends the process as usual; checkpoints stay valid either way.
-        let _ = signal_hook::flag::register(signal, stop.clone());
+        // Without a handler a signal ends the process as usual; checkpoints stay valid either way. A second
+        // signal does not wait for the current epochs.
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 124, monitor.stop.clone());
+        let _ = signal_hook::flag::register(signal, monitor.stop.clone());
     }
     let total = settings.config.epochs * seeds.len() as u64;
     let finished = Arc::new(AtomicBool::new(false));
     let watcher = {
         let (monitor, finished) = (monitor.clone(), finished.clone());
-        std::thread::spawn(move || watch(&monitor, &stop, &finished, total))
+        std::thread::spawn(move || watch(&monitor, &finished, total))
     };
     let ending = pool.install(|| pretrain::run(&settings, &seeds, &arguments.out, &options, &monitor));
     finished.store(true, Ordering::Relaxed);
@@ -102,15 +106,12 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     Ok(Outcome::Success)
 }
 
-/// Passes signals on and shows progress on a terminal, ten lines otherwise.
-fn watch(monitor: &Monitor, stop: &AtomicBool, finished: &AtomicBool, total: u64) {
+/// Shows progress: a bar on a terminal, ten lines otherwise.
+fn watch(monitor: &Monitor, finished: &AtomicBool, total: u64) {
     let start = Instant::now();
     let terminal = std::io::stderr().is_terminal();
     let mut shown = 0;
     while !finished.load(Ordering::Relaxed) {
-        if stop.load(Ordering::Relaxed) {
-            monitor.stop.store(true, Ordering::Relaxed);
-        }
         let done = monitor.epochs.load(Ordering::Relaxed).min(total);
         let tenth = 10 * done / total;
         if done > 0 && (terminal || tenth > shown) {
@@ -139,23 +140,30 @@ fn eprint_part(text: &str) {
 
 /// `0..5`, or `1,4,7`.
 fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
-    let bad =
-        || LabError::Invalid(format!("seeds is '{text}', expected a range like 0..5 or numbers like 1,4,7"));
+    let bad = |why: &str| {
+        LabError::Invalid(format!(
+            "seeds is '{text}' ({why}), expected a range like 0..5 or numbers like 1,4,7"
+        ))
+    };
+    let number = |s: &str| s.trim().parse::<u64>().map_err(|_| bad("not a number"));
     let seeds: Vec<u64> = match text.split_once("..") {
         Some((first, end)) => {
-            let (first, end): (u64, u64) =
-                (first.parse().map_err(|_| bad())?, end.parse().map_err(|_| bad())?);
+            let (first, end) = (number(first)?, number(end)?);
             if end.saturating_sub(first) > 1_000_000 {
-                return Err(bad());
+                return Err(bad("more than a million"));
             }
             (first..end).collect()
         }
-        None => text.split(',').map(|s| s.trim().parse().map_err(|_| bad())).collect::<Result<_, _>>()?,
+        None => text.split(',').map(number).collect::<Result<_, _>>()?,
     };
     let mut unique = seeds.clone();
     unique.sort_unstable();
     unique.dedup();
-    if seeds.is_empty() || unique.len() != seeds.len() { Err(bad()) } else { Ok(seeds) }
+    match (seeds.is_empty(), unique.len() == seeds.len()) {
+        (true, _) => Err(bad("empty")),
+        (_, false) => Err(bad("a seed is given twice")),
+        _ => Ok(seeds),
+    }
 }
 
 fn text(settings: &Settings, result: &RunResult) -> String {

@@ -148,6 +148,10 @@ fn bad_training_settings_are_one_line_and_change_nothing() {
         (&["--set", "n=0"], "n is 0"),
         (&["--set", "rho.start=1.5"], "rho.start"),
         (&["--set", "tau=-1"], "tau"),
+        (&["--set", "epochs=4611686018427387904"], "epochs"),
+        (&["--set", "layers=1000000000"], "layers"),
+        (&["--set", "n=100000"], "8 GB"),
+        (&["--threads", "0"], "threads"),
         (&["--preset", "nobody"], "preset"),
         (&["--seeds", "5..5"], "seeds"),
         (&["--seeds", "a..b"], "seeds"),
@@ -186,4 +190,25 @@ fn a_diverging_run_stops_with_a_message_and_keeps_finite_parameters() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("diverged at step") && message.contains("optimizer.lr"), "{message}");
     assert!(checkpoints(dir.path()).iter().any(|(name, _)| name.ends_with("diverged.safetensors")));
+}
+
+/// Seed 5 diverges at this rate, the others do not: they are finished all the same.
+#[test]
+fn a_diverging_seed_leaves_the_others_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["pretrain", "--seeds", "0,5", "--set", "optimizer.lr=1", "--set", "epochs=200"];
+    let output = ictd_in(dir.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("seed 5") && message.contains("1 of 2 seeds are done"), "{message}");
+    let root = fs::read_dir(dir.path().join("runs/paper")).unwrap().next().unwrap().unwrap().path();
+    assert!(root.join("seed_0000/result.json").is_file());
+    assert!(!root.join("seed_0005/result.json").exists());
+    // Resuming a finished seed changes nothing, not even its times.
+    let before = fs::read(root.join("seed_0000/provenance.json")).unwrap();
+    let files = || fs::read_dir(root.join("seed_0000")).unwrap().count();
+    let count = files();
+    let arguments = [&arguments[..1], &["--seeds", "0", "--resume"], &arguments[3..]].concat();
+    assert!(ictd_in(dir.path(), &arguments).status.success());
+    assert_eq!((fs::read(root.join("seed_0000/provenance.json")).unwrap(), files()), (before, count));
 }

@@ -3,6 +3,7 @@
 mod input;
 mod numbers;
 mod output;
+pub mod process;
 mod safetensors;
 mod tensorboard;
 

@@ -184,6 +184,9 @@ pub struct ConfigError {
     pub expected: &'static str,
 }
 
+/// Largest memory of a seed that is tried.
+const MAX_GIGABYTES: f64 = 8.0;
+
 impl PretrainConfig {
     /// The paper's main experiment (Table 1, Figures 3 and 5).
     pub fn paper() -> Self {
@@ -271,6 +274,17 @@ impl PretrainConfig {
         self.epochs * self.batches as u64
     }
 
+    /// A rough count of the bytes a seed needs: the tape of a minibatch, the windows of an epoch, the task, the
+    /// parameters, the history.
+    fn memory(&self) -> f64 {
+        let [d, n, m] = [self.features, self.n, self.states].map(|x| x as f64);
+        let [layers, batch, batches] = [self.layers, self.batch, self.batches].map(|x| x as f64);
+        let tape = 4.0 * (batch + 16.0) * layers * (n + 2.0) * (3.0 * (d + 3.0) + n);
+        let windows = 16.0 * (batch * batches + n) * (d + 1.0);
+        let params = 32.0 * layers * (d + 3.0) * (d + 3.0);
+        tape + windows + params + 8.0 * m * (d + m) + 28.0 * self.epochs as f64 * batches
+    }
+
     /// Checks every key against its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key, found: String, expected| Err(ConfigError { key, found, expected });
@@ -288,13 +302,29 @@ impl PretrainConfig {
                 return refuse(key, found.to_string(), expected);
             }
         }
-        // Sizes whose product is the memory of a run: beyond this a mistyped zero, not an experiment.
-        for (key, found) in
-            [("states", self.states), ("n", self.n), ("features", self.features), ("batch", self.batch)]
-        {
-            if found > 100_000 {
-                return refuse(key, found.to_string(), "at most 100000");
+        // Beyond these a mistyped zero, not an experiment.
+        let limits = [
+            ("states", self.states as u64, 100_000, "at most 100000"),
+            ("n", self.n as u64, 100_000, "at most 100000"),
+            ("features", self.features as u64, 100_000, "at most 100000"),
+            ("layers", self.layers as u64, 10_000, "at most 10000"),
+            ("batch", self.batch as u64, 100_000, "at most 100000"),
+            ("batches", self.batches as u64, 1_000_000, "at most 1000000"),
+            ("epochs", self.epochs, 1_000_000_000, "at most 1000000000"),
+        ];
+        for (key, found, high, expected) in limits {
+            if found > high {
+                return refuse(key, found.to_string(), expected);
             }
+        }
+        let gigabytes = self.memory() / 1e9;
+        if gigabytes > MAX_GIGABYTES {
+            let found = format!("{} with the other sizes, about {gigabytes:.0} GB per seed", self.n);
+            return refuse(
+                "n",
+                found,
+                "sizes (n, features, layers, batch, batches, epochs) that need at most 8 GB",
+            );
         }
         if !is_discount(self.gamma) {
             return refuse("gamma", self.gamma.to_string(), "0 <= gamma < 1");

@@ -116,7 +116,8 @@ impl Rollout {
             }
         }
         self.returns.clear();
-        if config.loss == Loss::MonteCarlo {
+        // Measuring compares with exact values.
+        if config.loss == Loss::MonteCarlo && !source.evaluation {
             let mut stream = source.stream(Purpose::MonteCarlo);
             for t in 0..num_windows {
                 self.returns.push(self.sample_return(config.gamma, &dynamics, self.queries[t], &mut stream));

@@ -23,7 +23,10 @@ pub enum TrainError {
     #[error(transparent)]
     Task(#[from] TaskError),
     /// Predictions and parameters must stay finite, and the loss within a thousand times its first value.
-    #[error("training diverged at step {step}: {what}; lower optimizer.lr")]
+    #[error(
+        "training diverged at step {step}: {what}; lower {}",
+        if *step == 0 { "init.gain or raise tau" } else { "optimizer.lr" }
+    )]
     Diverged {
         /// The gradient step.
         step: u64,
@@ -125,12 +128,16 @@ impl<E: Precision> Trainer<E> {
         Ok(())
     }
 
-    /// Refuses to go on when the loss, averaged over the last 50 steps so that one bad minibatch does not
-    /// count, is over a thousand times that of the first step, where predictions are nearly 0.
+    /// Refuses to go on when the loss, averaged over the last 50 steps (all, where a run is shorter) so that one
+    /// bad minibatch does not count, is over a thousand times that of the first step, where predictions are nearly 0.
     fn check_loss(&self) -> Result<(), TrainError> {
         let losses = &self.state.history.td_loss;
-        let Some(recent) = losses.len().checked_sub(50) else { return Ok(()) };
-        let mean = losses[recent..].iter().map(|&x| f64::from(x)).sum::<f64>() / 50.0;
+        let last_epoch = self.state.epoch + 1 >= self.config.epochs;
+        if losses.len() < 50 && !last_epoch {
+            return Ok(());
+        }
+        let recent = &losses[losses.len().saturating_sub(50)..];
+        let mean = recent.iter().map(|&x| f64::from(x)).sum::<f64>() / recent.len() as f64;
         if mean > 1000.0 * f64::from(losses[0]) {
             let what = "the loss over 50 steps is more than 1000 times the first";
             return Err(TrainError::Diverged { step: losses.len() as u64, what });

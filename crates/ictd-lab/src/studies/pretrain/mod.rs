@@ -12,7 +12,7 @@ pub use settings::Settings;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ictd::pretrain::{Measurement, TrainError, TrainState, Trainer, emergence_of, measure};
@@ -41,8 +41,9 @@ pub struct RunOptions {
 pub struct Monitor {
     /// Epochs done, all seeds together.
     pub epochs: AtomicU64,
-    /// Set from outside to stop after the current epochs, checkpoints written.
-    pub stop: AtomicBool,
+    /// Set from outside, by a signal handler for instance, to stop after the current epochs, checkpoints
+    /// written.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// The numbers of a point of a run.
@@ -128,14 +129,29 @@ pub fn run(
         .iter()
         .map(|dir| Training::open(settings, dir, options, monitor))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let Some(states) = train_all(runs, monitor)? else {
+    let Trained { states, diverged, stopped, trained_in } = train_all(runs, monitor, start)?;
+    if stopped {
+        for dir in &dirs {
+            dir.stopped()?;
+        }
         return Ok(Ending::Stopped);
-    };
-    let result = conclude(settings, seeds, states, start.elapsed())?;
-    for ((dir, state), seed) in dirs.iter().zip(&result.states).zip(&result.seeds) {
-        dir.finish(settings, state, seed, result.train_seconds)?;
     }
-    Ok(Ending::Done(result))
+    // Seeds that went well are finished whatever became of the others.
+    let healthy: Vec<usize> = (0..dirs.len()).filter(|&k| states[k].is_some()).collect();
+    let well: Vec<u64> = healthy.iter().map(|&k| seeds[k]).collect();
+    let result = conclude(settings, &well, states.into_iter().flatten().collect(), trained_in)?;
+    for ((&k, state), seed) in healthy.iter().zip(&result.states).zip(&result.seeds) {
+        if !dirs[k].is_finished() {
+            dirs[k].finish(settings, state, seed, result.train_seconds)?;
+        }
+    }
+    match diverged.into_iter().next() {
+        Some(LabError::Failed(text)) if seeds.len() > 1 => {
+            Err(LabError::Failed(format!("{text}; {} of {} seeds are done", well.len(), seeds.len())))
+        }
+        Some(error) => Err(error),
+        None => Ok(Ending::Done(result)),
+    }
 }
 
 /// Trains all seeds, in parallel, without files.
@@ -147,9 +163,12 @@ pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, La
             Ok(Training { trainer: Trainer::new(&settings.config, seed).map_err(train_error)?, files: None })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
-    // Nobody can stop it: there are always states.
-    let states = train_all(runs, &Monitor::default())?.unwrap_or_default();
-    conclude(settings, seeds, states, start.elapsed())
+    // Nobody can stop it.
+    let Trained { states, diverged, trained_in, .. } = train_all(runs, &Monitor::default(), start)?;
+    if let Some(error) = diverged.into_iter().next() {
+        return Err(error);
+    }
+    conclude(settings, seeds, states.into_iter().flatten().collect(), trained_in)
 }
 
 fn conclude(
@@ -214,8 +233,11 @@ impl<'a> Training<'a> {
                 result.map_err(train_error)?;
                 continue;
             };
-            if let Err(error) = result {
-                return Err(files.diverged(self.trainer.state(), error));
+            match result {
+                Err(error @ TrainError::Diverged { .. }) => {
+                    return Err(files.diverged(self.trainer.state(), error));
+                }
+                other => other.map_err(train_error)?,
             }
             monitor.epochs.fetch_add(1, Ordering::Relaxed);
             files.checkpoint_if_due(&self.trainer)?;
@@ -259,47 +281,72 @@ impl Files<'_> {
     }
 }
 
+/// How training ended.
+struct Trained {
+    /// By run; `None` where it diverged or was stopped.
+    states: Vec<Option<TrainState<f32>>>,
+    /// What the diverged runs say.
+    diverged: Vec<LabError>,
+    /// Whether it was stopped before the end; checkpoints are then written.
+    stopped: bool,
+    /// Wall time, without the last checkpoints.
+    trained_in: Duration,
+}
+
 /// Trains all runs to their end: threads take the run that has waited longest, train it for a turn and put
-/// it back, so that five seeds keep two threads busy to the last. Returns the states in the order of the
-/// runs, or `None` when stopped, with checkpoints written.
-fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor) -> Result<Option<Vec<TrainState<f32>>>, LabError> {
+/// it back, so that five seeds keep two threads busy to the last. A run that diverges leaves the others alone;
+/// any other error ends them all, checkpoints written.
+fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor, start: Instant) -> Result<Trained, LabError> {
     let num_runs = runs.len();
     let waiting = Mutex::new(runs.into_iter().enumerate().collect::<VecDeque<_>>());
     let ended = Mutex::new(Vec::with_capacity(num_runs));
+    let diverged = Mutex::new(Vec::new());
     let failure = Mutex::new(None);
     rayon::scope(|scope| {
         for _ in 0..rayon::current_num_threads().min(num_runs) {
             scope.spawn(|_| {
                 while lock(&failure).is_none() {
                     let Some((index, mut run)) = lock(&waiting).pop_front() else { return };
-                    if let Err(error) = run.turn(monitor) {
-                        lock(&failure).get_or_insert(error);
-                        return;
-                    }
-                    if run.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) {
-                        lock(&ended).push((index, run));
-                    } else {
-                        lock(&waiting).push_back((index, run));
+                    match run.turn(monitor) {
+                        // Training itself fails in no other way.
+                        Err(error @ LabError::Failed(_)) => lock(&diverged).push((index, error)),
+                        Err(error) => {
+                            lock(&failure).get_or_insert(error);
+                            lock(&ended).push((index, run));
+                        }
+                        Ok(()) if run.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) => {
+                            lock(&ended).push((index, run));
+                        }
+                        Ok(()) => lock(&waiting).push_back((index, run)),
                     }
                 }
             });
         }
     });
+    let trained_in = start.elapsed();
+    let mut runs = std::mem::take(&mut *lock(&ended));
+    runs.extend(std::mem::take(&mut *lock(&waiting)));
+    // Before the final measurement too, so that a signal during it costs nothing.
+    for (_, run) in &mut runs {
+        if let Some(files) = &mut run.files {
+            let saved = files.checkpoint(&run.trainer);
+            if lock(&failure).is_none() {
+                saved?;
+            }
+        }
+    }
     if let Some(error) = lock(&failure).take() {
         return Err(error);
     }
-    let mut runs = std::mem::take(&mut *lock(&ended));
-    runs.extend(std::mem::take(&mut *lock(&waiting)));
-    runs.sort_by_key(|(index, _)| *index);
-    if runs.iter().all(|(_, run)| run.trainer.is_done()) {
-        return Ok(Some(runs.into_iter().map(|(_, run)| run.trainer.into_state()).collect()));
+    let stopped = runs.iter().any(|(_, run)| !run.trainer.is_done());
+    let mut states = vec![None; num_runs];
+    for (index, run) in runs {
+        states[index] = Some(run.trainer.into_state());
     }
-    for (_, run) in &mut runs {
-        if let Some(files) = &mut run.files {
-            files.checkpoint(&run.trainer)?;
-        }
-    }
-    Ok(None)
+    let mut diverged = std::mem::take(&mut *lock(&diverged));
+    diverged.sort_by_key(|(index, _)| *index);
+    let diverged = diverged.into_iter().map(|(_, error)| error).collect();
+    Ok(Trained { states, diverged, stopped, trained_in })
 }
 
 /// A thread that panicked while holding a lock has already ended the run.

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::checkpoint::{HISTORIES, decode, encode, histories};
 use super::{SeedResult, Settings};
 use crate::LabError;
-use crate::files::{EventFile, OutputDir, Tensors};
+use crate::files::{EventFile, OutputDir, Tensors, process};
 
 /// Histories with one entry per gradient step come first; the others have one per epoch.
 const PER_STEP: usize = 6;
@@ -57,10 +57,13 @@ struct Metric<'a> {
 struct Provenance {
     version: &'static str,
     target: String,
+    cpu: String,
     threads: usize,
-    start_unix_seconds: f64,
-    end_unix_seconds: f64,
-    train_seconds_all_seeds: f64,
+    start_utc: String,
+    end_utc: String,
+    /// Wall time of training all seeds of the command; absent when it was stopped.
+    train_seconds_all_seeds: Option<f64>,
+    peak_rss_kib: Option<u64>,
     argv: Vec<String>,
     config_sha256: String,
     rng: &'static str,
@@ -102,6 +105,15 @@ impl RunDir {
             seed,
             started: SystemTime::now(),
         };
+        for path in [dir.root.path(), dir.checkpoints.path()] {
+            let entries =
+                fs::read_dir(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
+            for entry in entries.filter_map(Result::ok) {
+                if entry.file_name().to_str().is_some_and(is_litter) {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
         dir.root.write("config.toml", settings.to_toml()?.as_bytes())?;
         dir.root.write("overrides.txt", (settings.overrides.join("\n") + "\n").as_bytes())?;
         Ok(dir)
@@ -161,7 +173,7 @@ impl RunDir {
         self.root.write("diverged.safetensors", &encode(config, &self.sha256, self.seed, state).to_bytes())
     }
 
-    /// Writes the final checkpoint, the metrics and, last, the result.
+    /// Writes the best step's parameters, the metrics and, last, the result; the final checkpoint is there.
     pub(super) fn finish(
         &self,
         settings: &Settings,
@@ -170,7 +182,6 @@ impl RunDir {
         train_seconds: f64,
     ) -> Result<(), LabError> {
         let config = &settings.config;
-        self.checkpoint(config, state)?;
         let mut best = state.clone();
         best.params.clone_from(&state.best.params);
         self.checkpoints
@@ -192,22 +203,49 @@ impl RunDir {
             &format!("events.out.tfevents.{}.ictd.{}", start as u64, self.seed),
             &events.into_bytes(),
         )?;
-        let end = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64();
+        self.provenance(Some(train_seconds), "done")?;
+        self.root.json("result", &ResultFile { schema_version: 1, result })
+    }
+
+    /// Whether a result is there, and with it everything else.
+    pub(super) fn is_finished(&self) -> bool {
+        self.root.path().join("result.json").is_file()
+    }
+
+    /// Notes that a run was stopped.
+    pub(super) fn stopped(&self) -> Result<(), LabError> {
+        if self.is_finished() { Ok(()) } else { self.provenance(None, "stopped") }
+    }
+
+    fn provenance(&self, train_seconds: Option<f64>, exit_reason: &'static str) -> Result<(), LabError> {
         let provenance = Provenance {
             version: env!("CARGO_PKG_VERSION"),
             target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+            cpu: process::cpu_name(),
             threads: rayon::current_num_threads(),
-            start_unix_seconds: start,
-            end_unix_seconds: end,
+            start_utc: process::utc(self.started),
+            end_utc: process::utc(SystemTime::now()),
             train_seconds_all_seeds: train_seconds,
+            peak_rss_kib: process::peak_rss_kib(),
             argv: std::env::args().collect(),
             config_sha256: self.sha256.clone(),
             rng: "ChaCha8, streams by (seed, purpose, epoch)",
-            exit_reason: "done",
+            exit_reason,
         };
-        self.root.json("provenance", &provenance)?;
-        self.root.json("result", result)
+        self.root.json("provenance", &provenance)
     }
+}
+
+#[derive(Serialize)]
+struct ResultFile<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    result: &'a SeedResult,
+}
+
+/// Files that a killed process left half-written: they never got their names.
+fn is_litter(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(".tmp")
 }
 
 fn is_checkpoint(name: &str) -> bool {
