@@ -1,9 +1,14 @@
 //! The binary `ictd`: argument parsing and messages. Data goes to stdout, messages to stderr.
 
+mod bound;
 mod branches;
+mod certify;
 mod forward;
+mod lemmas;
 mod msve;
+mod neu;
 mod pretrain;
+mod regimes;
 mod reproduce;
 mod table;
 mod task;
@@ -40,6 +45,20 @@ enum Command {
     Pretrain(pretrain::Arguments),
     /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
     Branches(branches::Arguments),
+    /// Certify whether depth can be trusted on a task or a context, and say what to change if not
+    ///
+    /// The status is "certified" when every layer contracts, "estimated" when errors vanish in the long run
+    /// by the numbers, and "refused" otherwise. A task is examined in the limit of long contexts; --n samples
+    /// one, --input reads your own.
+    Certify(certify::Arguments),
+    /// Map where depth converges, over score scale and discount, and what repairs it
+    Regimes(regimes::Arguments),
+    /// Evaluate Lemmas 4 to 6 and Theorem 2 with all constants, beside sampled contexts
+    Bound(bound::Arguments),
+    /// Estimate NEU, the pretraining objective of Theorem 3, over depth, context length and parameters
+    Neu(neu::Arguments),
+    /// Measure how tight the lemmas behind Theorem 3 are
+    Lemmas(lemmas::Arguments),
     /// Run the forward pass on a context of your own
     ///
     /// The input is a JSON object with "features" (n+1 rows of d numbers) and "rewards" (n numbers), or
@@ -88,6 +107,11 @@ fn main() -> ExitCode {
         Command::Msve(arguments) => msve::run(arguments),
         Command::Pretrain(arguments) => pretrain::run(arguments),
         Command::Branches(arguments) => branches::run(arguments),
+        Command::Certify(arguments) => certify::run(arguments),
+        Command::Regimes(arguments) => regimes::run(arguments),
+        Command::Bound(arguments) => bound::run(arguments),
+        Command::Neu(arguments) => neu::run(arguments),
+        Command::Lemmas(arguments) => lemmas::run(arguments),
         Command::Forward(arguments) => forward::run(arguments),
         Command::Task(arguments) => task::run(arguments),
     };

@@ -8,6 +8,7 @@ pub mod pretrain;
 pub mod reproduce;
 pub mod shift_picture;
 pub mod tasks;
+pub mod theory;
 pub mod verify;
 
 use std::fmt;

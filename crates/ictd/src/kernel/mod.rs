@@ -58,6 +58,18 @@ pub enum Similarity {
     SameState,
 }
 
+impl Similarity {
+    /// The similarity of two feature vectors at theta_*.
+    pub(crate) fn of(self, x: &[f64], y: &[f64]) -> f64 {
+        let pairs = x.iter().zip(y);
+        match self {
+            Self::InnerProduct => pairs.map(|(a, b)| a * b).sum(),
+            Self::SquaredDistance => pairs.map(|(a, b)| (a - b) * (a - b)).sum(),
+            Self::SameState => f64::from(u8::from(x == y)),
+        }
+    }
+}
+
 /// What the weights of a column are divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normalization {
@@ -87,10 +99,10 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// log k(x, x) as a function of ‖x‖² when unnormalised weights are a positive definite function k of
-    /// the features, strictly so for distinct ones; stability can then be proved without contraction
+    /// The logarithm of the unnormalised weight at a similarity, when weights are a positive definite function
+    /// of the features, strictly so for distinct ones; stability can then be proved without contraction
     /// ([`theory`](crate::theory)).
-    fn log_self_weight(&self, _squared_norm: f64) -> Option<f64> {
+    fn log_weight(&self, _similarity: f64) -> Option<f64> {
         None
     }
 }

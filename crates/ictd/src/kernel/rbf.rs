@@ -23,7 +23,7 @@ impl Kernel for Rbf {
     fn weigh(&self, column: &mut [f64]) {
         vector::exp_minus_max(-0.5 / self.temperature, column);
     }
-    fn log_self_weight(&self, _squared_norm: f64) -> Option<f64> {
-        Some(0.0)
+    fn log_weight(&self, similarity: f64) -> Option<f64> {
+        Some(-0.5 * similarity / self.temperature)
     }
 }

@@ -20,7 +20,7 @@ impl Kernel for Softmax {
     fn weigh(&self, column: &mut [f64]) {
         vector::exp_minus_max(1.0 / self.temperature, column);
     }
-    fn log_self_weight(&self, squared_norm: f64) -> Option<f64> {
-        Some(squared_norm / self.temperature)
+    fn log_weight(&self, similarity: f64) -> Option<f64> {
+        Some(similarity / self.temperature)
     }
 }

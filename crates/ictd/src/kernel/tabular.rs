@@ -15,7 +15,7 @@ impl Kernel for Tabular {
         Normalization::ByColumn
     }
     fn weigh(&self, _: &mut [f64]) {}
-    fn log_self_weight(&self, _squared_norm: f64) -> Option<f64> {
-        Some(0.0)
+    fn log_weight(&self, similarity: f64) -> Option<f64> {
+        Some(similarity.ln())
     }
 }

@@ -1,9 +1,10 @@
 //! The operator of a layer on states.
 
 use crate::context::{Context, ContextStatistics};
-use crate::kernel::{Attention, AttentionError, GroupWeights};
+use crate::kernel::{Attention, AttentionError, GroupWeights, Kernel};
 use crate::linalg::{self, Eigenvalue, LinalgError};
 use crate::matrix::Matrix;
+use crate::random::{Purpose, Stream};
 use crate::task::FiniteTask;
 
 /// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, Section 5).
@@ -22,6 +23,13 @@ pub struct StateOperator {
     log_masses: Option<Vec<f64>>,
     /// c when the weight is c·⟨x, y⟩/n.
     linear: Option<f64>,
+}
+
+/// log w(u) from the largest of the weights k(s, u)/w(u), which no sharpness makes vanish.
+fn log_mass(kernel: &dyn Kernel, statistics: &ContextStatistics, weights: &[f64], u: usize) -> Option<f64> {
+    let (s, weight) = weights.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let similarity = kernel.similarity().of(statistics.features(s), statistics.features(u));
+    Some(kernel.log_weight(similarity)? - weight.ln())
 }
 
 /// Why an operator has no usable answer.
@@ -65,10 +73,7 @@ impl StateOperator {
             weights.row_mut(u).copy_from_slice(&column);
         }
         let log_masses = (0..statistics.num_source_groups())
-            .map(|u| {
-                let norm: f64 = statistics.features(u).iter().map(|x| x * x).sum();
-                Some(attention.kernel().log_self_weight(norm)? - weights[(u, u)].ln())
-            })
+            .map(|u| log_mass(attention.kernel(), &statistics, weights.row(u), u))
             .collect();
         Ok(Self { statistics, gamma, weights, log_masses, linear: attention.kernel().linear_scale() })
     }
@@ -215,15 +220,28 @@ impl StateOperator {
     /// They are those of F Wᵀ. With the linear kernel only d directions of the errors ever change; they are
     /// then those of the map on the weight vector.
     pub fn eigenvalues(&self) -> Result<Vec<Eigenvalue>, OperatorError> {
-        let map = match self.linear {
-            Some(scale) => {
-                let (a, _) = self.normal_equations();
-                let factor = scale / self.statistics.num_transitions() as f64;
-                Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
-            }
-            None => self.residual_map(),
-        };
-        Ok(linalg::eigenvalues(&map)?)
+        Ok(linalg::eigenvalues(&self.error_map())?)
+    }
+
+    /// The eigenvalues after changing every entry of their matrix by up to `size` times its norm: where they
+    /// move, rounding moved [`eigenvalues`](Self::eigenvalues) too.
+    pub(crate) fn perturbed_eigenvalues(&self, size: f64) -> Result<Vec<Eigenvalue>, OperatorError> {
+        let map = self.error_map();
+        let change = size * map.norm_inf() / map.num_rows() as f64;
+        // Any fixed stream will do.
+        let mut stream = Stream::new(0, Purpose::Evaluation, 0);
+        let moved = Matrix::from_fn(map.num_rows(), map.num_rows(), |i, j| {
+            map[(i, j)] + change * stream.uniform_in(-1.0, 1.0)
+        });
+        Ok(linalg::eigenvalues(&moved)?)
+    }
+
+    /// The matrix that a layer with step size 1 subtracts from the identity on TD errors.
+    fn error_map(&self) -> Matrix {
+        let Some(scale) = self.linear else { return self.residual_map() };
+        let (a, _) = self.normal_equations();
+        let factor = scale / self.statistics.num_transitions() as f64;
+        Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
     }
 
     /// The rate at which TD errors shrink per layer: the largest |1 - αλ|. Below 1 the iteration converges

@@ -1,14 +1,18 @@
 //! Certificates: whether depth helps on the states at hand, why, and what to change when it does not.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use crate::kernel::{Attention, Kernel};
 use crate::linalg;
 use crate::operator::{OperatorError, StateOperator};
 
+use super::spectrum::BestStep;
 use super::stability::{Regime, Stability};
 
-/// Offending states and suggestions that are listed; the count of all is always given.
+/// Offending states that are listed; the count of all is always given.
 const LISTED: usize = 5;
 
 /// How far a certificate goes.
@@ -71,7 +75,7 @@ pub struct Steps {
     /// Layers converge for every smaller step size; `None` when no step size converges.
     pub largest_stable: Option<f64>,
     /// The fastest step size.
-    pub best: Option<super::BestStep>,
+    pub best: Option<BestStep>,
     /// The smallest real part of the eigenvalues of M - γP; when negative no step size converges.
     pub smallest_real_part: f64,
 }
@@ -123,7 +127,16 @@ impl Certificate {
         num_layers: usize,
         tolerance: f64,
     ) -> Result<Self, OperatorError> {
-        let stability = Stability::of(operator)?;
+        let mut certificate = Self::from_stability(operator, Stability::of(operator)?, alpha);
+        if certificate.status != Status::Refused {
+            certificate.fixed_point =
+                fixed_point(operator, &certificate.contraction, alpha, num_layers, tolerance);
+        }
+        Ok(certificate)
+    }
+
+    /// The verdict for a step size, without looking at the limit.
+    fn from_stability(operator: &StateOperator, stability: Stability, alpha: f64) -> Self {
         let contraction = contraction(operator, &stability, alpha);
         let spectrum = &stability.spectrum;
         let steps = Steps {
@@ -132,11 +145,7 @@ impl Certificate {
             smallest_real_part: spectrum.smallest_real_part(),
         };
         let (status, reasons) = judge(&stability, &contraction, &steps, alpha);
-        let fixed_point = match status {
-            Status::Refused => None,
-            _ => fixed_point(operator, &contraction, alpha, num_layers, tolerance),
-        };
-        Ok(Self { status, reasons, alpha, contraction, stability, steps, fixed_point })
+        Self { status, reasons, alpha, contraction, stability, steps, fixed_point: None }
     }
 }
 
@@ -197,6 +206,8 @@ fn judge(
         let smallest = steps.smallest_real_part;
         reasons.push(if stability.spectrum.is_unstable() {
             format!("an eigenvalue of M - gamma P has real part {smallest:.3e} < 0: no step size converges")
+        } else if stability.regime() == Regime::Provable {
+            format!("the smallest real part {smallest:.1e} is positive by proof but too small to tell: some errors stay for more than 1e12 layers")
         } else {
             format!("the smallest real part {smallest:.1e} is 0 up to rounding: convergence cannot be told")
         });
@@ -278,62 +289,72 @@ pub struct Suggestion {
 }
 
 /// Temperatures that are tried, as multiples of the one in use.
-const TEMPERATURES: [f64; 9] = [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
+const TEMPERATURES: [f64; 8] = [0.05, 0.1, 0.2, 0.5, 2.0, 5.0, 10.0, 20.0];
+/// Above this many states every second temperature is tried: each costs an eigenvalue problem.
+const MANY_STATES: usize = 300;
+
+/// A kernel by temperature; `None` where it has none or refuses it.
+pub type KernelAt<'a> = &'a (dyn Fn(f64) -> Option<Arc<dyn Kernel>> + Sync);
+
+impl Change {
+    /// The operator after the change; `None` where it cannot be made. A step size does not change the operator.
+    pub fn apply(
+        self,
+        operator: &StateOperator,
+        temperature: f64,
+        kernel_at: KernelAt<'_>,
+    ) -> Result<Option<StateOperator>, OperatorError> {
+        let statistics = operator.statistics();
+        let (statistics, temperature) = match self {
+            Self::StepSize(_) => return Ok(Some(operator.clone())),
+            Self::StepsByMass => return Ok(operator.with_steps_by_mass()),
+            Self::Temperature(t) => (Some(statistics.clone()), t),
+            Self::UnitFeatures => (statistics.with_unit_features(), temperature),
+            Self::UnitFeaturesAndTemperature(t) => (statistics.with_unit_features(), t),
+        };
+        let (Some(statistics), Some(kernel)) = (statistics, kernel_at(temperature)) else { return Ok(None) };
+        StateOperator::of(statistics, &Attention::new(kernel, 0.0)?, operator.gamma()).map(Some)
+    }
+}
 
 /// Changes that make layers converge faster or more provably than `certificate`, each verified by a certificate of
-/// its own; the best first. `kernel_at` gives the kernel at a temperature.
+/// its own; the best of every kind, the best first.
 pub fn suggestions(
     operator: &StateOperator,
     certificate: &Certificate,
     temperature: f64,
-    kernel_at: impl Fn(f64) -> Option<std::sync::Arc<dyn Kernel>>,
+    kernel_at: KernelAt<'_>,
 ) -> Result<Vec<Suggestion>, OperatorError> {
-    let mut found: Vec<Suggestion> = Vec::new();
-    let mut examine = |change: Change, changed: &StateOperator, alpha: f64| -> Result<(), OperatorError> {
-        let new = Certificate::new(changed, alpha, 0, 1.0)?;
-        let better = (new.status, OrderedRate(new.contraction.rate))
-            < (certificate.status, OrderedRate(certificate.contraction.rate));
-        if better && new.status != Status::Refused {
+    let every = if operator.statistics().num_groups() > MANY_STATES { 2 } else { 1 };
+    let others = TEMPERATURES.into_iter().step_by(every).map(|f| f * temperature);
+    let mut changes = vec![Change::StepSize(1.0), Change::StepsByMass, Change::UnitFeatures];
+    changes.extend(others.clone().map(Change::Temperature));
+    changes.extend(others.map(Change::UnitFeaturesAndTemperature));
+    let examine = |change: Change| -> Result<Vec<Suggestion>, OperatorError> {
+        let Some(changed) = change.apply(operator, temperature, kernel_at)? else { return Ok(Vec::new()) };
+        let stability = Stability::of(&changed)?;
+        let best = stability.spectrum.best_step();
+        let mut found = Vec::new();
+        // The step size in use where it does, else the best one.
+        for alpha in [Some(certificate.alpha), best.map(|b| b.alpha)].into_iter().flatten() {
+            let change = match change {
+                Change::StepSize(_) => Change::StepSize(alpha),
+                other => other,
+            };
+            let new = Certificate::from_stability(&changed, stability.clone(), alpha);
             let Contraction { norm_inf, rate, .. } = new.contraction;
-            found.push(Suggestion { change, alpha, status: new.status, norm_inf, rate });
+            // A hundredth fewer layers is no reason to change anything.
+            let faster = rate.ln() < 1.01 * certificate.contraction.rate.ln();
+            let better = new.status < certificate.status || (new.status == certificate.status && faster);
+            if better && new.status != Status::Refused {
+                found.push(Suggestion { change, alpha, status: new.status, norm_inf, rate });
+            }
         }
-        Ok(())
+        Ok(found)
     };
-    if let Some(best) = certificate.steps.best {
-        examine(Change::StepSize(best.alpha), operator, best.alpha)?;
-    }
-    if let Some(scaled) = operator.with_steps_by_mass()
-        && let Some(best) = super::Spectrum::of(&scaled)?.best_step()
-    {
-        examine(Change::StepsByMass, &scaled, best.alpha)?;
-    }
-    let unit = operator.statistics().with_unit_features();
-    for (normalised, statistics) in [(false, Some(operator.statistics().clone())), (true, unit)] {
-        let Some(statistics) = statistics else { continue };
-        for factor in TEMPERATURES {
-            let changed_temperature = factor != 1.0;
-            if !normalised && !changed_temperature {
-                continue;
-            }
-            let Some(kernel) = kernel_at(factor * temperature) else { continue };
-            let Ok(attention) = Attention::new(kernel, 0.0) else { continue };
-            let Ok(changed) = StateOperator::of(statistics.clone(), &attention, operator.gamma()) else {
-                continue;
-            };
-            let change = match (normalised, changed_temperature) {
-                (false, _) => Change::Temperature(factor * temperature),
-                (true, false) => Change::UnitFeatures,
-                (true, true) => Change::UnitFeaturesAndTemperature(factor * temperature),
-            };
-            // Step size 1 where it contracts, else the best one.
-            examine(change, &changed, certificate.alpha)?;
-            if let Some(best) = super::Spectrum::of(&changed)?.best_step() {
-                examine(change, &changed, best.alpha)?;
-            }
-        }
-    }
+    let found = changes.into_par_iter().map(examine).collect::<Result<Vec<_>, _>>()?;
+    let mut found: Vec<Suggestion> = found.into_iter().flatten().collect();
     found.sort_by(|a, b| (a.status, OrderedRate(a.rate)).cmp(&(b.status, OrderedRate(b.rate))));
-    // The best of every kind.
     let mut kinds = Vec::new();
     found.retain(|s| {
         let kind = std::mem::discriminant(&s.change);
@@ -341,7 +362,6 @@ pub fn suggestions(
         kinds.push(kind);
         new
     });
-    found.truncate(LISTED);
     Ok(found)
 }
 

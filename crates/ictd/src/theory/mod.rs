@@ -13,7 +13,7 @@ mod stability;
 mod state_pass;
 
 pub use certificate::{
-    Certificate, Change, Contraction, FixedPoint, Offender, Status, Steps, Suggestion, suggestions,
+    Certificate, Change, Contraction, FixedPoint, KernelAt, Offender, Status, Steps, Suggestion, suggestions,
 };
 pub use constants::{Constants, Theorem3};
 pub use neu::{Neu, NeuError, NeuSampler};

@@ -1,0 +1,97 @@
+//! `ictd bound`.
+
+use std::path::Path;
+
+use clap::Args;
+use ictd_lab::LabError;
+use ictd_lab::files::OutputDir;
+use ictd_lab::studies::theory::TaskFamily;
+use ictd_lab::studies::theory::bound::{self, BoundConfig};
+
+use crate::certify::FamilyArguments;
+use crate::{Common, Outcome, message, print_data, print_json, table};
+
+/// Arguments of `ictd bound`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    family: FamilyArguments,
+    /// Which task of the seed's sequence
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    index: u64,
+    /// Context lengths, separated by commas; the threshold of the contraction lemma is added where it can be
+    /// sampled
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…", default_value = "1000,30000")]
+    lengths: Vec<usize>,
+    /// Contexts per length
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true)]
+    contexts: u64,
+    /// Confidence: statements hold with probability 1 - DELTA
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
+    delta: f64,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+    let seed = arguments.common.seed;
+    let mut settings = BoundConfig::defaults(seed, arguments.contexts);
+    settings.iter_mut().for_each(|s| s.delta = arguments.delta);
+    if arguments.family.is_given() {
+        settings = vec![BoundConfig {
+            family: arguments.family.family(TaskFamily::certified(seed)),
+            index: arguments.index,
+            lengths: arguments.lengths,
+            at_threshold: true,
+            contexts: arguments.contexts,
+            delta: arguments.delta,
+        }];
+    }
+    let path = arguments.common.out.as_deref().unwrap_or(Path::new("out/bound"));
+    let out = OutputDir::create(path)?;
+    let mut reports = Vec::new();
+    for (k, config) in settings.iter().enumerate() {
+        message(&format!("{}: {} contexts per length", config.family.describe(), config.contexts));
+        let report = bound::run(config)?;
+        report.write(&out, &format!("bound{}", k + 1))?;
+        reports.push(report);
+    }
+    if arguments.common.json {
+        print_json(&reports)?;
+    } else {
+        let mut text = String::new();
+        for report in &reports {
+            text += &report.summary();
+            text += "\n";
+            let rows: Vec<Vec<String>> = report
+                .comparisons
+                .iter()
+                .map(|c| {
+                    vec![
+                        c.statement.clone(),
+                        c.n.to_string(),
+                        c.layers.map_or_else(String::new, |l| l.to_string()),
+                        c.bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}")),
+                        format!("{:.3e}", c.measured_max),
+                        format!("{}/{}", c.covered, c.contexts),
+                        format!("{:.2}", c.promised),
+                        if c.premises { "hold" } else { "fail" }.into(),
+                        if c.vacuous { "vacuous" } else { "" }.into(),
+                    ]
+                })
+                .collect();
+            let header =
+                ["statement", "n", "L", "bound", "largest seen", "covered", "promised", "premises", ""];
+            text += &table::render(&header, &rows);
+            text += "\n";
+        }
+        print_data(&text)?;
+    }
+    message(&format!("figures and tables: {}", path.display()));
+    // A statement whose premises hold must keep its promise.
+    if reports.iter().all(bound::BoundReport::holds) {
+        Ok(Outcome::Success)
+    } else {
+        Ok(Outcome::ClaimFailed)
+    }
+}

@@ -1,0 +1,546 @@
+//! Lemmas 4 to 6 and Theorem 2: every constant as a number, beside what sampled contexts show.
+
+use ictd::context::ContextStatistics;
+use ictd::kernel::{Attention, KernelName};
+use ictd::matrix::Matrix;
+use ictd::operator::StateOperator;
+use ictd::random::{Purpose, Stream};
+use ictd::task::FiniteTask;
+use ictd::theory::{Constants, Stability};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::TaskFamily;
+use super::fit::{self, Slope};
+use crate::LabError;
+use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
+use crate::files::OutputDir;
+
+/// Depths at which Theorem 2 is compared.
+const LAYERS: [usize; 9] = [0, 1, 2, 5, 10, 20, 50, 100, 200];
+/// The deepest network of the sweeps.
+const DEEPEST: usize = 200;
+/// Context lengths of the sweeps.
+const SWEEP: [usize; 6] = [100, 300, 1000, 3000, 10_000, 30_000];
+/// Longest context that is sampled.
+const MAX_LENGTH: f64 = 1e8;
+/// Most states: contexts are kept as counts of transitions between all pairs.
+const MAX_STATES: usize = 200;
+
+/// What to sample.
+#[derive(Clone, Debug, Serialize)]
+pub struct BoundConfig {
+    /// Tasks.
+    pub family: TaskFamily,
+    /// Which task.
+    pub index: u64,
+    /// Context lengths n; with `at_threshold` the smallest n at which the premises hold is added.
+    pub lengths: Vec<usize>,
+    /// Also sample at the threshold of the contraction lemma, if it can be sampled.
+    pub at_threshold: bool,
+    /// Contexts per length.
+    pub contexts: u64,
+    /// Confidence δ.
+    pub delta: f64,
+}
+
+impl BoundConfig {
+    /// Three settings: one in which the premises hold at lengths that can be sampled, one in which only
+    /// the assumption does, and the paper's.
+    pub fn defaults(seed: u64, contexts: u64) -> Vec<Self> {
+        let setting = |family, lengths: &[usize], at_threshold| Self {
+            family,
+            index: 0,
+            lengths: lengths.to_vec(),
+            at_threshold,
+            contexts,
+            delta: 0.1,
+        };
+        vec![
+            setting(TaskFamily::fastest(seed), &[1000], true),
+            setting(TaskFamily::certified(seed), &[1000, 30_000], false),
+            setting(TaskFamily::paper(seed), &[1000, 30_000], false),
+        ]
+    }
+}
+
+/// A bound beside what was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// Which statement.
+    pub statement: String,
+    /// Context length n.
+    pub n: usize,
+    /// Depth L, for Theorem 2.
+    pub layers: Option<usize>,
+    /// The right-hand side; absent where the statement needs Assumption 5.1 and it fails.
+    pub bound: Option<f64>,
+    /// The largest left-hand side over the contexts.
+    pub measured_max: f64,
+    /// Its mean.
+    pub measured_mean: f64,
+    /// Contexts.
+    pub contexts: u64,
+    /// Contexts in which the statement held.
+    pub covered: u64,
+    /// The share that it promises, 1 - δ or 1 - δ/2.
+    pub promised: f64,
+    /// Whether every premise holds; if not, the statement promises nothing.
+    pub premises: bool,
+    /// The bound says no more than what is known without it.
+    pub vacuous: bool,
+}
+
+/// What was found for a task.
+#[derive(Clone, Debug, Serialize)]
+pub struct BoundReport {
+    /// What was sampled.
+    pub config: BoundConfig,
+    describe: String,
+    /// |S|, μ_min, λ_r and so on.
+    pub constants: ConstantsJson,
+    /// Premises that fail, in words; empty when all hold at the largest n.
+    pub failed_premises: Vec<String>,
+    /// Statements beside measurements.
+    pub comparisons: Vec<Comparison>,
+    /// Mean error by depth at the lengths of the sweep.
+    pub sweep: Vec<SweepPoint>,
+    /// Slope of log error against L before the floor, and the eigenvalues' prediction of it.
+    pub decay: Option<Slope>,
+    /// log of the spectral radius in the population.
+    pub predicted_decay: f64,
+    /// log(1 - C), the paper's rate.
+    pub paper_decay: Option<f64>,
+    /// Slope of log floor against log n: -1/2 for 1/√n.
+    pub floor: Option<Slope>,
+}
+
+/// The constants, as written to JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConstantsJson {
+    states: f64,
+    gamma: f64,
+    mu_min: f64,
+    lambda_r: f64,
+    pair_mu_min: f64,
+    pair_lambda_r: f64,
+    feature_bound: f64,
+    reward_bound: f64,
+    value_bound: f64,
+    margin: f64,
+    /// The smallest n at which contraction is promised.
+    pub contraction_threshold: Option<f64>,
+}
+
+/// The mean error over contexts at a length and a depth.
+#[derive(Clone, Debug, Serialize)]
+pub struct SweepPoint {
+    /// Context length n.
+    pub n: usize,
+    /// Depth L; `None` for infinite depth.
+    pub layers: Option<usize>,
+    /// Mean over contexts of ‖v_L - v_π‖∞.
+    pub error: f64,
+}
+
+/// What one context shows.
+struct Sample {
+    concentration: f64,
+    norm: f64,
+    bias: f64,
+    /// ‖v_L - v_π‖∞ at L = 0, …, [`DEEPEST`].
+    errors: Vec<f64>,
+    /// The same at infinite depth; `None` when a state was not visited.
+    limit: Option<f64>,
+}
+
+struct Setting {
+    task: FiniteTask,
+    attention: Attention,
+    population: Matrix,
+    constants: Constants,
+    seed: u64,
+}
+
+/// Samples contexts and compares.
+pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
+    config.family.check()?;
+    let refuse = |text: String| Err(LabError::Invalid(text));
+    if !(config.delta > 0.0 && config.delta < 1.0) {
+        return refuse(format!("delta is {}, expected 0 < delta < 1", config.delta));
+    }
+    if !(2..=1_000_000).contains(&config.contexts) {
+        return refuse(format!("contexts is {}, expected 2 to 1000000", config.contexts));
+    }
+    if config.family.states > MAX_STATES {
+        return refuse(format!("states is {}, expected at most {MAX_STATES}", config.family.states));
+    }
+    if let Some(n) = config.lengths.iter().find(|n| !(1..=MAX_LENGTH as usize).contains(*n)) {
+        return refuse(format!("lengths: {n} is out of range, expected 1 to {MAX_LENGTH}"));
+    }
+    let task = config.family.task(config.index)?;
+    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let operator = StateOperator::population(&task, &attention)?;
+    let stability = Stability::of(&operator)?;
+    let constants = Constants::of(&task, stability.margin)?;
+    let population = operator.predecessor_matrix();
+    let setting = Setting { task, attention, population, constants, seed: config.family.seed };
+
+    let threshold = constants.contraction_threshold(config.delta);
+    let mut lengths = config.lengths.clone();
+    let sampled_threshold = threshold.filter(|n| config.at_threshold && *n <= MAX_LENGTH);
+    lengths.extend(sampled_threshold.map(|n| n.ceil() as usize));
+    lengths.sort_unstable();
+    lengths.dedup();
+    let mut comparisons = Vec::new();
+    for &n in &lengths {
+        comparisons.extend(setting.compare(n, config)?);
+    }
+    let mut sweep = Vec::new();
+    for n in SWEEP {
+        sweep.extend(setting.sweep(n, config.contexts.min(200))?);
+    }
+    let predicted_decay = stability.spectrum.rate(1.0).ln();
+    Ok(BoundReport {
+        describe: config.family.describe(),
+        failed_premises: failed_premises(&constants, threshold, lengths.last().copied().unwrap_or(0)),
+        constants: ConstantsJson {
+            states: constants.num_states,
+            gamma: constants.gamma,
+            mu_min: constants.mu_min,
+            lambda_r: constants.lambda_r,
+            pair_mu_min: constants.pair_mu_min,
+            pair_lambda_r: constants.pair_lambda_r,
+            feature_bound: constants.feature_bound,
+            reward_bound: constants.reward_bound,
+            value_bound: constants.value_bound,
+            margin: constants.margin,
+            contraction_threshold: threshold,
+        },
+        decay: decay(&sweep),
+        predicted_decay,
+        paper_decay: (constants.margin > 0.0).then(|| (1.0 - constants.margin).ln()),
+        floor: floor(&sweep),
+        config: config.clone(),
+        comparisons,
+        sweep,
+    })
+}
+
+fn failed_premises(constants: &Constants, threshold: Option<f64>, longest: usize) -> Vec<String> {
+    let mut failed = Vec::new();
+    if !(constants.margin > 0.0) {
+        let (margin, required) = (constants.margin, 0.5 * (1.0 + constants.gamma));
+        failed.push(format!(
+            "Assumption 5.1: the smallest M_pi(s, s) is {:.4}, below (1+gamma)/2 = {required}",
+            margin + required
+        ));
+    }
+    match threshold {
+        Some(n) if (longest as f64) < n => {
+            failed.push(format!(
+                "context length: the largest n sampled is {longest}, the contraction lemma needs {n:.3e}"
+            ));
+        }
+        _ => {}
+    }
+    failed
+}
+
+impl Setting {
+    /// The counts of transitions of a context of n transitions.
+    fn counts(&self, n: usize, index: u64) -> Matrix {
+        let mrp = self.task.mrp();
+        let m = mrp.num_states();
+        let mut stream = Stream::new(self.seed, Purpose::Trajectory, index);
+        let mut state = mrp.sample_states(0, &mut stream)[0];
+        let mut counts = vec![0u64; m * m];
+        for _ in 0..n {
+            let next = mrp.transitions().sample(state, &mut stream);
+            counts[state * m + next] += 1;
+            state = next;
+        }
+        Matrix::from_fn(m, m, |s, t| counts[s * m + t] as f64)
+    }
+
+    fn sample(&self, n: usize, index: u64) -> Result<Sample, LabError> {
+        let (task, gamma) = (&self.task, self.task.mrp().gamma());
+        let statistics =
+            ContextStatistics::counted(task.features(), task.mrp().rewards(), &self.counts(n, index));
+        let visited = statistics.visits().iter().all(|&c| c > 0.0);
+        let operator = StateOperator::of(statistics, &self.attention, gamma)?;
+        let empirical = operator.predecessor_matrix();
+        let difference = Matrix::from_fn(empirical.num_rows(), empirical.num_rows(), |i, j| {
+            empirical[(i, j)] - self.population[(i, j)]
+        });
+        let distance =
+            |v: &[f64]| v.iter().zip(task.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let mut v = vec![0.0; task.values().len()];
+        let mut errors = Vec::new();
+        for _ in 0..=DEEPEST {
+            errors.push(distance(&v));
+            v = operator.apply(1.0, &v);
+        }
+        Ok(Sample {
+            concentration: difference.norm_inf(),
+            norm: operator.jacobian_norm(1.0, |_| true),
+            bias: distance(&operator.apply(1.0, task.values())),
+            errors,
+            limit: visited.then(|| operator.infinite_depth().ok().map(|v| distance(&v))).flatten(),
+        })
+    }
+
+    fn samples(&self, n: usize, contexts: u64) -> Result<Vec<Sample>, LabError> {
+        (0..contexts).into_par_iter().map(|index| self.sample(n, index)).collect()
+    }
+
+    fn compare(&self, n: usize, config: &BoundConfig) -> Result<Vec<Comparison>, LabError> {
+        let samples = self.samples(n, config.contexts)?;
+        let (c, delta, length) = (&self.constants, config.delta, n as f64);
+        let assumption = c.margin > 0.0;
+        let long_enough = c.contraction_threshold(delta).is_some_and(|t| length >= t);
+        let compare =
+            |statement: &str, layers, bound: f64, promised, premises, trivial: f64, measured: Vec<f64>| {
+                Comparison {
+                    statement: statement.into(),
+                    n,
+                    layers,
+                    bound: bound.is_finite().then_some(bound),
+                    measured_max: measured.iter().copied().fold(0.0, f64::max),
+                    measured_mean: measured.iter().sum::<f64>() / measured.len() as f64,
+                    contexts: config.contexts,
+                    covered: measured.iter().filter(|x| **x <= bound).count() as u64,
+                    promised,
+                    premises,
+                    vacuous: !(bound < trivial),
+                }
+            };
+        let of = |f: fn(&Sample) -> f64| samples.iter().map(f).collect::<Vec<f64>>();
+        // Two stochastic matrices are at most 2 apart; I - M + γP has norm at most 2 + γ.
+        let mut found = vec![
+            compare(
+                "Lemma 4, ‖M̂ - M‖",
+                None,
+                c.concentration(length, delta),
+                1.0 - delta,
+                true,
+                2.0,
+                of(|s| s.concentration),
+            ),
+            compare(
+                "Lemma 5, ‖J‖",
+                None,
+                if assumption { 1.0 - c.margin } else { f64::INFINITY },
+                1.0 - 0.5 * delta,
+                assumption && long_enough,
+                2.0 + c.gamma,
+                of(|s| s.norm),
+            ),
+            compare(
+                "Lemma 6, bias",
+                None,
+                c.bias(length, delta),
+                1.0 - 0.5 * delta,
+                true,
+                2.0 * c.gamma * c.value_bound,
+                of(|s| s.bias),
+            ),
+        ];
+        for layers in LAYERS {
+            let measured = samples.iter().map(|s| s.errors[layers]).collect();
+            let bound = c.theorem_2(layers as f64, length, delta);
+            // Answering 0 has error ‖v_π‖: a larger bound is of no use.
+            found.push(compare(
+                "Theorem 2, ‖v_L - v‖",
+                Some(layers),
+                bound,
+                1.0 - delta,
+                assumption && long_enough,
+                c.value_bound * (1.0 + 1e-12),
+                measured,
+            ));
+        }
+        Ok(found)
+    }
+
+    fn sweep(&self, n: usize, contexts: u64) -> Result<Vec<SweepPoint>, LabError> {
+        let samples = self.samples(n, contexts)?;
+        let mean = |x: Vec<f64>| x.iter().sum::<f64>() / x.len() as f64;
+        let mut points: Vec<SweepPoint> = (0..=DEEPEST)
+            .map(|layers| SweepPoint {
+                n,
+                layers: Some(layers),
+                error: mean(samples.iter().map(|s| s.errors[layers]).collect()),
+            })
+            .collect();
+        let limits: Vec<f64> = samples.iter().filter_map(|s| s.limit).collect();
+        // Contexts that miss a state have no limit on it; a mean over the others would flatter.
+        if limits.len() == samples.len() {
+            points.push(SweepPoint { n, layers: None, error: mean(limits) });
+        }
+        Ok(points)
+    }
+}
+
+/// Between the first layers, where fast modes die out, and the floor: depths from 3 on at which the error at the
+/// longest context is at least five times its floor.
+fn decay(sweep: &[SweepPoint]) -> Option<Slope> {
+    let longest = SWEEP[SWEEP.len() - 1];
+    let floor = sweep.iter().find(|p| p.n == longest && p.layers.is_none())?.error;
+    let points: Vec<(f64, f64)> = sweep
+        .iter()
+        .filter(|p| p.n == longest)
+        .filter_map(|p| Some((p.layers?, p.error)))
+        .filter(|&(layers, error)| layers >= 3 && error > 5.0 * floor)
+        .map(|(layers, error)| (layers as f64, error.ln()))
+        .collect();
+    fit::line(&points)
+}
+
+fn floor(sweep: &[SweepPoint]) -> Option<Slope> {
+    let points: Vec<(f64, f64)> =
+        sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect();
+    fit::power(&points)
+}
+
+impl BoundReport {
+    /// Whether every statement whose premises hold covered its promised share, and Theorem 2 every context.
+    pub fn holds(&self) -> bool {
+        self.comparisons
+            .iter()
+            .filter(|c| c.premises)
+            .all(|c| c.covered as f64 >= c.promised * c.contexts as f64)
+    }
+
+    /// Error against depth at several lengths, and the floor against the length.
+    pub fn figure(&self) -> Scene {
+        let mut scene = Scene::new(940.0, 380.0, "Error against depth and context length");
+        let drawn = [SWEEP[0], SWEEP[2], SWEEP[4], SWEEP[5]];
+        let mut series: Vec<Series> = drawn
+            .into_iter()
+            .zip(PALETTE)
+            .map(|(n, color)| Series {
+                name: format!("*n* = {n}"),
+                color,
+                dash: Vec::new(),
+                points: self
+                    .sweep
+                    .iter()
+                    .filter(|p| p.n == n && p.error > 0.0)
+                    .filter_map(|p| Some((p.layers? as f64, p.error)))
+                    .filter(|p| p.0 <= 40.0)
+                    .collect(),
+                band: Vec::new(),
+            })
+            .collect();
+        if let Some(decay) = self.decay {
+            let line = |l: f64| (l, (decay.intercept + decay.slope * l).exp());
+            let end = ((self.floor_at(SWEEP[5]).unwrap_or(1e-3).ln() - decay.intercept) / decay.slope)
+                .clamp(1.0, 40.0);
+            series.push(Series {
+                name: "fit".into(),
+                color: PALETTE[4],
+                dash: vec![4.0, 3.0],
+                points: vec![line(0.0), line(end)],
+                band: Vec::new(),
+            });
+        }
+        Chart {
+            title: "(a) depth: geometric decay to a floor".into(),
+            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
+            y: Axis {
+                label: "mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}".into(), scale: Scale::Log, range: None
+            },
+            series,
+            note: self.decay.map_or_else(
+                || "no decay could be fitted".into(),
+                |d| {
+                    format!(
+                        "slope {:.4} ± {:.4} per layer; log spectral radius {:.4}",
+                        d.slope, d.half_width, self.predicted_decay
+                    )
+                },
+            ),
+        }
+        .draw(&mut scene, [0.0, 0.0, 470.0, 360.0]);
+        let limits: Vec<(f64, f64)> =
+            self.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect();
+        let mut series = vec![Series {
+            name: "infinite depth".into(),
+            color: PALETTE[0],
+            dash: Vec::new(),
+            points: limits.clone(),
+            band: Vec::new(),
+        }];
+        if let (Some(fit), Some(first), Some(last)) = (self.floor, limits.first(), limits.last()) {
+            let line = |n: f64| (n, (fit.intercept + fit.slope * n.ln()).exp());
+            series.push(Series {
+                name: "fit".into(),
+                color: PALETTE[4],
+                dash: vec![4.0, 3.0],
+                points: vec![line(first.0), line(last.0)],
+                band: Vec::new(),
+            });
+        }
+        Chart {
+            title: "(b) context length: the floor".into(),
+            x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
+            y: Axis { label: "mean error at infinite depth".into(), scale: Scale::Log, range: None },
+            series,
+            note: self.floor.map_or_else(
+                || "contexts of these lengths miss states: no floor on all states".into(),
+                |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width),
+            ),
+        }
+        .draw(&mut scene, [470.0, 0.0, 470.0, 360.0]);
+        use crate::figure::{Anchor, style};
+        let note = format!("{}; mean over {} contexts", self.describe, self.config.contexts.min(200));
+        scene.text(470.0, 374.0, &note, style::TEXT_SIZE - 2.0, Anchor::Middle, style::MUTED);
+        scene
+    }
+
+    fn floor_at(&self, n: usize) -> Option<f64> {
+        self.sweep.iter().find(|p| p.n == n && p.layers.is_none()).map(|p| p.error)
+    }
+
+    /// Writes the figure and the numbers under names that start with `name`.
+    pub fn write(&self, out: &OutputDir, name: &str) -> Result<(), LabError> {
+        out.csv(&format!("{name}_comparisons"), &self.comparisons)?;
+        out.csv(&format!("{name}_sweep"), &self.sweep)?;
+        out.figure(name, &self.figure())?;
+        out.json(name, self)
+    }
+
+    /// Header lines for a terminal: the task, its constants, its slopes.
+    pub fn summary(&self) -> String {
+        let c = &self.constants;
+        let mut text = format!("{}\n\n", self.describe);
+        text += &format!(
+            "|S| = {}, mu_min = {:.4}, lambda_r = {:.4}, pairs: mu_min = {:.2e}, lambda_r = {:.4}\nC_x = {:.4}, C_R = {:.4}, |v| = {:.4}, C = {:.4}, contraction from n = {}\n",
+            c.states,
+            c.mu_min,
+            c.lambda_r,
+            c.pair_mu_min,
+            c.pair_lambda_r,
+            c.feature_bound,
+            c.reward_bound,
+            c.value_bound,
+            c.margin,
+            c.contraction_threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"))
+        );
+        for premise in &self.failed_premises {
+            text += &format!("premise fails: {premise}\n");
+        }
+        let slope = |s: Option<Slope>| {
+            s.map_or_else(|| "none".into(), |s| format!("{:.4} ± {:.4}", s.slope, s.half_width))
+        };
+        text += &format!(
+            "error per layer: log slope {} (spectral radius says {:.4}, the paper's rate {})\nfloor against n: log slope {} (1/sqrt(n): -0.5)\n",
+            slope(self.decay),
+            self.predicted_decay,
+            self.paper_decay.map_or_else(|| "nothing".into(), |d| format!("{d:.4}")),
+            slope(self.floor)
+        );
+        text
+    }
+}

@@ -1,0 +1,581 @@
+//! `certify`: whether depth can be trusted on a task or a context, and what to change.
+
+use std::sync::Arc;
+
+use ictd::context::{Context, ContextStatistics, Role};
+use ictd::kernel::{Attention, Kernel, KernelName};
+use ictd::operator::StateOperator;
+use ictd::random::{Purpose, Stream};
+use ictd::theory::{self, Certificate, Change, Regime, Stability, Suggestion};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::TaskFamily;
+use crate::LabError;
+use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
+use crate::files::OutputDir;
+
+/// Largest number of distinct states: eigenvalues cost their cube.
+const MAX_STATES: usize = 3000;
+/// Layers drawn at least, so that slow growth shows.
+const DRAWN_LAYERS: usize = 200;
+/// Curves end where errors exceed this multiple of the values.
+const DRAWN_LIMIT: f64 = 1e6;
+
+/// How the layer is built.
+#[derive(Clone, Debug)]
+pub struct LayerConfig {
+    /// The kernel.
+    pub kernel: KernelName,
+    /// Temperature τ.
+    pub temperature: f64,
+    /// Step size α.
+    pub alpha: f64,
+    /// Depth whose error is reported.
+    pub num_layers: usize,
+    /// Absolute tolerance for the number of layers needed.
+    pub tolerance: f64,
+    /// Whether a figure will be drawn.
+    pub draw: Draw,
+}
+
+impl LayerConfig {
+    fn attention(&self) -> Result<Attention, LabError> {
+        for (name, value) in [("step-size", self.alpha), ("tolerance", self.tolerance)] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(LabError::Invalid(format!("{name} is {value}, expected a finite number > 0")));
+            }
+        }
+        if self.num_layers > 1_000_000 {
+            let message = format!("layers is {}, expected at most 1000000", self.num_layers);
+            return Err(LabError::Invalid(message));
+        }
+        Ok(Attention::new(self.kernel.at(self.temperature)?, 0.0)?)
+    }
+
+    fn kernel_at(&self, temperature: f64) -> Option<Arc<dyn Kernel>> {
+        // The others do not depend on a temperature in a way that changes their weights.
+        let has_temperature = matches!(self.kernel, KernelName::Softmax | KernelName::Rbf | KernelName::Elu1);
+        if has_temperature || temperature == self.temperature {
+            self.kernel.at(temperature).ok()
+        } else {
+            None
+        }
+    }
+}
+
+/// A certificate with everything around it, as written to JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    schema: &'static str,
+    /// `certified`, `estimated` or `refused`.
+    pub status: &'static str,
+    /// Why.
+    pub reasons: Vec<String>,
+    subject: String,
+    gamma: f64,
+    step_size: f64,
+    n_transitions: Option<usize>,
+    n_episodes: Option<usize>,
+    kernel: KernelJson,
+    contraction: ContractionJson,
+    stability: StabilityJson,
+    steps: StepsJson,
+    fixed_point: Option<FixedPointJson>,
+    coverage: CoverageJson,
+    assumptions: Vec<AssumptionJson>,
+    /// Changes that help, the best first.
+    pub suggestions: Vec<SuggestionJson>,
+    data_warnings: Vec<String>,
+    #[serde(skip)]
+    curves: Vec<Curve>,
+}
+
+/// Whether the curves behind the figure are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// No figure.
+    No,
+    /// A figure.
+    Yes,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct KernelJson {
+    name: &'static str,
+    tau: f64,
+    normalize: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ContractionJson {
+    norm_inf: f64,
+    rho: f64,
+    min_diag: f64,
+    mean_diag: f64,
+    required_diag: f64,
+    violating_states: usize,
+    offenders: Vec<OffenderJson>,
+    never_left_states: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct OffenderJson {
+    state: usize,
+    features: Vec<f64>,
+    self_weight: f64,
+    attracted_by: Option<usize>,
+    attracting_weight: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct StabilityJson {
+    /// `assumption`, `provable`, `in fact`, `marginal` or `unstable`.
+    regime: &'static str,
+    flatness: Option<f64>,
+    form_margin: Option<f64>,
+    smallest_real_part: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct StepsJson {
+    largest_stable: Option<f64>,
+    best: Option<f64>,
+    best_rate: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct FixedPointJson {
+    iterations: usize,
+    residual_inf: f64,
+    error_to_empirical_fixed_point_inf: f64,
+    error_bound_inf: Option<f64>,
+    equation_residual_inf: f64,
+    tolerance: f64,
+    layers_predicted: Option<u64>,
+    layers_sufficient: Option<u64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct CoverageJson {
+    states_seen: usize,
+    /// The smallest effective number of transitions behind a value, 1/Σ K².
+    min_kernel_ess: Option<f64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct AssumptionJson {
+    name: &'static str,
+    checked: bool,
+    evidence: &'static str,
+}
+
+/// A verified change.
+#[derive(Clone, Debug, Serialize)]
+pub struct SuggestionJson {
+    /// What to change, in words.
+    pub change: String,
+    /// The options of `certify` and `forward` that make it.
+    pub options: String,
+    /// The status then.
+    pub status: &'static str,
+    /// ‖J‖∞ then.
+    pub norm_inf: f64,
+    /// The spectral radius then.
+    pub rho: f64,
+}
+
+/// The error to infinite depth, layer by layer, as a share of the largest value.
+#[derive(Clone, Debug)]
+struct Curve {
+    name: String,
+    errors: Vec<f64>,
+}
+
+/// The certificate of the population of a task.
+pub fn task(family: &TaskFamily, index: u64, config: &LayerConfig) -> Result<Report, LabError> {
+    family.check()?;
+    let task = family.task(index)?;
+    let operator = StateOperator::population(&task, &config.attention()?)?;
+    let subject = format!("task {index} of {}: infinitely long contexts", family.describe());
+    report(subject, &operator, None, config)
+}
+
+/// The certificate of a context of `n` transitions sampled from a task.
+pub fn sampled(family: &TaskFamily, index: u64, n: usize, config: &LayerConfig) -> Result<Report, LabError> {
+    family.check()?;
+    if !(1..=10_000_000).contains(&n) {
+        return Err(LabError::Invalid(format!("n is {n}, expected 1 to 10000000")));
+    }
+    let task = family.task(index)?;
+    let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
+    let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());
+    context_report(subject, &sample, family.gamma, false, config)
+}
+
+/// The certificate of a context, its feature vectors divided by their lengths if asked.
+pub fn context(
+    context: &Context,
+    gamma: f64,
+    unit_norm: bool,
+    config: &LayerConfig,
+) -> Result<Report, LabError> {
+    if !(0.0..1.0).contains(&gamma) {
+        return Err(LabError::Invalid(format!("gamma is {gamma}, expected 0 <= gamma < 1")));
+    }
+    let subject = format!("a context of {} transitions", context.num_transitions());
+    context_report(subject, context, gamma, unit_norm, config)
+}
+
+fn context_report(
+    subject: String,
+    context: &Context,
+    gamma: f64,
+    unit_norm: bool,
+    config: &LayerConfig,
+) -> Result<Report, LabError> {
+    let mut statistics = ContextStatistics::per_state(context);
+    if statistics.num_groups() > MAX_STATES {
+        let found = statistics.num_groups();
+        let message = format!("the context has {found} distinct states, expected at most {MAX_STATES}");
+        return Err(LabError::Invalid(message));
+    }
+    if unit_norm {
+        statistics = statistics.with_unit_features().ok_or_else(|| {
+            LabError::Invalid("unit-norm: a feature vector is 0, expected a length to divide by".into())
+        })?;
+    }
+    let operator = StateOperator::of(statistics, &config.attention()?, gamma)?;
+    report(subject, &operator, Some(context), config)
+}
+
+fn report(
+    subject: String,
+    operator: &StateOperator,
+    context: Option<&Context>,
+    config: &LayerConfig,
+) -> Result<Report, LabError> {
+    let certificate = Certificate::new(operator, config.alpha, config.num_layers, config.tolerance)?;
+    let kernel_at = |t: f64| config.kernel_at(t);
+    let suggestions = theory::suggestions(operator, &certificate, config.temperature, &kernel_at)?;
+    let curves = match config.draw {
+        Draw::Yes => curves(operator, config, &suggestions, &kernel_at)?,
+        Draw::No => Vec::new(),
+    };
+    let statistics = operator.statistics();
+    let c = &certificate.contraction;
+    let episodes =
+        context.map(|x| x.roles().iter().filter(|r| matches!(r, Role::Last | Role::Terminal)).count());
+    let mut data_warnings = Vec::new();
+    if c.never_left > 0 {
+        data_warnings.push(format!(
+            "{} states were reached but never left: their values rest on other states",
+            c.never_left
+        ));
+    }
+    let ess = |u: usize| {
+        let sum: f64 = operator.predecessor_weights(u).zip(statistics.visits()).map(|(w, c)| w * w / c).sum();
+        1.0 / sum
+    };
+    Ok(Report {
+        schema: "ictd.certificate/1",
+        status: certificate.status.as_str(),
+        reasons: certificate.reasons.clone(),
+        subject,
+        gamma: operator.gamma(),
+        step_size: config.alpha,
+        n_transitions: context.map(Context::num_transitions),
+        n_episodes: episodes,
+        kernel: KernelJson {
+            name: config.kernel.as_str(),
+            tau: config.temperature,
+            normalize: config.kernel != KernelName::Linear,
+        },
+        contraction: ContractionJson {
+            norm_inf: c.norm_inf,
+            rho: c.rate,
+            min_diag: c.min_diag,
+            mean_diag: c.mean_diag,
+            required_diag: c.required_diag,
+            violating_states: c.violating_states,
+            offenders: c
+                .offenders
+                .iter()
+                .map(|o| OffenderJson {
+                    state: o.state,
+                    features: statistics.features(o.state).to_vec(),
+                    self_weight: o.self_weight,
+                    attracted_by: o.attracted_by.map(|a| a.0),
+                    attracting_weight: o.attracted_by.map(|a| a.1),
+                })
+                .collect(),
+            never_left_states: c.never_left,
+        },
+        stability: StabilityJson {
+            regime: regime_name(certificate.stability.regime()),
+            flatness: certificate.stability.flatness,
+            form_margin: certificate.stability.form_margin,
+            smallest_real_part: certificate.steps.smallest_real_part,
+        },
+        steps: StepsJson {
+            largest_stable: certificate.steps.largest_stable,
+            best: certificate.steps.best.map(|b| b.alpha),
+            best_rate: certificate.steps.best.map(|b| b.rate),
+        },
+        fixed_point: certificate.fixed_point.as_ref().map(|f| FixedPointJson {
+            iterations: config.num_layers,
+            residual_inf: f.residual,
+            error_to_empirical_fixed_point_inf: f.error,
+            error_bound_inf: f.error_bound,
+            equation_residual_inf: f.equation_residual,
+            tolerance: config.tolerance,
+            layers_predicted: f.layers_predicted,
+            layers_sufficient: f.layers_sufficient,
+        }),
+        coverage: CoverageJson {
+            states_seen: statistics.num_source_groups(),
+            min_kernel_ess: context
+                .map(|_| (0..statistics.num_groups()).map(ess).fold(f64::INFINITY, f64::min)),
+        },
+        assumptions: vec![
+            AssumptionJson {
+                name: "on_policy",
+                checked: false,
+                evidence: "transitions are taken as the policy's own",
+            },
+            AssumptionJson {
+                name: "markov_state",
+                checked: false,
+                evidence: "states with equal features are taken as the same state",
+            },
+        ],
+        suggestions: suggestions.iter().map(describe).collect(),
+        data_warnings,
+        curves,
+    })
+}
+
+pub(super) fn regime_name(regime: Regime) -> &'static str {
+    match regime {
+        Regime::Assumption => "assumption",
+        Regime::Provable => "provable",
+        Regime::InFact => "in fact",
+        Regime::Marginal => "marginal",
+        Regime::Unstable => "unstable",
+    }
+}
+
+fn describe(suggestion: &Suggestion) -> SuggestionJson {
+    let alpha = suggestion.alpha;
+    let (change, options) = match suggestion.change {
+        Change::StepSize(_) => (format!("step size {alpha:.4}"), format!("--step-size {alpha:.4}")),
+        Change::Temperature(t) => (
+            format!("temperature {t} and step size {alpha:.4}"),
+            format!("--temperature {t} --step-size {alpha:.4}"),
+        ),
+        Change::UnitFeatures => (
+            format!("feature vectors of length 1 and step size {alpha:.4}"),
+            format!("--unit-norm --step-size {alpha:.4}"),
+        ),
+        Change::UnitFeaturesAndTemperature(t) => (
+            format!("feature vectors of length 1, temperature {t} and step size {alpha:.4}"),
+            format!("--unit-norm --temperature {t} --step-size {alpha:.4}"),
+        ),
+        Change::StepsByMass => (
+            format!("a step size per state, {alpha:.4} times its share of the largest kernel mass"),
+            String::new(),
+        ),
+    };
+    SuggestionJson {
+        change,
+        options,
+        status: suggestion.status.as_str(),
+        norm_inf: suggestion.norm_inf,
+        rho: suggestion.rate,
+    }
+}
+
+/// What depth does as it is, and with every suggestion.
+fn curves(
+    operator: &StateOperator,
+    config: &LayerConfig,
+    suggestions: &[Suggestion],
+    kernel_at: theory::KernelAt<'_>,
+) -> Result<Vec<Curve>, LabError> {
+    let mut cases = vec![("as it is".to_owned(), operator.clone(), config.alpha)];
+    for suggestion in suggestions {
+        if let Some(changed) = suggestion.change.apply(operator, config.temperature, kernel_at)? {
+            let name = match suggestion.change {
+                Change::StepSize(_) => "smaller step".to_owned(),
+                Change::Temperature(t) => format!("τ = {t}"),
+                Change::UnitFeatures => "unit norm".to_owned(),
+                Change::UnitFeaturesAndTemperature(t) => format!("unit norm, τ = {t}"),
+                Change::StepsByMass => "step per state".to_owned(),
+            };
+            cases.push((name, changed, suggestion.alpha));
+        }
+    }
+    let layers = config.num_layers.clamp(DRAWN_LAYERS, 5 * DRAWN_LAYERS);
+    let mut curves = Vec::new();
+    for (name, operator, alpha) in cases {
+        // Without a limit there is nothing to be near to.
+        let Ok(limit) = operator.infinite_depth() else { continue };
+        let scale = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let mut v = vec![0.0; limit.len()];
+        let mut errors = Vec::new();
+        for _ in 0..=layers {
+            let error = v.iter().zip(&limit).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
+            if !(error <= DRAWN_LIMIT) {
+                break;
+            }
+            // Below this errors are rounding.
+            errors.push(error.max(1e-16));
+            v = operator.apply(alpha, &v);
+        }
+        curves.push(Curve { name, errors });
+    }
+    Ok(curves)
+}
+
+impl Report {
+    /// The error to infinite depth against depth: as it is, and with every suggestion.
+    pub fn figure(&self) -> Scene {
+        let series = self.curves.iter().zip(PALETTE.iter().cycle()).map(|(curve, &color)| {
+            let every = curve.errors.len().div_ceil(100).max(1);
+            Series {
+                name: curve.name.clone(),
+                color,
+                dash: Vec::new(),
+                points: curve.errors.iter().enumerate().step_by(every).map(|(l, &e)| (l as f64, e)).collect(),
+                band: Vec::new(),
+            }
+        });
+        let chart = Chart {
+            title: format!("What depth does: {}", self.status),
+            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
+            y: Axis {
+                label: "error to infinite depth / largest value".into(),
+                scale: Scale::Log,
+                range: None,
+            },
+            series: series.collect(),
+            note: self.subject.clone(),
+        };
+        chart.scene(620.0, 380.0)
+    }
+
+    /// Writes the certificate, the figure and its numbers.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        #[derive(Serialize)]
+        struct Row<'a> {
+            case: &'a str,
+            layer: usize,
+            error: f64,
+        }
+        let rows = self.curves.iter().flat_map(|c| {
+            c.errors.iter().enumerate().map(|(layer, &error)| Row { case: &c.name, layer, error })
+        });
+        out.csv("depth", rows)?;
+        out.figure("depth", &self.figure())?;
+        out.json("certificate", self)
+    }
+
+    /// The lines for a terminal.
+    pub fn text(&self) -> String {
+        let c = &self.contraction;
+        let optional = |x: Option<f64>| x.map_or_else(|| "none".into(), |x| format!("{x:.6}"));
+        let mut text = format!("{}\n{}\n", self.status.to_uppercase(), self.subject);
+        self.reasons.iter().for_each(|r| text += &format!("  - {r}\n"));
+        text += &format!(
+            "\ndiagonal weights     min {:.4}, mean {:.4}, required {:.4}; {} of {} states below\n",
+            c.min_diag, c.mean_diag, c.required_diag, c.violating_states, self.coverage.states_seen
+        );
+        for o in &c.offenders {
+            text += &format!("    state {:<5} {:.4}", o.state, o.self_weight);
+            if let (Some(other), Some(weight)) = (o.attracted_by, o.attracting_weight) {
+                text += &format!("  (state {other} weighs {weight:.4})");
+            }
+            text += "\n";
+        }
+        text += &format!("norm_inf of a layer  {:.6}\nspectral radius      {:.6}\n", c.norm_inf, c.rho);
+        text += &format!(
+            "step sizes           stable below {}, best {} with rate {}\n",
+            optional(self.steps.largest_stable),
+            optional(self.steps.best),
+            optional(self.steps.best_rate)
+        );
+        text += &format!("regime               {}\n", self.stability.regime);
+        if let Some(f) = &self.fixed_point {
+            text += &format!(
+                "after {} layers      error {:.3e} (bound from the residual: {})\n",
+                f.iterations,
+                f.error_to_empirical_fixed_point_inf,
+                f.error_bound_inf.map_or_else(|| "none".into(), |b| format!("{b:.3e}"))
+            );
+            let layers = |l: Option<u64>| l.map_or_else(|| "unknown".into(), |l| l.to_string());
+            text += &format!(
+                "layers for {:.0e}     {} by the rate, {} by contraction\n",
+                f.tolerance,
+                layers(f.layers_predicted),
+                layers(f.layers_sufficient)
+            );
+        }
+        if !self.suggestions.is_empty() {
+            text += "\nwhat helps, recomputed:\n";
+            for s in &self.suggestions {
+                text += &format!("  - {}: {}, spectral radius {:.6}\n", s.change, s.status, s.rho);
+            }
+        }
+        text += "\nnot checked: that the transitions are the policy's own, and that equal features are the same state\n";
+        text
+    }
+}
+
+/// How many tasks of a family satisfy what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counts {
+    /// Tasks examined.
+    pub tasks: u64,
+    /// Assumption 5.1.
+    pub assumption_holds: u64,
+    /// ‖J‖∞ < 1.
+    pub norm_inf_below_one: u64,
+    /// The spectral radius of J is below 1.
+    pub spectral_radius_below_one: u64,
+    /// Some eigenvalue of M - γP has a negative real part: no step size converges.
+    pub unstable: u64,
+    /// The form condition: some step size converges by proof.
+    pub provably_stable: u64,
+}
+
+/// Examines the first `tasks` tasks of a family, in the population.
+pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
+    family.check()?;
+    if !(1..=1_000_000).contains(&tasks) {
+        return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 1000000")));
+    }
+    let attention = config.attention()?;
+    let flags = (0..tasks)
+        .into_par_iter()
+        .map(|index| {
+            let operator = StateOperator::population(&family.task(index)?, &attention)?;
+            let stability = Stability::of(&operator)?;
+            Ok([
+                stability.margin > 0.0,
+                operator.jacobian_norm(config.alpha, |_| true) < 1.0,
+                stability.spectrum.rate(config.alpha) < 1.0,
+                stability.spectrum.is_unstable(),
+                stability.form_margin.is_some_and(|m| m > 0.0),
+            ])
+        })
+        .collect::<Result<Vec<[bool; 5]>, LabError>>()?;
+    let of = |k: usize| flags.iter().filter(|f| f[k]).count() as u64;
+    Ok(Counts {
+        tasks,
+        assumption_holds: of(0),
+        norm_inf_below_one: of(1),
+        spectral_radius_below_one: of(2),
+        unstable: of(3),
+        provably_stable: of(4),
+    })
+}
