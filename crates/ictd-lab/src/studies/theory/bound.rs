@@ -446,7 +446,7 @@ impl BoundReport {
             });
         }
         Chart {
-            title: "(a) depth: geometric decay to a floor".into(),
+            title: "(a) error against depth".into(),
             x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
             y: Axis {
                 label: "mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}".into(), scale: Scale::Log, range: None
@@ -483,12 +483,12 @@ impl BoundReport {
             });
         }
         Chart {
-            title: "(b) context length: the floor".into(),
+            title: "(b) floor against context length".into(),
             x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
             y: Axis { label: "mean error at infinite depth".into(), scale: Scale::Log, range: None },
             series,
             note: self.floor.map_or_else(
-                || "contexts of these lengths miss states: no floor on all states".into(),
+                || "fewer than three lengths at which every context visits every state".into(),
                 |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width),
             ),
         }

@@ -175,7 +175,7 @@ struct AssumptionJson {
 pub struct SuggestionJson {
     /// What to change, in words.
     pub change: String,
-    /// The options of `certify` and `forward` that make it.
+    /// The options of `certify` that make it, in place of those in use; empty where there are none.
     pub options: String,
     /// The status then.
     pub status: &'static str,
@@ -349,7 +349,7 @@ fn report(
                 evidence: "states with equal features are taken as the same state",
             },
         ],
-        suggestions: suggestions.iter().map(describe).collect(),
+        suggestions: suggestions.iter().map(|s| describe(s, context.is_none())).collect(),
         data_warnings,
         curves,
     })
@@ -365,8 +365,10 @@ pub(super) fn regime_name(regime: Regime) -> &'static str {
     }
 }
 
-fn describe(suggestion: &Suggestion) -> SuggestionJson {
+fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
     let alpha = suggestion.alpha;
+    // Generated features are normalised before they are scaled.
+    let unit = if generated { "--unit-norm --score-scale 1" } else { "--unit-norm" };
     let (change, options) = match suggestion.change {
         Change::StepSize(_) => (format!("step size {alpha:.4}"), format!("--step-size {alpha:.4}")),
         Change::Temperature(t) => (
@@ -375,11 +377,11 @@ fn describe(suggestion: &Suggestion) -> SuggestionJson {
         ),
         Change::UnitFeatures => (
             format!("feature vectors of length 1 and step size {alpha:.4}"),
-            format!("--unit-norm --step-size {alpha:.4}"),
+            format!("{unit} --step-size {alpha:.4}"),
         ),
         Change::UnitFeaturesAndTemperature(t) => (
             format!("feature vectors of length 1, temperature {t} and step size {alpha:.4}"),
-            format!("--unit-norm --temperature {t} --step-size {alpha:.4}"),
+            format!("{unit} --temperature {t} --step-size {alpha:.4}"),
         ),
         Change::StepsByMass => (
             format!("a step size per state, {alpha:.4} times its share of the largest kernel mass"),
@@ -497,12 +499,12 @@ impl Report {
             }
             text += "\n";
         }
-        text += &format!("norm_inf of a layer  {:.6}\nspectral radius      {:.6}\n", c.norm_inf, c.rho);
+        text += &format!("norm_inf of a layer  {:.6}\nspectral radius      {}\n", c.norm_inf, rate(c.rho));
         text += &format!(
             "step sizes           stable below {}, best {} with rate {}\n",
             optional(self.steps.largest_stable),
             optional(self.steps.best),
-            optional(self.steps.best_rate)
+            self.steps.best_rate.map_or_else(|| "none".into(), rate)
         );
         text += &format!("regime               {}\n", self.stability.regime);
         if let Some(f) = &self.fixed_point {
@@ -523,12 +525,17 @@ impl Report {
         if !self.suggestions.is_empty() {
             text += "\nwhat helps, recomputed:\n";
             for s in &self.suggestions {
-                text += &format!("  - {}: {}, spectral radius {:.6}\n", s.change, s.status, s.rho);
+                text += &format!("  - {}: {}, spectral radius {}\n", s.change, s.status, rate(s.rho));
             }
         }
         text += "\nnot checked: that the transitions are the policy's own, and that equal features are the same state\n";
         text
     }
+}
+
+/// A rate; near 1 its distance from it, which is what counts.
+fn rate(rate: f64) -> String {
+    if (1.0 - 1e-4..1.0).contains(&rate) { format!("1 - {:.1e}", 1.0 - rate) } else { format!("{rate:.6}") }
 }
 
 /// How many tasks of a family satisfy what.
