@@ -16,13 +16,13 @@ use crate::{Common, Outcome, message, print_data, print_json, table};
 pub struct Arguments {
     #[command(flatten)]
     family: FamilyArguments,
-    /// Which task of the seed's sequence
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
-    index: u64,
+    /// Which task of the seed's sequence [default: 0]
+    #[arg(long, allow_negative_numbers = true)]
+    index: Option<u64>,
     /// Context lengths, separated by commas; the threshold of the contraction lemma is added where it can be
-    /// sampled
-    #[arg(long, value_delimiter = ',', value_name = "N,N,…", default_value = "1000,30000")]
-    lengths: Vec<usize>,
+    /// sampled [default: 1000,30000]
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…", allow_negative_numbers = true)]
+    lengths: Option<Vec<usize>>,
     /// Contexts per length
     #[arg(long, default_value_t = 1000, allow_negative_numbers = true)]
     contexts: u64,
@@ -37,11 +37,12 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let seed = arguments.common.seed;
     let mut settings = BoundConfig::defaults(seed, arguments.contexts);
     settings.iter_mut().for_each(|s| s.delta = arguments.delta);
-    if arguments.family.is_given() {
+    // Any choice of a task or of lengths is one setting; without one three are compared.
+    if arguments.family.is_given() || arguments.index.is_some() || arguments.lengths.is_some() {
         settings = vec![BoundConfig {
             family: arguments.family.family(TaskFamily::certified(seed)),
-            index: arguments.index,
-            lengths: arguments.lengths,
+            index: arguments.index.unwrap_or(0),
+            lengths: arguments.lengths.unwrap_or_else(|| vec![1000, 30_000]),
             at_threshold: true,
             contexts: arguments.contexts,
             delta: arguments.delta,

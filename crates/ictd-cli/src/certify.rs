@@ -24,50 +24,49 @@ pub enum Kind {
 }
 
 /// Which tasks.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct FamilyArguments {
-    /// Family of tasks
+    /// Family of tasks, with the sizes of `ictd task`, discount 0.9 and raw features at scale 1 unless told otherwise
     #[arg(long)]
     pub task: Option<Kind>,
     /// Number of states
     #[arg(long, allow_negative_numbers = true)]
-    states: Option<usize>,
+    pub states: Option<usize>,
     /// Feature dimension
     #[arg(long, allow_negative_numbers = true)]
-    features: Option<usize>,
+    pub features: Option<usize>,
     /// Discount
     #[arg(long, allow_negative_numbers = true)]
     pub gamma: Option<f64>,
     /// One feature per state instead of random ones
     #[arg(long)]
-    one_hot: bool,
+    pub one_hot: bool,
     /// Divide feature vectors by their length
     #[arg(long)]
     pub unit_norm: bool,
     /// Multiply scores: A = SCALE·I
     #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
-    score_scale: Option<f64>,
+    pub score_scale: Option<f64>,
 }
 
 impl FamilyArguments {
-    /// The family asked for; what is not given is as in `default`.
+    /// The family asked for. What is not given is as for `ictd task` when a family is named, else as in `default`.
     pub fn family(&self, default: TaskFamily) -> TaskFamily {
-        let kind = match self.task {
-            None => default.kind,
-            Some(Kind::Boyan) => FamilyKind::Boyan,
-            Some(Kind::Loop) => FamilyKind::Loop,
-            Some(Kind::Dense) => FamilyKind::Dense,
-            Some(Kind::Coin) => FamilyKind::Coin,
-        };
+        let kind = self.task.map(|task| match task {
+            Kind::Boyan => FamilyKind::Boyan,
+            Kind::Loop => FamilyKind::Loop,
+            Kind::Dense => FamilyKind::Dense,
+            Kind::Coin => FamilyKind::Coin,
+        });
+        let base = kind.map_or(default.clone(), |kind| TaskFamily::of_kind(kind, default.seed));
         TaskFamily {
-            kind,
-            states: self.states.unwrap_or(default.states),
-            features: self.features.unwrap_or(default.features),
-            gamma: self.gamma.unwrap_or(default.gamma),
-            one_hot: self.one_hot || default.one_hot,
+            states: self.states.unwrap_or(base.states),
+            features: self.features.unwrap_or(base.features),
+            gamma: self.gamma.unwrap_or(base.gamma),
+            one_hot: self.one_hot || base.one_hot,
             unit_norm: self.unit_norm,
-            score_scale: self.score_scale.unwrap_or(default.score_scale),
-            seed: default.seed,
+            score_scale: self.score_scale.unwrap_or(base.score_scale),
+            ..base
         }
     }
 
@@ -87,13 +86,13 @@ impl FamilyArguments {
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Context as JSON, as for `forward`; - reads standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "tasks", "n", "states", "features", "one_hot", "score_scale"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "tasks", "n", "states", "features", "one_hot", "score_scale", "index"])]
     input: Option<PathBuf>,
     #[command(flatten)]
     family: FamilyArguments,
-    /// Which task of the seed's sequence
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
-    index: u64,
+    /// Which task of the seed's sequence [default: 0]
+    #[arg(long, conflicts_with = "tasks", allow_negative_numbers = true)]
+    index: Option<u64>,
     /// Count over the first N tasks instead of examining one
     #[arg(long, value_name = "N", conflicts_with = "n", allow_negative_numbers = true)]
     tasks: Option<u64>,
@@ -154,8 +153,8 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
             let (gamma, unit_norm) = (arguments.family.gamma.unwrap_or(0.9), arguments.family.unit_norm);
             certify::context(&read_context(path)?, gamma, unit_norm, &config)?
         }
-        (None, Some(n)) => certify::sampled(&family, arguments.index, n, &config)?,
-        (None, None) => certify::task(&family, arguments.index, &config)?,
+        (None, Some(n)) => certify::sampled(&family, arguments.index.unwrap_or(0), n, &config)?,
+        (None, None) => certify::task(&family, arguments.index.unwrap_or(0), &config)?,
     };
     if let Some(out) = &arguments.common.out {
         report.write(&OutputDir::create(out)?)?;

@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
     /// Context lengths, separated by commas [default: 30,100,300,1000,3000; 10 for --params]
-    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…", allow_negative_numbers = true)]
     lengths: Option<Vec<usize>>,
     /// Depths, separated by commas [default: 1,2,3,4,5,6,8,10,12,15,40; 3 for --params]
     #[arg(long, value_delimiter = ',', value_name = "L,L,…")]

@@ -8,14 +8,21 @@ use ictd_lab::files::OutputDir;
 use ictd_lab::studies::theory::TaskFamily;
 use ictd_lab::studies::theory::regimes::{self, RegimeMap, Repair};
 
-use crate::certify::FamilyArguments;
+use crate::certify::{FamilyArguments, Kind};
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd regimes`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    #[command(flatten)]
-    family: FamilyArguments,
+    /// Number of states
+    #[arg(long, allow_negative_numbers = true)]
+    states: Option<usize>,
+    /// Feature dimension
+    #[arg(long, allow_negative_numbers = true)]
+    features: Option<usize>,
+    /// Family of tasks
+    #[arg(long)]
+    task: Option<Kind>,
     /// Tasks per cell of the map
     #[arg(long, default_value_t = 20, allow_negative_numbers = true)]
     tasks: u64,
@@ -24,7 +31,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let family = arguments.family.family(TaskFamily::paper(arguments.common.seed));
+    let Arguments { task, states, features, .. } = arguments;
+    let family = FamilyArguments { task, states, features, ..Default::default() };
+    let family = family.family(TaskFamily::paper(arguments.common.seed));
     let map = regimes::run(&family, arguments.tasks)?;
     let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/regimes"));
     map.write(&OutputDir::create(out)?)?;

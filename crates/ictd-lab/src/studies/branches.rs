@@ -169,7 +169,7 @@ fn gradient(query: &'static str, seeds: &[u64]) -> Result<GradientSign, LabError
 }
 
 /// Wilson's 95 % interval of a share.
-fn wilson(successes: u64, total: u64) -> (f64, f64) {
+pub(super) fn wilson(successes: u64, total: u64) -> (f64, f64) {
     let (z, n) = (1.959_963_984_540_054, total as f64);
     let p = successes as f64 / n;
     let centre = p + z * z / (2.0 * n);

@@ -13,10 +13,10 @@ pub mod verify;
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Whether a claim of the paper holds here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// The criterion, fixed before looking, is met.
     #[serde(rename = "reproduced")]

@@ -168,7 +168,7 @@ fn errors_of_task(
 
 /// Spearman's rank correlation: Pearson's, of ranks, where ties share their mean rank; 0 when one list is
 /// constant.
-fn spearman(x: &[f64], y: &[f64]) -> f64 {
+pub(super) fn spearman(x: &[f64], y: &[f64]) -> f64 {
     let centred_ranks = |values: &[f64]| -> Vec<f64> {
         let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
         let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;

@@ -72,9 +72,13 @@ impl StateOperator {
             let column = GroupWeights::column_of(attention, &block, &statistics, u)?;
             weights.row_mut(u).copy_from_slice(&column);
         }
-        let log_masses = (0..statistics.num_source_groups())
-            .map(|u| log_mass(attention.kernel(), &statistics, weights.row(u), u))
-            .collect();
+        // Kernels are strictly positive definite on distinct features only.
+        let sources = statistics.num_source_groups();
+        let mut rows: Vec<&[f64]> = (0..sources).map(|s| statistics.features(s)).collect();
+        rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+        let distinct = rows.windows(2).all(|pair| pair[0] != pair[1]);
+        let mass = |u| log_mass(attention.kernel(), &statistics, weights.row(u), u);
+        let log_masses = if distinct { (0..sources).map(mass).collect() } else { None };
         Ok(Self { statistics, gamma, weights, log_masses, linear: attention.kernel().linear_scale() })
     }
 
@@ -98,7 +102,8 @@ impl StateOperator {
         self.gamma
     }
 
-    /// log w(s) of every source state, where M(u, s) = μ(s)·k(s, u)/w(u); for positive definite kernels.
+    /// log w(s) of every source state, where M(u, s) = μ(s)·k(s, u)/w(u); for positive definite kernels on
+    /// distinct features.
     pub fn log_masses(&self) -> Option<&[f64]> {
         self.log_masses.as_deref()
     }

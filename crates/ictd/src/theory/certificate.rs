@@ -1,6 +1,5 @@
 //! Certificates: whether depth helps on the states at hand, why, and what to change when it does not.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -191,7 +190,7 @@ fn judge(
     let Contraction { norm_inf, rate, min_diag, required_diag, never_left, .. } = *contraction;
     let mut reasons = Vec::new();
     if norm_inf < 1.0 {
-        let source = if stability.margin > 0.0 && alpha == 1.0 { ", as Assumption 5.1 implies" } else { "" };
+        let source = if stability.assumption && alpha == 1.0 { ", as Assumption 5.1 implies" } else { "" };
         reasons.push(format!("every layer contracts: norm_inf {norm_inf:.6} < 1{source}"));
         return (Status::Certified, reasons);
     }
@@ -215,10 +214,14 @@ fn judge(
     }
     if !(rate < 1.0) {
         let limit = steps.largest_stable.unwrap_or(0.0);
-        reasons.push(format!("step size {alpha} is too large: layers converge below {limit:.4} only"));
+        reasons.push(if alpha < limit {
+            format!("step size {alpha:e} is too small: layers change nothing up to rounding")
+        } else {
+            format!("step size {alpha} is too large: layers converge below {limit:.4e} only")
+        });
         return (Status::Refused, reasons);
     }
-    reasons.push(format!("spectral radius {rate:.6} < 1: errors vanish in the long run"));
+    reasons.push(format!("spectral radius 1 - {:.1e}: errors vanish in the long run", 1.0 - rate));
     if stability.regime() == Regime::Provable {
         reasons.push("some step size converges by proof (the form condition holds)".into());
     }
@@ -244,7 +247,7 @@ fn fixed_point(
     let by_inverse = inverse_norm(operator).map(|norm| residual * norm / alpha);
     let error_bound = [by_norm, by_inverse].into_iter().flatten().min_by(f64::total_cmp);
     let layers = |rate: f64| {
-        let needed = ((tolerance / largest_value).ln() / rate.ln()).ceil();
+        let needed = ((tolerance / largest_value).ln() / rate.ln()).ceil().max(1.0);
         if largest_value <= tolerance { Some(0) } else { (rate < 1.0).then_some(needed as u64) }
     };
     Some(FixedPoint {
@@ -336,7 +339,7 @@ pub fn suggestions(
         let best = stability.spectrum.best_step();
         let mut found = Vec::new();
         // The step size in use where it does, else the best one.
-        for alpha in [Some(certificate.alpha), best.map(|b| b.alpha)].into_iter().flatten() {
+        for alpha in [Some(certificate.alpha), best.map(|b| round_down(b.alpha))].into_iter().flatten() {
             let change = match change {
                 Change::StepSize(_) => Change::StepSize(alpha),
                 other => other,
@@ -354,7 +357,7 @@ pub fn suggestions(
     };
     let found = changes.into_par_iter().map(examine).collect::<Result<Vec<_>, _>>()?;
     let mut found: Vec<Suggestion> = found.into_iter().flatten().collect();
-    found.sort_by(|a, b| (a.status, OrderedRate(a.rate)).cmp(&(b.status, OrderedRate(b.rate))));
+    found.sort_by(|a, b| a.status.cmp(&b.status).then(a.rate.total_cmp(&b.rate)));
     let mut kinds = Vec::new();
     found.retain(|s| {
         let kind = std::mem::discriminant(&s.change);
@@ -365,22 +368,16 @@ pub fn suggestions(
     Ok(found)
 }
 
-/// A rate as a sort key.
-#[derive(PartialEq)]
-struct OrderedRate(f64);
-
-impl Eq for OrderedRate {}
-
-impl PartialOrd for OrderedRate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+/// Four significant digits, downwards: the best step size is often just below the largest stable one.
+fn round_down(x: f64) -> f64 {
+    // Through the decimal form, so that what is printed is what was examined.
+    let text = format!("{x:.3e}");
+    let nearest: f64 = text.parse().unwrap_or(x);
+    if nearest <= x {
+        return nearest;
     }
-}
-
-impl Ord for OrderedRate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
+    let unit = 10f64.powf(x.log10().floor() - 3.0);
+    format!("{:.3e}", nearest - unit).parse().unwrap_or(x)
 }
 
 /// ‖(M - γP)⁻¹‖∞; `None` when a state was never left or the matrix is singular to working precision.

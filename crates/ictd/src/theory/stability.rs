@@ -4,10 +4,11 @@
 //! E(s, u) = k(s, u), w(s) = Σ_u μ(u) k(s, u). Three conditions, from the paper's to weaker ones
 //! (proofs in `docs/theory.md`):
 //!
-//! 1. Assumption 5.1: every M(s, s) ≥ (1+γ)/2 + C. Then ‖I - X‖∞ ≤ 1 - 2C: contraction at step size 1.
+//! 1. Assumption 5.1: every M(s, s) ≥ (1+γ)/2 + C, rows of M summing to 1. Then ‖I - X‖∞ ≤ 1 - 2C: contraction at
+//!    step size 1.
 //! 2. The form condition: λ_max of the symmetric part of γ·D^½ P D^-½, D = diag(μ w), is below 1. Then every
-//!    eigenvalue of X has a positive real part and every small enough step size converges. It holds when
-//!    γ·√(max w / min w) < 1: the flat-kernel regime, opposite to the first.
+//!    eigenvalue of X has a positive real part and every small enough step size converges. With μ stationary for P, as
+//!    in the population, it holds when γ·√(max w / min w) < 1: the flat-kernel regime, opposite to the first.
 //! 3. All eigenvalues of X have positive real parts, found numerically.
 
 use crate::linalg;
@@ -36,6 +37,9 @@ pub enum Regime {
 pub struct Stability {
     /// min_s M(s, s) - (1+γ)/2: Assumption 5.1 holds with any smaller C > 0.
     pub margin: f64,
+    /// Whether Assumption 5.1 holds and says something: the margin is positive, rows of M sum to 1, and every
+    /// state was left.
+    pub assumption: bool,
     /// γ·√(max w / min w), for positive definite kernels.
     pub flatness: Option<f64>,
     /// 1 - λ_max of the symmetric part of γ·D^½ P D^-½: positive means provably stable. For positive
@@ -62,12 +66,15 @@ impl Stability {
             Some(masses) if closed => form_margin(operator, masses)?,
             _ => None,
         };
-        Ok(Self { margin, flatness, form_margin, spectrum: Spectrum::of(operator)? })
+        // Rows are sums of up to a few thousand rounded weights.
+        let is_stochastic = |u: usize| (operator.predecessor_weights(u).sum::<f64>() - 1.0).abs() < 1e-9;
+        let assumption = margin > 0.0 && closed && (0..sources).all(is_stochastic);
+        Ok(Self { margin, assumption, flatness, form_margin, spectrum: Spectrum::of(operator)? })
     }
 
     /// The strongest condition that holds.
     pub fn regime(&self) -> Regime {
-        if self.margin > 0.0 {
+        if self.assumption {
             Regime::Assumption
         } else if self.form_margin.is_some_and(|m| m > 0.0) {
             Regime::Provable
@@ -84,6 +91,10 @@ impl Stability {
 /// 1 - γ·λ_max(sym(D^½ P D^-½)) with D = diag(visits·w). `None` when masses are too far apart to form it or a state
 /// has no visits.
 fn form_margin(operator: &StateOperator, masses: &[f64]) -> Result<Option<f64>, OperatorError> {
+    // Without a future the form is the identity.
+    if operator.gamma() == 0.0 {
+        return Ok(Some(1.0));
+    }
     let statistics = operator.statistics();
     let visits = statistics.visits();
     let log_weight = |s: usize| visits[s].ln() + masses[s];

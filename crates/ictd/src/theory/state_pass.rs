@@ -56,9 +56,12 @@ pub struct StatePass {
     /// Which states occur, as numbers of the task.
     states: Vec<usize>,
     local: Vec<usize>,
-    /// Visits by occurring state, and transitions among them as shares of the visits.
+    /// Visits by occurring state, and transitions among them as shares of the visits: first counted in a
+    /// table, then those of state s at offsets[s]..offsets[s + 1].
     visits: Vec<f64>,
-    next: Vec<f64>,
+    table: Vec<f64>,
+    offsets: Vec<usize>,
+    next: Vec<(usize, f64)>,
     /// Layer by layer: v, then q.
     values: Vec<f64>,
     messages: Vec<f64>,
@@ -86,17 +89,21 @@ impl StatePass {
         let m = self.states.len();
         self.visits.clear();
         self.visits.resize(m, 0.0);
-        self.next.clear();
-        self.next.resize(m * m, 0.0);
+        self.table.clear();
+        self.table.resize(m * m, 0.0);
         for pair in states.windows(2) {
             let (s, t) = (self.local[pair[0]], self.local[pair[1]]);
             self.visits[s] += 1.0;
-            self.next[s * m + t] += 1.0;
+            self.table[s * m + t] += 1.0;
         }
-        for s in (0..m).filter(|&s| self.visits[s] > 0.0) {
-            let visits = self.visits[s];
-            self.next[s * m..(s + 1) * m].iter_mut().for_each(|x| *x /= visits);
+        self.next.clear();
+        self.offsets.clear();
+        for (row, visits) in self.table.chunks_exact(m).zip(&self.visits) {
+            self.offsets.push(self.next.len());
+            let followed = row.iter().enumerate().filter(|(_, count)| **count > 0.0);
+            self.next.extend(followed.map(|(t, count)| (t, count / visits)));
         }
+        self.offsets.push(self.next.len());
     }
 
     /// Values of all occurring states after `num_layers` layers; returns that of `query`, a state of the task
@@ -123,8 +130,8 @@ impl StatePass {
             for (s, q) in messages.iter_mut().enumerate() {
                 let x = features.row(self.states[s]);
                 let fixed: f64 = params.feature_row.iter().zip(x).map(|(a, x)| a * x).sum();
-                let expected: f64 =
-                    self.next[s * m..(s + 1) * m].iter().zip(&*before).map(|(p, v)| p * v).sum();
+                let followed = &self.next[self.offsets[s]..self.offsets[s + 1]];
+                let expected: f64 = followed.iter().map(|&(t, p)| p * before[t]).sum();
                 *q = fixed
                     + on_reward * rewards[self.states[s]]
                     + on_target * gamma * expected
@@ -218,14 +225,14 @@ impl StatePass {
             }
             for s in 0..m {
                 let bar = self.message_bar[s];
-                let row = &self.next[s * m..(s + 1) * m];
-                let expected: f64 = row.iter().zip(values).map(|(p, v)| p * v).sum();
+                let followed = &self.next[self.offsets[s]..self.offsets[s + 1]];
+                let expected: f64 = followed.iter().map(|&(t, p)| p * values[t]).sum();
                 gradient[0] += bar * rewards[self.states[s]];
                 gradient[1] += bar * gamma * expected;
                 gradient[2] += bar * values[s];
                 self.value_bar[s] += on_value * bar;
-                for (v_bar, p) in self.value_bar.iter_mut().zip(row) {
-                    *v_bar += on_target * gamma * bar * p;
+                for &(t, p) in followed {
+                    self.value_bar[t] += on_target * gamma * bar * p;
                 }
             }
         }

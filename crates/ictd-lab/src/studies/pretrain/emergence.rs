@@ -9,6 +9,7 @@ use crate::LabError;
 use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Heatmap, Scale, Scene, Series};
 use crate::files::OutputDir;
+use crate::studies::msve::spearman;
 
 /// Window of the trailing mean (paper, "Emergence vs. training step").
 const SMOOTHING: usize = 50;
@@ -70,7 +71,43 @@ struct Entry<'a> {
     value: f64,
 }
 
+/// How the figures' curves go.
+#[derive(Clone, Copy, Debug)]
+pub struct Trend {
+    /// Rank correlation of V_em and d_t over bins.
+    pub value_rank_correlation: f64,
+    /// Mean A_em of the bins in the upper half of the range of d_t.
+    pub score_upper_half: f64,
+    /// Bins.
+    pub bins: usize,
+    /// Rank correlation of d_t and the step.
+    pub diagonal_rank_correlation: f64,
+    /// d_t at the first step.
+    pub diagonal_first: f64,
+    /// d_t at the last step.
+    pub diagonal_last: f64,
+}
+
 impl EmergenceFigures {
+    /// How the curves go.
+    pub fn trend(&self) -> Trend {
+        let centres: Vec<f64> = self.bins.iter().map(|b| 0.5 * (b.diag_low + b.diag_high)).collect();
+        let values: Vec<f64> = self.bins.iter().map(|b| b.v_em).collect();
+        let upper = &self.bins[self.bins.len() / 2..];
+        // Neighbouring steps are smoothed over the same window: one point per window says as much.
+        let curve: Vec<&CurvePoint> = self.curves.iter().step_by(SMOOTHING).collect();
+        let steps: Vec<f64> = curve.iter().map(|p| p.step as f64).collect();
+        let diagonal: Vec<f64> = curve.iter().map(|p| p.diag_mean).collect();
+        Trend {
+            value_rank_correlation: spearman(&centres, &values),
+            score_upper_half: upper.iter().map(|b| b.a_em).sum::<f64>() / upper.len().max(1) as f64,
+            bins: self.bins.len(),
+            diagonal_rank_correlation: spearman(&steps, &diagonal),
+            diagonal_first: diagonal.first().copied().unwrap_or(0.0),
+            diagonal_last: diagonal.last().copied().unwrap_or(0.0),
+        }
+    }
+
     /// The statistics of a run.
     pub fn new(settings: &Settings, title: &str, result: &RunResult) -> Self {
         let shape = settings.config.shape();

@@ -150,6 +150,8 @@ struct Sample {
     bias: f64,
     /// ‖v_L - v_π‖∞ at L = 0, …, [`DEEPEST`].
     errors: Vec<f64>,
+    /// The largest |r + γPv_L - v_L| over states at [`LAYERS`].
+    residuals: Vec<f64>,
     /// The same at infinite depth; `None` when a state was not visited.
     limit: Option<f64>,
 }
@@ -277,8 +279,14 @@ impl Setting {
             |v: &[f64]| v.iter().zip(task.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let mut v = vec![0.0; task.values().len()];
         let mut errors = Vec::new();
-        for _ in 0..=DEEPEST {
+        let mut residuals = Vec::new();
+        for layer in 0..=DEEPEST {
             errors.push(distance(&v));
+            if LAYERS.contains(&layer) {
+                let gap =
+                    task.mrp().bellman(&v).iter().zip(&v).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                residuals.push(gap);
+            }
             v = operator.apply(1.0, &v);
         }
         Ok(Sample {
@@ -286,6 +294,7 @@ impl Setting {
             norm: operator.jacobian_norm(1.0, |_| true),
             bias: distance(&operator.apply(1.0, task.values())),
             errors,
+            residuals,
             limit: visited.then(|| operator.infinite_depth().ok().map(|v| distance(&v))).flatten(),
         })
     }
@@ -360,6 +369,19 @@ impl Setting {
                 measured,
             ));
         }
+        for (k, layers) in LAYERS.into_iter().enumerate() {
+            // The expected TD error at theta_*, on the same prompt as in the lemma's proof; 0 has at most (1+γ)‖v_π‖.
+            let factor = 1.0 + c.gamma;
+            found.push(compare(
+                "Lemma 7, E[δ_L]",
+                Some(layers),
+                factor * c.theorem_2(layers as f64, length, delta),
+                1.0 - delta,
+                assumption && long_enough,
+                factor * c.value_bound * (1.0 + 1e-12),
+                samples.iter().map(|s| s.residuals[k]).collect(),
+            ));
+        }
         Ok(found)
     }
 
@@ -400,7 +422,8 @@ fn decay(sweep: &[SweepPoint]) -> Option<Slope> {
 fn floor(sweep: &[SweepPoint]) -> Option<Slope> {
     let points: Vec<(f64, f64)> =
         sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect();
-    fit::power(&points)
+    // Errors of rounding have no rate.
+    if points.iter().any(|p| p.1 < 1e-12) { None } else { fit::power(&points) }
 }
 
 impl BoundReport {

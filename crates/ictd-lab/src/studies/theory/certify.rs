@@ -183,6 +183,8 @@ pub struct SuggestionJson {
     pub norm_inf: f64,
     /// The spectral radius then.
     pub rho: f64,
+    /// Error to its own limit after the depth asked for, as a share of the largest value.
+    pub error_at_depth: Option<f64>,
 }
 
 /// The error to infinite depth, layer by layer, as a share of the largest value.
@@ -192,9 +194,16 @@ struct Curve {
     errors: Vec<f64>,
 }
 
+fn check_states(family: &TaskFamily) -> Result<(), LabError> {
+    if family.states > MAX_STATES {
+        return Err(LabError::Invalid(format!("states is {}, expected at most {MAX_STATES}", family.states)));
+    }
+    family.check()
+}
+
 /// The certificate of the population of a task.
 pub fn task(family: &TaskFamily, index: u64, config: &LayerConfig) -> Result<Report, LabError> {
-    family.check()?;
+    check_states(family)?;
     let task = family.task(index)?;
     let operator = StateOperator::population(&task, &config.attention()?)?;
     let subject = format!("task {index} of {}: infinitely long contexts", family.describe());
@@ -203,7 +212,7 @@ pub fn task(family: &TaskFamily, index: u64, config: &LayerConfig) -> Result<Rep
 
 /// The certificate of a context of `n` transitions sampled from a task.
 pub fn sampled(family: &TaskFamily, index: u64, n: usize, config: &LayerConfig) -> Result<Report, LabError> {
-    family.check()?;
+    check_states(family)?;
     if !(1..=10_000_000).contains(&n) {
         return Err(LabError::Invalid(format!("n is {n}, expected 1 to 10000000")));
     }
@@ -349,7 +358,14 @@ fn report(
                 evidence: "states with equal features are taken as the same state",
             },
         ],
-        suggestions: suggestions.iter().map(|s| describe(s, context.is_none())).collect(),
+        suggestions: suggestions
+            .iter()
+            .map(|s| {
+                let changed = s.change.apply(operator, config.temperature, &kernel_at)?;
+                let error = changed.and_then(|c| error_at_depth(&c, s.alpha, config.num_layers));
+                Ok(SuggestionJson { error_at_depth: error, ..describe(s, context.is_none()) })
+            })
+            .collect::<Result<_, LabError>>()?,
         data_warnings,
         curves,
     })
@@ -370,21 +386,21 @@ fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
     // Generated features are normalised before they are scaled.
     let unit = if generated { "--unit-norm --score-scale 1" } else { "--unit-norm" };
     let (change, options) = match suggestion.change {
-        Change::StepSize(_) => (format!("step size {alpha:.4}"), format!("--step-size {alpha:.4}")),
+        Change::StepSize(_) => (format!("step size {alpha}"), format!("--step-size {alpha}")),
         Change::Temperature(t) => (
-            format!("temperature {t} and step size {alpha:.4}"),
-            format!("--temperature {t} --step-size {alpha:.4}"),
+            format!("temperature {t} and step size {alpha}"),
+            format!("--temperature {t} --step-size {alpha}"),
         ),
         Change::UnitFeatures => (
-            format!("feature vectors of length 1 and step size {alpha:.4}"),
-            format!("{unit} --step-size {alpha:.4}"),
+            format!("feature vectors of length 1 and step size {alpha}"),
+            format!("{unit} --step-size {alpha}"),
         ),
         Change::UnitFeaturesAndTemperature(t) => (
-            format!("feature vectors of length 1, temperature {t} and step size {alpha:.4}"),
-            format!("{unit} --temperature {t} --step-size {alpha:.4}"),
+            format!("feature vectors of length 1, temperature {t} and step size {alpha}"),
+            format!("{unit} --temperature {t} --step-size {alpha}"),
         ),
         Change::StepsByMass => (
-            format!("a step size per state, {alpha:.4} times its share of the largest kernel mass"),
+            format!("a step size per state, {alpha} times its share of the largest kernel mass"),
             String::new(),
         ),
     };
@@ -394,7 +410,20 @@ fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
         status: suggestion.status.as_str(),
         norm_inf: suggestion.norm_inf,
         rho: suggestion.rate,
+        error_at_depth: None,
     }
+}
+
+/// The error to infinite depth after some layers, as a share of the largest value.
+fn error_at_depth(operator: &StateOperator, alpha: f64, num_layers: usize) -> Option<f64> {
+    let limit = operator.infinite_depth().ok()?;
+    let mut v = vec![0.0; limit.len()];
+    for _ in 0..num_layers {
+        v = operator.apply(alpha, &v);
+    }
+    let scale = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    let error = v.iter().zip(&limit).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
+    error.is_finite().then_some(error)
 }
 
 /// What depth does as it is, and with every suggestion.
@@ -408,7 +437,7 @@ fn curves(
     for suggestion in suggestions {
         if let Some(changed) = suggestion.change.apply(operator, config.temperature, kernel_at)? {
             let name = match suggestion.change {
-                Change::StepSize(_) => "smaller step".to_owned(),
+                Change::StepSize(alpha) => format!("step {alpha}"),
                 Change::Temperature(t) => format!("τ = {t}"),
                 Change::UnitFeatures => "unit norm".to_owned(),
                 Change::UnitFeaturesAndTemperature(t) => format!("unit norm, τ = {t}"),
@@ -443,7 +472,7 @@ impl Report {
     /// The error to infinite depth against depth: as it is, and with every suggestion.
     pub fn figure(&self) -> Scene {
         let series = self.curves.iter().zip(PALETTE.iter().cycle()).map(|(curve, &color)| {
-            let every = curve.errors.len().div_ceil(100).max(1);
+            let every = curve.errors.len().div_ceil(250).max(1);
             Series {
                 name: curve.name.clone(),
                 color,
@@ -523,9 +552,13 @@ impl Report {
             );
         }
         if !self.suggestions.is_empty() {
-            text += "\nwhat helps, recomputed:\n";
+            text += "\nwhat helps in the long run, recomputed:\n";
             for s in &self.suggestions {
-                text += &format!("  - {}: {}, spectral radius {}\n", s.change, s.status, rate(s.rho));
+                text += &format!("  - {}: {}, spectral radius {}", s.change, s.status, rate(s.rho));
+                if let Some(error) = s.error_at_depth {
+                    text += &format!(", relative error {error:.1e} after the same depth");
+                }
+                text += "\n";
             }
         }
         text += "\nnot checked: that the transitions are the policy's own, and that equal features are the same state\n";
@@ -557,7 +590,7 @@ pub struct Counts {
 
 /// Examines the first `tasks` tasks of a family, in the population.
 pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
-    family.check()?;
+    check_states(family)?;
     if !(1..=1_000_000).contains(&tasks) {
         return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 1000000")));
     }
@@ -568,7 +601,7 @@ pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Co
             let operator = StateOperator::population(&family.task(index)?, &attention)?;
             let stability = Stability::of(&operator)?;
             Ok([
-                stability.margin > 0.0,
+                stability.assumption,
                 operator.jacobian_norm(config.alpha, |_| true) < 1.0,
                 stability.spectrum.rate(config.alpha) < 1.0,
                 stability.spectrum.is_unstable(),

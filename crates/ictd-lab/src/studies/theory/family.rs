@@ -88,11 +88,30 @@ impl TaskFamily {
         }
     }
 
-    /// Refuses a scale that is not positive.
+    /// A family by its kind, with the sizes of `ictd task`, γ = 0.9 and raw features at scale 1.
+    pub fn of_kind(kind: FamilyKind, seed: u64) -> Self {
+        let (states, features) = match kind {
+            FamilyKind::Boyan => (64, 4),
+            FamilyKind::Loop => (10, 5),
+            FamilyKind::Dense => (10, 4),
+            FamilyKind::Coin => (2, 2),
+        };
+        Self { kind, states, features, ..Self::paper(seed) }
+    }
+
+    /// Refuses numbers out of range.
     pub fn check(&self) -> Result<(), LabError> {
         if !(self.score_scale > 0.0 && self.score_scale.is_finite()) {
             let message = format!("score-scale is {}, expected a finite number > 0", self.score_scale);
             return Err(LabError::Invalid(message));
+        }
+        if !(0.0..1.0).contains(&self.gamma) {
+            return Err(LabError::Invalid(format!("gamma is {}, expected 0 <= gamma < 1", self.gamma)));
+        }
+        for (name, found) in [("states", self.states), ("features", self.features)] {
+            if !(1..=5000).contains(&found) {
+                return Err(LabError::Invalid(format!("{name} is {found}, expected 1 to 5000")));
+            }
         }
         if self.one_hot && self.states > 2000 {
             let message = format!("states is {} with one-hot features, expected at most 2000", self.states);
@@ -162,10 +181,8 @@ fn coin(
     gamma: f64,
     stream: &mut Stream,
 ) -> Result<FiniteTask, TaskError> {
-    // The size of the family is checked where the matrix is made for the others.
-    let num_states = num_states.clamp(1, 5000);
     let share = 1.0 / num_states as f64;
-    let features = Matrix::from_fn(num_states, feature_dim.max(1), |_, _| stream.uniform_in(-1.0, 1.0));
+    let features = Matrix::from_fn(num_states, feature_dim, |_, _| stream.uniform_in(-1.0, 1.0));
     let rewards = stream.uniform_vec(num_states, -1.0, 1.0);
     let p = Matrix::from_fn(num_states, num_states, |_, _| share);
     FiniteTask::new(Mrp::new(p, rewards, gamma, vec![share; num_states])?, features)

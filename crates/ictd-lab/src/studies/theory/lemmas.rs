@@ -17,7 +17,7 @@ const LAYERS: usize = 30;
 /// Context length at which kernels and gradients are measured.
 const LENGTH: usize = 200;
 /// Tasks at most.
-const TASKS: u64 = 200;
+const TASKS: u64 = 100;
 /// Confidence of the gradient bound.
 const DELTA: f64 = 0.1;
 

@@ -5,6 +5,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::theory::{Constants, LoopedParams, Neu, NeuError, NeuSampler, Stability, Theorem3};
 use ictd::transformer::Parameters;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
@@ -143,6 +144,12 @@ pub fn looped(parameters: &Parameters) -> Result<LoopedParams, LabError> {
 
 /// The sweep at theta_*.
 pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
+    let mut config = config.clone();
+    for list in [&mut config.lengths, &mut config.layers] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let config = &config;
     let (Some(&longest), Some(&deepest)) = (config.lengths.iter().max(), config.layers.iter().max()) else {
         return Err(LabError::Invalid("lengths and layers: expected at least one each".into()));
     };
@@ -187,7 +194,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
         length_slope,
         depth_slope,
         margin: uniform.margin,
-        threshold: theorem.map(|t| t.threshold()),
+        threshold: theorem.map(|t| t.threshold()).filter(|n| n.is_finite()),
         theorem: TheoremJson {
             depth_factor: theorem.map(|t| t.depth_factor),
             context_factor: theorem.map(|t| t.context_factor),
@@ -198,7 +205,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
 
 /// A point of a table.
 pub fn point(theta: &str, n: usize, layers: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuPoint {
-    let terms = theorem.map(|t| t.terms(layers as f64, n as f64));
+    let terms = theorem.map(|t| t.terms(layers as f64, n as f64)).filter(|t| t.iter().all(|x| x.is_finite()));
     NeuPoint {
         theta: theta.to_owned(),
         n,
@@ -216,13 +223,13 @@ pub fn point(theta: &str, n: usize, layers: usize, found: &Neu, theorem: Option<
 
 fn uniform_constants(family: &TaskFamily) -> Result<Constants, LabError> {
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-    let mut uniform: Option<Constants> = None;
-    for index in 0..CONSTANT_TASKS {
+    let constants = |index| -> Result<Constants, LabError> {
         let task = family.task(index)?;
         let margin = Stability::of(&StateOperator::population(&task, &attention)?)?.margin;
-        let own = Constants::of(&task, margin)?;
-        uniform = Some(uniform.map_or(own, |u| u.worse(own)));
-    }
+        Ok(Constants::of(&task, margin)?)
+    };
+    let all = (0..CONSTANT_TASKS).into_par_iter().map(constants).collect::<Result<Vec<_>, LabError>>()?;
+    let uniform = all.into_iter().reduce(Constants::worse);
     uniform.ok_or_else(|| LabError::Invalid("tasks: expected at least one".into()))
 }
 
@@ -420,8 +427,7 @@ impl Landscape {
             );
         }
         scene.text(bar, top - 10.0, "*J*", TEXT_SIZE, Anchor::Start, INK);
-        let note = format!("{}", self.describe);
-        scene.text(0.5 * width, top + side + 52.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
+        scene.text(0.5 * width, top + side + 52.0, &self.describe, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
         let note = format!(
             "n = {}, L = {}, {} tasks; circle: θ_{{∗}}; grey: layers diverge",
             self.n, self.layers, self.samples

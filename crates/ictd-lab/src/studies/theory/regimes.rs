@@ -19,6 +19,9 @@ const SCALES: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0, 20.0, 50.0, 200.0
 /// Discounts: rows of the map.
 const GAMMAS: [f64; 7] = [0.99, 0.95, 0.9, 0.8, 0.6, 0.3, 0.0];
 
+/// Most states: the map has 252 eigenvalue problems per task.
+const MAX_STATES: usize = 500;
+
 /// What is done to the layer: panels of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -82,6 +85,9 @@ pub struct RegimeMap {
 /// Examines `tasks` tasks of a family at every score scale and discount; the family's own scale, discount and
 /// normalisation are not used.
 pub fn run(family: &TaskFamily, tasks: u64) -> Result<RegimeMap, LabError> {
+    if family.states > MAX_STATES {
+        return Err(LabError::Invalid(format!("states is {}, expected at most {MAX_STATES}", family.states)));
+    }
     family.check()?;
     if !(1..=10_000).contains(&tasks) {
         return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 10000")));

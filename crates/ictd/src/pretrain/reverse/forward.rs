@@ -26,6 +26,7 @@ pub(super) fn forward<M: Machine>(
 }
 
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn forward_sized<M: Machine>(
     m: M,
     shape: Shape,

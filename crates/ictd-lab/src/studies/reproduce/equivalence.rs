@@ -1,0 +1,55 @@
+//! Theorem 1, Lemma 1, the special cases and Figure 7.
+
+use super::{Claim, Plan, verdict};
+use crate::LabError;
+use crate::files::OutputDir;
+use crate::studies::verify::{self, VerifyConfig};
+
+/// Runs the verification once and judges four claims by it.
+pub fn run(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let config = VerifyConfig { seed: plan.seed, num_trials: plan.samples(50, 10), ..Default::default() };
+    let found = verify::run(&config)?;
+    found.write(out)?;
+    let tolerance = config.tolerance;
+    let judge = |claim: Claim, worst: f64| {
+        let measured = format!("largest discrepancy {worst:.1e}");
+        let uncertainty = format!("exact up to rounding: {} prompts, float64", config.num_trials);
+        claim.found(verdict(worst <= tolerance), worst, measured, uncertainty)
+    };
+    let worst =
+        |of: &dyn Fn(&verify::KernelDiscrepancies) -> f64| found.kernels.iter().map(of).fold(0.0, f64::max);
+    let softmax =
+        found.kernels.iter().find(|k| k.kernel == "softmax").map_or(f64::INFINITY, |k| k.tsm_vs_direct);
+    let special = found.special_cases.iter().map(|s| s.discrepancy).fold(0.0, f64::max);
+    let criterion = format!(
+        "every discrepancy at most {tolerance:.0e}, divided by the largest value where that exceeds 1"
+    );
+    let claim =
+        |id, paper, says| Claim::new(id, paper, says, &criterion).shown(Some("fig7"), Some("fig7.csv"));
+    Ok(vec![
+        judge(
+            claim(
+                "thm1",
+                "Theorem 1",
+                "A layer of softmax attention at theta_* is one step of weighted softmax TD.",
+            ),
+            softmax,
+        ),
+        judge(
+            claim("lem1", "Lemma 1", "Two heads equal one head and a temporal shift, on every entry of Z."),
+            worst(&|k| k.dual_vs_tsm),
+        ),
+        judge(
+            claim(
+                "special-cases",
+                "Section 3",
+                "Tabular, batch linear and non-parametric TD are special cases of the kernel.",
+            ),
+            special,
+        ),
+        judge(
+            claim("fig7", "Figure 7", "The equality holds layer by layer for every kernel tried."),
+            worst(&|k| k.tsm_vs_direct),
+        ),
+    ])
+}

@@ -1,0 +1,373 @@
+//! The whole paper in one run: every claim, with a verdict.
+//!
+//! A [`Study`] computes something once and judges the [`Claim`]s that rest on it. Criteria stand in the code of the
+//! study, fixed before looking. To add a claim: write a study of a few lines, or a claim into an existing one,
+//! and list it in [`STUDIES`].
+
+mod check;
+mod convergence;
+mod emergence;
+mod equivalence;
+mod figures;
+mod objective;
+mod report;
+
+pub use check::{Drift, drifts};
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::Verdict;
+use crate::LabError;
+use crate::files::{OutputDir, process, to_json_17};
+
+/// What to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Pretraining seeds; the paper's 5, and 10 for the masks, when `None`.
+    pub seeds: Option<u64>,
+    /// Fewer samples: everything is there, with wider intervals.
+    pub quick: bool,
+}
+
+impl Plan {
+    /// The full number of samples, or the quick one.
+    fn samples(&self, full: u64, quick: u64) -> u64 {
+        if self.quick { quick } else { full }
+    }
+
+    /// The pretraining seeds, `paper` of them unless told otherwise.
+    fn seeds(&self, paper: u64) -> Vec<u64> {
+        let number = self.seeds.unwrap_or(if self.quick { paper.min(3) } else { paper });
+        (self.seed..self.seed + number).collect()
+    }
+
+    /// The options that give this plan.
+    fn options(&self) -> String {
+        let mut text = String::new();
+        if self.seed != 0 {
+            text += &format!(" --seed {}", self.seed);
+        }
+        if let Some(seeds) = self.seeds {
+            text += &format!(" --seeds {seeds}");
+        }
+        if self.quick {
+            text += " --quick";
+        }
+        text
+    }
+}
+
+/// A claim of the paper and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Its name on the command line.
+    pub id: String,
+    /// Where in the paper.
+    pub paper: String,
+    /// What the paper says, in our words.
+    pub says: String,
+    /// When it counts as reproduced; fixed in code before looking.
+    pub criterion: String,
+    /// What was measured.
+    pub measured: String,
+    /// How sure that is.
+    pub uncertainty: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The number that decides, for comparing runs.
+    pub value: Option<f64>,
+    /// Why the result differs, where it does.
+    pub why: String,
+    /// The figure's file name, without its ending.
+    pub figure: Option<String>,
+    /// The file with the numbers.
+    pub data: Option<String>,
+    /// The command that reruns it alone.
+    pub command: String,
+}
+
+impl Claim {
+    /// A claim before it is judged; the command is added by [`run`].
+    fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
+        let text = str::to_owned;
+        Self {
+            id: text(id),
+            paper: text(paper),
+            says: text(says),
+            criterion: text(criterion),
+            measured: String::new(),
+            uncertainty: String::new(),
+            verdict: Verdict::NotTestable,
+            value: None,
+            why: String::new(),
+            figure: None,
+            data: None,
+            command: String::new(),
+        }
+    }
+
+    fn found(mut self, verdict: Verdict, value: f64, measured: String, uncertainty: String) -> Self {
+        self.verdict = verdict;
+        // JSON has no infinities; a bound that does not exist is no number.
+        self.value = value.is_finite().then_some(value);
+        self.measured = measured;
+        self.uncertainty = uncertainty;
+        self
+    }
+
+    fn shown(mut self, figure: Option<&str>, data: Option<&str>) -> Self {
+        self.figure = figure.map(str::to_owned);
+        self.data = data.map(str::to_owned);
+        self
+    }
+
+    fn because(mut self, why: &str) -> Self {
+        self.why = why.to_owned();
+        self
+    }
+}
+
+/// Reproduced or not, where there is nothing between.
+fn verdict(holds: bool) -> Verdict {
+    if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
+}
+
+/// A computation and the claims that rest on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// Its name on the command line.
+    pub id: &'static str,
+    /// The claims it judges.
+    pub claims: &'static [&'static str],
+    run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
+}
+
+/// All studies, in the order of the paper.
+pub const STUDIES: [Study; 15] = [
+    Study { id: "equivalence", claims: &["thm1", "lem1", "special-cases", "fig7"], run: equivalence::run },
+    Study { id: "fig1", claims: &["fig1"], run: figures::figure_1 },
+    Study { id: "fig2", claims: &["fig2"], run: figures::figure_2 },
+    Study { id: "fig4", claims: &["fig4"], run: figures::figure_4 },
+    Study { id: "assumption", claims: &["ass5.1", "stability"], run: convergence::assumption },
+    Study {
+        id: "theorem2",
+        claims: &["lem4", "lem5", "lem6", "lem7", "thm2-bound"],
+        run: convergence::theorem_2,
+    },
+    Study { id: "rates", claims: &["thm2-decay", "thm2-floor"], run: convergence::rates },
+    Study { id: "theorem3", claims: &["thm3", "thm3-paper"], run: objective::theorem_3 },
+    Study { id: "lemmas", claims: &["lem8", "lem9", "lem10"], run: objective::lemmas },
+    Study { id: "fig3", claims: &["fig3a", "fig3b", "fig5"], run: emergence::literal },
+    Study {
+        id: "fig3-stationary",
+        claims: &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
+        run: emergence::stationary,
+    },
+    Study { id: "fig3-gain", claims: &["fig3a-gain", "fig3b-gain", "fig5-gain"], run: emergence::gain },
+    Study { id: "fig6", claims: &["fig6"], run: emergence::masks },
+    Study { id: "fig6-stationary", claims: &["fig6-stationary"], run: emergence::masks_stationary },
+    Study { id: "compute", claims: &["compute"], run: emergence::compute },
+];
+
+/// The studies that judge the claims named, or the studies named; all of them when no name is given.
+pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
+    let is_known = |name: &str| STUDIES.iter().any(|s| s.id == name || s.claims.contains(&name));
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+        let known: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
+        return Err(LabError::Invalid(format!(
+            "only: '{unknown}' is unknown, expected some of {}",
+            known.join(", ")
+        )));
+    }
+    let wanted = |s: &Study| {
+        names.is_empty() || names.iter().any(|name| name == s.id || s.claims.contains(&name.as_str()))
+    };
+    Ok(STUDIES.into_iter().filter(wanted).collect())
+}
+
+/// How long a study took.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timing {
+    /// The study.
+    pub study: &'static str,
+    /// The claims it judged.
+    pub claims: &'static [&'static str],
+    /// Wall time; 0 when its results were there.
+    pub seconds: f64,
+    /// Whether its results were there from an earlier run.
+    pub cached: bool,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproduction {
+    /// The claims, in the order of the paper.
+    pub claims: Vec<Claim>,
+    /// Times, which differ from run to run and stand in a file of their own.
+    #[serde(skip)]
+    pub timings: Vec<Timing>,
+}
+
+#[derive(Serialize)]
+struct Timings<'a> {
+    studies: &'a [Timing],
+    total_seconds: f64,
+    peak_rss_kib: Option<u64>,
+    cpu: String,
+    threads: usize,
+}
+
+/// What a finished study leaves for later runs.
+#[derive(Serialize, Deserialize)]
+struct Cached {
+    /// Hash of everything the results depend on.
+    key: String,
+    claims: Vec<Claim>,
+}
+
+/// Marks a directory as one that reproductions are written to.
+const MARKER: &str = "reproduce.txt";
+const MARKER_TEXT: &str =
+    "Written by `ictd reproduce`, which overwrites files here. report.html is the place to start.\n";
+
+/// Runs studies one after the other and writes everything to `path`. Studies whose results are there from an
+/// earlier run of the same plan and version are not run again, unless `fresh`. `progress` hears of every study when
+/// it starts, with `None`, and when it ends.
+pub fn run(
+    studies: &[Study],
+    plan: &Plan,
+    path: &Path,
+    fresh: bool,
+    mut progress: impl FnMut(&Study, Option<(&Timing, &[Claim])>),
+) -> Result<Reproduction, LabError> {
+    if plan.seeds.is_some_and(|n| !(1..=10_000).contains(&n)) {
+        let found = plan.seeds.unwrap_or(0);
+        return Err(LabError::Invalid(format!("seeds is {found}, expected 1 to 10000")));
+    }
+    refuse_foreign(path)?;
+    let start = Instant::now();
+    let out = OutputDir::create(path)?;
+    out.write(MARKER, MARKER_TEXT.as_bytes())?;
+    let cache = OutputDir::create(&path.join("cache"))?;
+    let (mut claims, mut timings) = (Vec::new(), Vec::new());
+    for study in studies {
+        progress(study, None);
+        let key = key(study, plan)?;
+        let begin = Instant::now();
+        let known = if fresh { None } else { read_cached(&cache, study, &key, path) };
+        let cached = known.is_some();
+        let found = match known {
+            Some(claims) => claims,
+            None => {
+                let mut found = (study.run)(plan, &out)?;
+                for claim in &mut found {
+                    claim.command = format!("ictd reproduce --only {}{}", claim.id, plan.options());
+                }
+                cache.json(study.id, &Cached { key, claims: found.clone() })?;
+                found
+            }
+        };
+        let seconds = if cached { 0.0 } else { begin.elapsed().as_secs_f64() };
+        let timing = Timing { study: study.id, claims: study.claims, seconds, cached };
+        progress(study, Some((&timing, &found)));
+        claims.extend(found);
+        timings.push(timing);
+    }
+    let reproduction = Reproduction { claims, timings };
+    out.json("claims", &reproduction)?;
+    out.json(
+        "timings",
+        &Timings {
+            studies: &reproduction.timings,
+            total_seconds: start.elapsed().as_secs_f64(),
+            peak_rss_kib: process::peak_rss_kib(),
+            cpu: process::cpu_name(),
+            threads: rayon::current_num_threads(),
+        },
+    )?;
+    out.write("report.html", report::html(&reproduction, plan, path)?.as_bytes())?;
+    Ok(reproduction)
+}
+
+/// Refuses a directory with files in it that no reproduction wrote.
+fn refuse_foreign(path: &Path) -> Result<(), LabError> {
+    let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
+    let mut names: Vec<String> =
+        entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    names.sort();
+    if names.is_empty() || names.iter().any(|n| n == MARKER) {
+        return Ok(());
+    }
+    Err(LabError::Invalid(format!(
+        "out {}: has files that no reproduction wrote ('{}' for one), expected an empty or new directory",
+        path.display(),
+        names[0]
+    )))
+}
+
+fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
+    let plan = to_json_17(plan).map_err(|e| LabError::Failed(format!("plan: {e}")))?;
+    // The executable stands for the code: another build may compute something else.
+    let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), build_stamp(), study.id);
+    Ok(Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// Size and time of the executable, which change whenever it is built anew from other sources.
+fn build_stamp() -> String {
+    let metadata = std::env::current_exe().and_then(fs::metadata);
+    metadata.map_or_else(
+        |_| "unknown".into(),
+        |m| {
+            let modified = m.modified().map(process::utc).unwrap_or_default();
+            format!("{} {modified}", m.len())
+        },
+    )
+}
+
+/// The claims of an earlier run, if its key is the same and its files are still there.
+fn read_cached(cache: &OutputDir, study: &Study, key: &str, path: &Path) -> Option<Vec<Claim>> {
+    let text = fs::read_to_string(cache.path().join(format!("{}.json", study.id))).ok()?;
+    let cached: Cached = serde_json::from_str(&text).ok()?;
+    let there = |claim: &Claim| {
+        let figure = claim.figure.as_ref().map(|f| format!("{f}.svg"));
+        figure.iter().chain(&claim.data).all(|name| path.join(name).is_file())
+    };
+    (cached.key == key && cached.claims.iter().all(there)).then_some(cached.claims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_known() {
+        let mut names: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
+        let total = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), total);
+        assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
+        assert!(select(&["nobody".into()]).is_err());
+    }
+
+    /// Every study judges exactly the claims it is listed with.
+    #[test]
+    fn studies_judge_what_they_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = OutputDir::create(dir.path()).unwrap();
+        let plan = Plan { seed: 0, seeds: Some(2), quick: true };
+        // Those without training: the others are run by the tests of the command.
+        for study in STUDIES.into_iter().filter(|s| ["equivalence", "fig1", "fig2", "fig4"].contains(&s.id)) {
+            let found = (study.run)(&plan, &out).unwrap();
+            let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
+            assert_eq!(ids, study.claims);
+        }
+    }
+}

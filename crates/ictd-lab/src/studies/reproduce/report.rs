@@ -1,0 +1,196 @@
+//! The report: one HTML file that needs nothing else.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use super::{Claim, Plan, Reproduction};
+use crate::LabError;
+use crate::studies::Verdict;
+
+const STYLE: &str = include_str!("report.css");
+
+/// Where claims are shown, by the start of their names.
+const SECTIONS: [(&str, &str, &[&str]); 5] = [
+    ("equivalence", "The forward pass is TD", &["thm1", "lem1", "special", "fig7", "fig2"]),
+    ("evaluation", "Evaluating policies in context", &["fig1", "fig4"]),
+    ("convergence", "Depth and context length", &["ass", "stability", "lem4", "lem5", "lem6", "thm2"]),
+    ("objective", "The pretraining objective", &["lem7", "lem8", "lem9", "lem10", "thm3"]),
+    ("emergence", "What pretraining finds", &["fig3", "fig5", "fig6", "compute"]),
+];
+
+/// The report as HTML. The same claims give the same bytes.
+pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<String, LabError> {
+    let claims = &reproduction.claims;
+    let mut page = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Softmax Transformers implement in-context RL: a reproduction</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <h1>Softmax Transformers implement in-context RL: a reproduction</h1>\n\
+         <p>Every figure and claim of <cite>Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning</cite>, \
+         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Criteria were fixed in code before looking.</p>\n",
+        env!("CARGO_PKG_VERSION"),
+        plan.options()
+    );
+    summary(&mut page, claims);
+    contents(&mut page, claims);
+    let mut drawn: Vec<&str> = Vec::new();
+    for (anchor, title, prefixes) in SECTIONS {
+        let members: Vec<&Claim> = members(claims, prefixes);
+        if members.is_empty() {
+            continue;
+        }
+        let _ = write!(page, "<section id=\"{anchor}\">\n<h2>{title}</h2>\n");
+        for (k, claim) in members.iter().enumerate() {
+            article(&mut page, claim);
+            // A figure that several claims share stands after the last of them.
+            let again = members[k + 1..].iter().any(|c| c.figure == claim.figure);
+            if let Some(figure) = claim.figure.as_deref().filter(|f| !again && !drawn.contains(f)) {
+                drawn.push(figure);
+                let path = out.join(format!("{figure}.svg"));
+                let svg = fs::read_to_string(&path).map_err(|source| LabError::Read { path, source })?;
+                let _ = write!(
+                    page,
+                    "<figure>\n<div class=\"scroll\" tabindex=\"0\">{svg}</div>\n<figcaption><a href=\"{figure}.svg\">{figure}.svg</a>, <a href=\"{figure}.png\">png</a></figcaption>\n</figure>\n"
+                );
+            }
+        }
+        page.push_str("</section>\n");
+    }
+    differences(&mut page, claims);
+    page.push_str(
+        "<footer><p>Numbers behind every figure are in the CSV files beside this page, all claims in \
+         <a href=\"claims.json\">claims.json</a>, times in <a href=\"timings.json\">timings.json</a>.</p></footer>\n</main>\n</body>\n</html>\n",
+    );
+    Ok(page)
+}
+
+fn members<'a>(claims: &'a [Claim], prefixes: &[&str]) -> Vec<&'a Claim> {
+    // "lem1" must not take "lem10".
+    let matches = |id: &str, prefix: &&str| {
+        id.strip_prefix(*prefix).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    claims.iter().filter(|c| prefixes.iter().any(|p| matches(&c.id, p))).collect()
+}
+
+fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "yes",
+        Verdict::Partly => "partly",
+        Verdict::NotReproduced => "no",
+        Verdict::NotTestable => "none",
+    }
+}
+
+fn badge(verdict: Verdict) -> String {
+    format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
+}
+
+fn summary(page: &mut String, claims: &[Claim]) {
+    page.push_str("<ul class=\"counts\">\n");
+    for verdict in [Verdict::Reproduced, Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable] {
+        let count = claims.iter().filter(|c| c.verdict == verdict).count();
+        let _ = writeln!(page, "<li><b>{count}</b> {}</li>", badge(verdict));
+    }
+    page.push_str("</ul>\n");
+}
+
+fn contents(page: &mut String, claims: &[Claim]) {
+    page.push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n");
+    for (anchor, title, prefixes) in SECTIONS {
+        let members = members(claims, prefixes);
+        if members.is_empty() {
+            continue;
+        }
+        let _ = write!(page, "<h3><a href=\"#{anchor}\">{title}</a></h3>\n<ul>\n");
+        for claim in members {
+            let _ = writeln!(
+                page,
+                "<li><a href=\"#{}\">{}</a> {}</li>",
+                escape(&claim.id),
+                escape(&claim.paper),
+                badge(claim.verdict)
+            );
+        }
+        page.push_str("</ul>\n");
+    }
+    page.push_str("<h3><a href=\"#differences\">Where results differ, and why</a></h3>\n</nav>\n");
+}
+
+fn article(page: &mut String, claim: &Claim) {
+    let _ = write!(
+        page,
+        "<article id=\"{}\">\n<h3>{} {}</h3>\n<div class=\"pair\">\n<div><h4>The paper</h4><p>{}</p></div>\n<div><h4>Here</h4><p>{}</p><p class=\"small\">{}</p></div>\n</div>\n<p class=\"small\">Criterion: {}.</p>\n",
+        escape(&claim.id),
+        escape(&claim.paper),
+        badge(claim.verdict),
+        escape(&claim.says),
+        escape(&claim.measured),
+        escape(&claim.uncertainty),
+        escape(&claim.criterion)
+    );
+    page.push_str("<p class=\"small\">");
+    if let Some(data) = &claim.data {
+        let _ = write!(page, "Numbers: <a href=\"{0}\">{0}</a>. ", escape(data));
+    }
+    let _ = write!(page, "Again: <code>{}</code></p>\n</article>\n", escape(&claim.command));
+}
+
+fn differences(page: &mut String, claims: &[Claim]) {
+    page.push_str("<section id=\"differences\">\n<h2>Where results differ, and why</h2>\n");
+    let differing: Vec<&Claim> =
+        claims.iter().filter(|c| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly)).collect();
+    if differing.is_empty() {
+        page.push_str("<p>Nowhere: every claim that can be tested was reproduced.</p>\n");
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for claim in differing {
+        let _ = write!(
+            page,
+            "<h3><a href=\"#{}\">{}</a> {}</h3>\n<p>{}</p>\n",
+            escape(&claim.id),
+            escape(&claim.paper),
+            badge(claim.verdict),
+            escape(&claim.measured)
+        );
+        if claim.why.is_empty() {
+            page.push_str("<p>No reason is known.</p>\n");
+        } else if told.contains(&claim.why.as_str()) {
+            page.push_str("<p>For the same reason.</p>\n");
+        } else {
+            told.push(&claim.why);
+            let _ = writeln!(page, "<p>{}</p>", escape(&claim.why));
+        }
+    }
+    page.push_str("</section>\n");
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies::reproduce::STUDIES;
+
+    /// Every claim stands in exactly one section.
+    #[test]
+    fn every_claim_has_its_place() {
+        for id in STUDIES.iter().flat_map(|s| s.claims) {
+            let claim = Claim::new(id, "", "", "");
+            let claims = [claim];
+            let places = SECTIONS.iter().filter(|s| !members(&claims, s.2).is_empty()).count();
+            assert_eq!(places, 1, "{id}");
+        }
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(escape("a < b & \"c\""), "a &lt; b &amp; &quot;c&quot;");
+    }
+}
