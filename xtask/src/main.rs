@@ -1,10 +1,13 @@
 //! Set-up, tests and benches of the repository: `cargo xtask help`.
 
+mod browser;
+
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
 cargo xtask test             format, lints, all tests, documentation
+cargo xtask slow             the full reproduction against stored values, the report in a browser, the branch map
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
 ";
@@ -14,6 +17,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["test"] => test(),
+        ["slow"] => slow(),
         ["bench", "forward"] => bench("forward"),
         ["bench", "pretrain"] => bench_pretrain(),
         ["help" | "--help" | "-h"] => {
@@ -47,6 +51,16 @@ fn test() -> bool {
     let outcome = if passed { "all passed" } else { "FAILED" };
     eprintln!("xtask test: {outcome} in {:.0} s", start.elapsed().as_secs_f64());
     passed
+}
+
+/// What takes minutes or needs a browser.
+fn slow() -> bool {
+    let out = "target/slow/reproduce";
+    let ictd = |arguments: &[&str]| run("slow", Command::new("target/release/ictd").args(arguments));
+    cargo("build", &["build", "--release", "--locked"], &[])
+        && ictd(&["reproduce", "--check", "--out", out])
+        && browser::check(&format!("{out}/report.html"))
+        && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
 }
 
 fn bench(name: &str) -> bool {

@@ -35,7 +35,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Reproduce the paper: every figure and claim implemented so far, with verdicts
+    /// Reproduce the paper: every figure and claim, with verdicts and a report
     Reproduce(reproduce::Arguments),
     /// Verify that the forward pass is weighted softmax TD (Theorem 1, Lemma 1, Figure 7)
     Verify(verify::Arguments),

@@ -164,32 +164,6 @@ fn tasks_of_every_kind_are_made_and_written() {
 }
 
 #[test]
-fn reproduce_runs_what_is_there_and_writes_the_same_bytes_twice() {
-    let dir = tempfile::tempdir().unwrap();
-    for out in ["a", "b"] {
-        let output = ictd_in(dir.path(), &["reproduce", "--out", out]);
-        assert!(output.status.success());
-        assert!(String::from_utf8_lossy(&output.stdout).contains("Figure 7 — reproduced"));
-    }
-    let mut names: Vec<_> =
-        fs::read_dir(dir.path().join("a")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    names.sort();
-    for figure in ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"] {
-        for ending in ["svg", "png"] {
-            assert!(
-                names.iter().any(|n| n.to_str() == Some(&format!("{figure}.{ending}"))),
-                "{figure}.{ending}"
-            );
-        }
-    }
-    for name in names {
-        let read = |out: &str| fs::read(dir.path().join(out).join(&name)).unwrap();
-        assert_eq!(read("a"), read("b"), "{name:?} differs");
-    }
-}
-
-/// Every mistake: exit code 2, one line on stderr that names the field, nothing on stdout, no file.
-#[test]
 fn bad_input_is_one_line_and_leaves_nothing() {
     let good = CONTEXT;
     let cases: [(&str, &[&str], &str); 22] = [

@@ -106,7 +106,7 @@ pub fn theorem_2(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         ),
         claim(
             "thm2-bound",
-            "Theorem 2",
+            "Theorem 2, the inequality",
             "The error is at most a term that decays with depth plus one that decays with length.",
             "Theorem 2",
         ),
@@ -158,16 +158,18 @@ pub fn rates(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     };
     let report = bound::run(&config)?;
     report.write(out, "rates")?;
-    let claim = |id, says, criterion| {
-        Claim::new(id, "Theorem 2", says, criterion).shown(Some("rates"), Some("rates_sweep.csv"))
+    let claim = |id, paper, says, criterion| {
+        Claim::new(id, paper, says, criterion).shown(Some("rates"), Some("rates_sweep.csv"))
     };
     let decay = claim(
         "thm2-decay",
+        "Theorem 2, decay with depth",
         "The error decays geometrically with depth, at least as fast as (1 − C)^L.",
         "the 95 % interval of the fitted slope of log error per layer lies below log(1 − C)",
     );
     let floor = claim(
         "thm2-floor",
+        "Theorem 2, floor over length",
         "What depth leaves falls like 1/√n.",
         "the fitted slope of log error against log n is between −0.6 and −0.4",
     );

@@ -42,7 +42,7 @@ pub fn run(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         judge(
             claim(
                 "special-cases",
-                "Section 3",
+                "Section 3, special cases",
                 "Tabular, batch linear and non-parametric TD are special cases of the kernel.",
             ),
             special,

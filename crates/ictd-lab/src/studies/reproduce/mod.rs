@@ -38,7 +38,7 @@ pub struct Plan {
 
 impl Plan {
     /// The full number of samples, or the quick one.
-    fn samples(&self, full: u64, quick: u64) -> u64 {
+    pub fn samples(&self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
     }
 
@@ -95,7 +95,7 @@ pub struct Claim {
 
 impl Claim {
     /// A claim before it is judged; the command is added by [`run`].
-    fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
+    pub fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
         let text = str::to_owned;
         Self {
             id: text(id),
@@ -113,7 +113,9 @@ impl Claim {
         }
     }
 
-    fn found(mut self, verdict: Verdict, value: f64, measured: String, uncertainty: String) -> Self {
+    /// Judges the claim by a number, with what was measured and how sure it is.
+    #[must_use]
+    pub fn found(mut self, verdict: Verdict, value: f64, measured: String, uncertainty: String) -> Self {
         self.verdict = verdict;
         // JSON has no infinities; a bound that does not exist is no number.
         self.value = value.is_finite().then_some(value);
@@ -122,13 +124,17 @@ impl Claim {
         self
     }
 
-    fn shown(mut self, figure: Option<&str>, data: Option<&str>) -> Self {
+    /// Names the figure and the file of numbers, both in the output directory.
+    #[must_use]
+    pub fn shown(mut self, figure: Option<&str>, data: Option<&str>) -> Self {
         self.figure = figure.map(str::to_owned);
         self.data = data.map(str::to_owned);
         self
     }
 
-    fn because(mut self, why: &str) -> Self {
+    /// Says why the result differs.
+    #[must_use]
+    pub fn because(mut self, why: &str) -> Self {
         self.why = why.to_owned();
         self
     }
@@ -146,7 +152,8 @@ pub struct Study {
     pub id: &'static str,
     /// The claims it judges.
     pub claims: &'static [&'static str],
-    run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
+    /// Computes, writes figures and numbers, judges.
+    pub run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
 }
 
 /// All studies, in the order of the paper.

@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("report.css");
 const SECTIONS: [(&str, &str, &[&str]); 5] = [
     ("equivalence", "The forward pass is TD", &["thm1", "lem1", "special", "fig7", "fig2"]),
     ("evaluation", "Evaluating policies in context", &["fig1", "fig4"]),
-    ("convergence", "Depth and context length", &["ass", "stability", "lem4", "lem5", "lem6", "thm2"]),
+    ("convergence", "Depth and context length", &["ass5", "stability", "lem4", "lem5", "lem6", "thm2"]),
     ("objective", "The pretraining objective", &["lem7", "lem8", "lem9", "lem10", "thm3"]),
     ("emergence", "What pretraining finds", &["fig3", "fig5", "fig6", "compute"]),
 ];
@@ -39,11 +39,7 @@ pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<Stri
     summary(&mut page, claims);
     contents(&mut page, claims);
     let mut drawn: Vec<&str> = Vec::new();
-    for (anchor, title, prefixes) in SECTIONS {
-        let members: Vec<&Claim> = members(claims, prefixes);
-        if members.is_empty() {
-            continue;
-        }
+    for (anchor, title, members) in sections(claims) {
         let _ = write!(page, "<section id=\"{anchor}\">\n<h2>{title}</h2>\n");
         for (k, claim) in members.iter().enumerate() {
             article(&mut page, claim);
@@ -67,6 +63,16 @@ pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<Stri
          <a href=\"claims.json\">claims.json</a>, times in <a href=\"timings.json\">timings.json</a>.</p></footer>\n</main>\n</body>\n</html>\n",
     );
     Ok(page)
+}
+
+/// The sections that have claims, with those of no section last.
+fn sections(claims: &[Claim]) -> Vec<(&'static str, &'static str, Vec<&Claim>)> {
+    let placed: Vec<&str> =
+        SECTIONS.iter().flat_map(|s| members(claims, s.2)).map(|c| c.id.as_str()).collect();
+    let others: Vec<&Claim> = claims.iter().filter(|c| !placed.contains(&c.id.as_str())).collect();
+    let known =
+        SECTIONS.into_iter().map(|(anchor, title, prefixes)| (anchor, title, members(claims, prefixes)));
+    known.chain([("others", "Further claims", others)]).filter(|s| !s.2.is_empty()).collect()
 }
 
 fn members<'a>(claims: &'a [Claim], prefixes: &[&str]) -> Vec<&'a Claim> {
@@ -101,11 +107,7 @@ fn summary(page: &mut String, claims: &[Claim]) {
 
 fn contents(page: &mut String, claims: &[Claim]) {
     page.push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n");
-    for (anchor, title, prefixes) in SECTIONS {
-        let members = members(claims, prefixes);
-        if members.is_empty() {
-            continue;
-        }
+    for (anchor, title, members) in sections(claims) {
         let _ = write!(page, "<h3><a href=\"#{anchor}\">{title}</a></h3>\n<ul>\n");
         for claim in members {
             let _ = writeln!(

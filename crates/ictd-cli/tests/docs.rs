@@ -1,0 +1,102 @@
+//! Every command in the README and the docs, run as it stands there, with fewer samples where that takes long.
+#![allow(missing_docs)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+/// Added to commands that take long as they are: the same code, fewer samples.
+const SMALLER: [(&str, &[&str]); 7] = [
+    ("reproduce", &["--quick", "--seeds", "1"]),
+    ("pretrain", &["--set", "epochs=20"]),
+    ("regimes", &["--tasks", "1", "--states", "12"]),
+    ("bound", &["--contexts", "2"]),
+    ("neu", &["--samples", "20"]),
+    ("lemmas", &["--trials", "20"]),
+    ("msve", &["--tasks", "20"]),
+];
+/// Minutes as they are and smaller alike; `cargo xtask slow` runs them.
+const SLOW: [&str; 1] = ["branches"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Lines of the `sh` blocks, continuation lines joined, comments cut off.
+fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for block in text.split("```sh\n").skip(1) {
+        let block = block.split("```").next().unwrap_or_default().replace("\\\n", " ");
+        found.extend(block.lines().map(|line| line.split(" #").next().unwrap_or_default().trim().to_owned()));
+    }
+    found
+}
+
+/// What the shell would hand to the program: words, with single quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (k, part) in line.split('\'').enumerate() {
+        if k % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+#[test]
+fn commands_in_the_docs_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut pages = vec![root().join("README.md")];
+    pages.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
+    pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
+    pages.sort();
+    let mut ran = 0;
+    for page in pages {
+        for line in commands(&fs::read_to_string(&page).unwrap()) {
+            let Some((before, arguments)) = line.split_once("cargo run --release -- ") else {
+                let other = ["cargo xtask ", "cargo run --release -p ictd-lab --example "];
+                assert!(other.iter().any(|o| line.starts_with(o)), "{}: {line}", page.display());
+                continue;
+            };
+            let mut arguments = words(arguments);
+            if SLOW.contains(&arguments[0].as_str()) {
+                continue;
+            }
+            // --check compares full runs, and --quick is given once.
+            let as_it_is = arguments.iter().any(|a| a == "--check" || a == "--quick");
+            let smaller = SMALLER.iter().find(|(name, _)| *name == arguments[0] && !as_it_is);
+            arguments.extend(smaller.iter().flat_map(|(_, more)| more.iter().map(|s| s.to_string())));
+            let mut command = Command::cargo_bin("ictd").unwrap();
+            command.current_dir(dir.path()).args(&arguments);
+            if let Some(input) = before.strip_prefix("echo ") {
+                command.write_stdin(words(input)[0].clone());
+            }
+            let output = command.output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {line}\n{message}", page.display());
+            ran += 1;
+        }
+    }
+    // A test that finds nothing to run would pass.
+    assert!(ran >= 15, "{ran}");
+}
+
+/// Links between pages lead somewhere.
+#[test]
+fn links_in_the_docs_lead_somewhere() {
+    let mut pages = vec![root().join("README.md")];
+    pages.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
+    pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for part in text.split("](").skip(1) {
+            let target = part.split([')', '#']).next().unwrap_or_default();
+            if !target.is_empty() && !target.contains("://") {
+                assert!(page.parent().unwrap().join(target).exists(), "{}: {target}", page.display());
+            }
+        }
+    }
+}

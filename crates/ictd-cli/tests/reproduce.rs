@@ -1,0 +1,112 @@
+//! `ictd reproduce` as a user meets it.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{assert_refused, ictd_in, json};
+
+/// Files of a reproduction that must not differ from run to run.
+fn stable_files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<(String, Vec<u8>)> = fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.is_file() && !p.ends_with("timings.json"))
+        .map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&p).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_whole_paper_twice_gives_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    for out in ["a", "b"] {
+        let output = ictd_in(dir.path(), &["reproduce", "--quick", "--seeds", "2", "--out", out]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("not testable"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("MB of memory"));
+    }
+    let (a, b) = (stable_files(&dir.path().join("a")), stable_files(&dir.path().join("b")));
+    assert!(a.iter().map(|f| &f.0).eq(b.iter().map(|f| &f.0)));
+    for (x, y) in a.iter().zip(&b) {
+        assert!(x.1 == y.1, "{} differs", x.0);
+    }
+    let names: Vec<&str> = a.iter().map(|f| f.0.as_str()).collect();
+    for figure in ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"] {
+        for ending in ["svg", "png"] {
+            assert!(names.contains(&format!("{figure}.{ending}").as_str()), "{figure}.{ending}");
+        }
+    }
+    let claims: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("a/claims.json")).unwrap()).unwrap();
+    let claims = claims["claims"].as_array().unwrap();
+    assert!(claims.len() > 30);
+    let keys =
+        ["id", "paper", "criterion", "measured", "uncertainty", "verdict", "figure", "data", "command"];
+    for claim in claims {
+        assert!(keys.iter().all(|key| claim.get(key).is_some()), "{claim}");
+        for file in ["figure", "data"] {
+            let ending = if file == "figure" { ".svg" } else { "" };
+            if let Some(name) = claim[file].as_str() {
+                assert!(dir.path().join("a").join(format!("{name}{ending}")).is_file(), "{name}");
+            }
+        }
+    }
+    let report = fs::read_to_string(dir.path().join("a/report.html")).unwrap();
+    assert!(report.contains("Where results differ, and why"));
+    // Self-contained: nothing is loaded from elsewhere.
+    assert!(!report.contains("src=\"") && !report.contains("<link") && !report.contains("@import"));
+}
+
+#[test]
+fn finished_studies_are_not_run_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let output = ictd_in(
+            dir.path(),
+            &[&["reproduce", "--only", "fig1,thm1", "--quick", "--out", "o"], more].concat(),
+        );
+        assert!(output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(!run(&[]).contains("from an earlier run"));
+    assert_eq!(run(&[]).matches("from an earlier run").count(), 2);
+    // Another seed, a missing file or --fresh make it run.
+    assert!(!run(&["--seed", "1"]).contains("from an earlier run"));
+    run(&[]);
+    fs::remove_file(dir.path().join("o/fig1.csv")).unwrap();
+    assert_eq!(run(&[]).matches("from an earlier run").count(), 1);
+    assert!(!run(&["--fresh"]).contains("from an earlier run"));
+}
+
+#[test]
+fn check_compares_with_stored_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["reproduce", "--only", "thm1,fig1,rates,fig2", "--check", "--json", "--out", "o"];
+    let output = ictd_in(dir.path(), &arguments);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("check: 8 of 8 claims as stored"), "{message}");
+    assert_eq!(json(&output)["claims"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn bad_requests_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_refused(&ictd_in(dir.path(), &["reproduce", "--only", "fig99"]), "fig99");
+    assert_refused(&ictd_in(dir.path(), &["reproduce", "--seeds", "0"]), "seeds");
+    assert_refused(&ictd_in(dir.path(), &["reproduce", "--check", "--quick"]), "--quick");
+    // Somebody else's files.
+    fs::create_dir(dir.path().join("mine")).unwrap();
+    fs::write(dir.path().join("mine/report.html"), "precious").unwrap();
+    assert_refused(&ictd_in(dir.path(), &["reproduce", "--only", "fig1", "--out", "mine"]), "report.html");
+    assert_eq!(fs::read_to_string(dir.path().join("mine/report.html")).unwrap(), "precious");
+    assert_eq!(fs::read_dir(dir.path().join("mine")).unwrap().count(), 1);
+    // A file where the directory should be.
+    fs::write(dir.path().join("file"), "").unwrap();
+    let output = ictd_in(dir.path(), &["reproduce", "--only", "fig1", "--out", "file"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("file"));
+}

@@ -1,0 +1,47 @@
+//! A claim of one's own: half the temperature is half the score scale, judged like the paper's.
+
+use std::path::Path;
+
+use ictd_lab::LabError;
+use ictd_lab::files::OutputDir;
+use ictd_lab::studies::Verdict;
+use ictd_lab::studies::reproduce::{self, Claim, Plan, Study};
+use ictd_lab::studies::theory::TaskFamily;
+use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
+
+const TEMPERATURE: Study = Study { id: "temperature", claims: &["temperature"], run: temperature };
+
+fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let kernel = "softmax".parse()?;
+    let layer = |temperature| LayerConfig {
+        kernel,
+        temperature,
+        alpha: 1.0,
+        num_layers: 0,
+        tolerance: 1e-3,
+        draw: Draw::No,
+    };
+    let paper = TaskFamily::paper(plan.seed);
+    let sharper = TaskFamily { score_scale: 2.0, ..paper.clone() };
+    let tasks = plan.samples(50, 10);
+    let counts = [certify::count(&paper, tasks, &layer(0.5))?, certify::count(&sharper, tasks, &layer(1.0))?];
+    out.json("temperature", &counts)?;
+    let same = counts[0] == counts[1];
+    let verdict = if same { Verdict::Reproduced } else { Verdict::NotReproduced };
+    let says = "Dividing scores by τ is multiplying A by 1/τ.";
+    let claim = Claim::new("temperature", "Section 2", says, "the same tasks are stable either way");
+    let measured = format!("{} and {} provably stable", counts[0].provably_stable, counts[1].provably_stable);
+    Ok(vec![
+        claim
+            .found(verdict, f64::from(u8::from(same)), measured, format!("{tasks} tasks"))
+            .shown(None, Some("temperature.json")),
+    ])
+}
+
+fn main() -> Result<(), LabError> {
+    let out = std::env::args().nth(1).unwrap_or_else(|| "out/new_claim".into());
+    let plan = Plan { seed: 0, seeds: None, quick: true };
+    let found = reproduce::run(&[TEMPERATURE], &plan, Path::new(&out), true, |_, _| {})?;
+    println!("{}: {}; {out}/report.html", found.claims[0].verdict, found.claims[0].measured);
+    Ok(())
+}

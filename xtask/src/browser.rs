@@ -1,0 +1,101 @@
+//! The report in a real browser: no overflow, no overlapping text, no console errors.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Widths of a desktop and of a phone, in CSS pixels.
+const WIDTHS: [u32; 2] = [1280, 390];
+
+/// Frames the report at every width, measures what it looks like, and says so in the page's own text: the browser
+/// prints that as the finished document.
+const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><body><pre id="result"></pre><script>
+const problems = [];
+function overlap(a, b) {
+  const w = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const h = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  // Neighbouring lines touch; a third of a line is an overlap.
+  return w > 1.5 && h > 0.34 * Math.min(a.height, b.height);
+}
+function look(frame, width) {
+  const page = frame.contentDocument.documentElement;
+  if (page.scrollWidth > width) problems.push(`width ${width}: the page is ${page.scrollWidth} wide`);
+  const figures = page.querySelectorAll("figure svg");
+  if (figures.length < 10) problems.push(`width ${width}: only ${figures.length} figures`);
+  for (const svg of figures) {
+    const name = svg.querySelector("title").textContent;
+    const frameBox = svg.getBoundingClientRect();
+    if (frameBox.height < 50) problems.push(`width ${width}: '${name}' is ${frameBox.height} high`);
+    const texts = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+    for (const [text, box] of texts) {
+      if (box.left < frameBox.left - 1 || box.right > frameBox.right + 1 || box.bottom > frameBox.bottom + 1)
+        problems.push(`width ${width}: '${name}': '${text}' is clipped`);
+    }
+    for (let i = 0; i < texts.length; i++) for (let j = 0; j < i; j++)
+      if (overlap(texts[i][1], texts[j][1]))
+        problems.push(`width ${width}: '${name}': '${texts[i][0]}' overlaps '${texts[j][0]}'`);
+  }
+}
+let left = WIDTHS.length;
+for (const width of WIDTHS) {
+  const frame = document.createElement("iframe");
+  frame.style = `width: ${width}px; height: 800px; border: 0`;
+  frame.src = "report.html";
+  frame.onload = () => {
+    try { look(frame, width); } catch (error) { problems.push(String(error)); }
+    if (--left === 0) document.getElementById("result").textContent = "RESULT " + JSON.stringify(problems);
+  };
+  document.body.append(frame);
+}
+</script>"#;
+
+/// Opens the report; tells what is wrong with it.
+pub fn check(report: &str) -> bool {
+    let Some(browser) = find() else {
+        eprintln!(
+            "xtask slow: no Chromium found; set CHROMIUM or install it (Debian: apt-get install chromium)"
+        );
+        return false;
+    };
+    let folder = Path::new(report).parent().unwrap_or(Path::new("."));
+    let page = PAGE.replace("WIDTHS", &format!("{WIDTHS:?}"));
+    let harness = folder.join("browser-check.html");
+    if let Err(error) = fs::write(&harness, page) {
+        eprintln!("xtask slow: {}: {error}", harness.display());
+        return false;
+    }
+    let Ok(address) = fs::canonicalize(&harness) else { return false };
+    let profile = std::env::temp_dir().join(format!("ictd-browser-{}", std::process::id()));
+    let output = Command::new(&browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-quic"])
+        .args(["--allow-file-access-from-files", "--window-size=1400,900", "--virtual-time-budget=20000"])
+        .args(["--enable-logging=stderr", "--log-level=0"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", address.display()))
+        .output();
+    let _ = fs::remove_dir_all(&profile);
+    let _ = fs::remove_file(&harness);
+    let Ok(output) = output else {
+        eprintln!("xtask slow: {browser} did not start");
+        return false;
+    };
+    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    // Messages of the page itself are logged with CONSOLE.
+    let console: Vec<&str> = errors.lines().filter(|line| line.contains("CONSOLE")).collect();
+    let result = document.split("RESULT ").nth(1).and_then(|rest| rest.split("</pre>").next());
+    eprintln!("xtask slow: {report} in {browser}, {WIDTHS:?} pixels wide: {}", result.unwrap_or("no result"));
+    console.iter().for_each(|line| eprintln!("{line}"));
+    result == Some("[]") && console.is_empty()
+}
+
+fn find() -> Option<String> {
+    let named = std::env::var("CHROMIUM").ok();
+    let usual = ["chromium", "chromium-browser", "google-chrome", "chrome"].map(String::from);
+    named
+        .into_iter()
+        .chain(usual)
+        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))
+}
