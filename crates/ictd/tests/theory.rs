@@ -250,3 +250,37 @@ fn edge_cases_are_defined() {
     assert_eq!(operator.self_weights()[2], 0.0);
     assert_eq!(Certificate::new(&operator, 1.0, 15, 1e-3).unwrap().status, Status::Refused);
 }
+
+/// Normalised features that coincide are one state, as if they had been given that way.
+#[test]
+fn states_that_coincide_after_normalising_are_one() {
+    let lengths = [1.0, 2.0, 1.0, 2.0, 3.0, 1.0, -1.0, 1.0];
+    let rewards = [1.0, 2.0, 1.0, 0.0, 3.0, 1.0, -1.0];
+    let context = |f: &dyn Fn(f64) -> f64| {
+        let rows: Vec<[f64; 1]> = lengths.iter().map(|&x| [f(x)]).collect();
+        Context::builder().episode(&rows, &rewards, End::Truncated).build().unwrap()
+    };
+    let normalised = ContextStatistics::per_state(&context(&|x| x)).with_unit_features().unwrap();
+    let given = ContextStatistics::per_state(&context(&f64::signum));
+    assert_eq!(normalised.num_groups(), given.num_groups());
+    assert_eq!((normalised.visits(), normalised.reward_sums()), (given.visits(), given.reward_sums()));
+    let rate = |statistics| {
+        let operator = StateOperator::of(statistics, &softmax(1.0), 0.9).unwrap();
+        Certificate::new(&operator, 1.0, 15, 1e-3).unwrap().contraction.rate
+    };
+    assert!((rate(normalised) - rate(given)).abs() < 1e-14);
+    // Equal features leave the kernel singular: nothing is proved with it.
+    let p = Matrix::from_rows(&[vec![0.5, 0.5], vec![0.9, 0.1]]).unwrap();
+    let mrp = Mrp::new(p, vec![1.0, 0.0], 0.9, vec![0.5, 0.5]).unwrap();
+    let twins = FiniteTask::new(mrp, Matrix::from_fn(2, 1, |_, _| 1.0)).unwrap();
+    let stability = Stability::of(&StateOperator::population(&twins, &softmax(1.0)).unwrap()).unwrap();
+    assert_eq!((stability.form_margin, stability.regime()), (None, Regime::Marginal));
+}
+
+/// Weights that do not sum to 1 satisfy no assumption about them, whatever their diagonal.
+#[test]
+fn the_assumption_is_about_normalised_kernels() {
+    let linear = Attention::new(KernelName::Linear.at(1e-3).unwrap(), 0.0).unwrap();
+    let stability = Stability::of(&StateOperator::population(&boyan(0), &linear).unwrap()).unwrap();
+    assert!(!stability.assumption && stability.regime() != Regime::Assumption);
+}

@@ -49,9 +49,12 @@ pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<Stri
                 drawn.push(figure);
                 let path = out.join(format!("{figure}.svg"));
                 let svg = fs::read_to_string(&path).map_err(|source| LabError::Read { path, source })?;
+                // On a phone a figure keeps up to 40 rem of its own width and is scrolled.
+                let width =
+                    svg.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or("640");
                 let _ = write!(
                     page,
-                    "<figure>\n<div class=\"scroll\" tabindex=\"0\">{svg}</div>\n<figcaption><a href=\"{figure}.svg\">{figure}.svg</a>, <a href=\"{figure}.png\">png</a></figcaption>\n</figure>\n"
+                    "<figure>\n<div class=\"scroll\" tabindex=\"0\" style=\"--width: {width}px\">{svg}</div>\n<figcaption><a href=\"{figure}.svg\">{figure}.svg</a>, <a href=\"{figure}.png\">png</a></figcaption>\n</figure>\n"
                 );
             }
         }
