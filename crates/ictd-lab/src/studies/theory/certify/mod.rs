@@ -1,19 +1,21 @@
 //! `certify`: whether depth can be trusted on a task or a context, and what to change.
 
+mod counts;
+mod show;
+
+pub use counts::{Counts, count};
+
 use std::sync::Arc;
 
 use ictd::context::{Context, ContextStatistics, Role};
 use ictd::kernel::{Attention, Kernel, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::theory::{self, Certificate, Change, Regime, Stability, Suggestion};
-use rayon::prelude::*;
+use ictd::theory::{self, Certificate, Change, Regime, Suggestion};
 use serde::Serialize;
 
 use super::TaskFamily;
 use crate::LabError;
-use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
-use crate::files::OutputDir;
 
 /// Largest number of distinct states: eigenvalues cost their cube.
 const MAX_STATES: usize = 3000;
@@ -466,156 +468,4 @@ fn curves(
         curves.push(Curve { name, errors });
     }
     Ok(curves)
-}
-
-impl Report {
-    /// The error to infinite depth against depth: as it is, and with every suggestion.
-    pub fn figure(&self) -> Scene {
-        let series = self.curves.iter().zip(PALETTE.iter().cycle()).map(|(curve, &color)| {
-            let every = curve.errors.len().div_ceil(250).max(1);
-            Series {
-                name: curve.name.clone(),
-                color,
-                dash: Vec::new(),
-                points: curve.errors.iter().enumerate().step_by(every).map(|(l, &e)| (l as f64, e)).collect(),
-                band: Vec::new(),
-            }
-        });
-        let chart = Chart {
-            title: format!("What depth does: {}", self.status),
-            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
-            y: Axis {
-                label: "error to infinite depth / largest value".into(),
-                scale: Scale::Log,
-                range: None,
-            },
-            series: series.collect(),
-            note: self.subject.clone(),
-        };
-        chart.scene(620.0, 380.0)
-    }
-
-    /// Writes the certificate, the figure and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        #[derive(Serialize)]
-        struct Row<'a> {
-            case: &'a str,
-            layer: usize,
-            error: f64,
-        }
-        let rows = self.curves.iter().flat_map(|c| {
-            c.errors.iter().enumerate().map(|(layer, &error)| Row { case: &c.name, layer, error })
-        });
-        out.csv("depth", rows)?;
-        out.figure("depth", &self.figure())?;
-        out.json("certificate", self)
-    }
-
-    /// The lines for a terminal.
-    pub fn text(&self) -> String {
-        let c = &self.contraction;
-        let optional = |x: Option<f64>| x.map_or_else(|| "none".into(), |x| format!("{x:.6}"));
-        let mut text = format!("{}\n{}\n", self.status.to_uppercase(), self.subject);
-        self.reasons.iter().for_each(|r| text += &format!("  - {r}\n"));
-        text += &format!(
-            "\ndiagonal weights     min {:.4}, mean {:.4}, required {:.4}; {} of {} states below\n",
-            c.min_diag, c.mean_diag, c.required_diag, c.violating_states, self.coverage.states_seen
-        );
-        for o in &c.offenders {
-            text += &format!("    state {:<5} {:.4}", o.state, o.self_weight);
-            if let (Some(other), Some(weight)) = (o.attracted_by, o.attracting_weight) {
-                text += &format!("  (state {other} weighs {weight:.4})");
-            }
-            text += "\n";
-        }
-        text += &format!("norm_inf of a layer  {:.6}\nspectral radius      {}\n", c.norm_inf, rate(c.rho));
-        text += &format!(
-            "step sizes           stable below {}, best {} with rate {}\n",
-            optional(self.steps.largest_stable),
-            optional(self.steps.best),
-            self.steps.best_rate.map_or_else(|| "none".into(), rate)
-        );
-        text += &format!("regime               {}\n", self.stability.regime);
-        if let Some(f) = &self.fixed_point {
-            text += &format!(
-                "after {} layers      error {:.3e} (bound from the residual: {})\n",
-                f.iterations,
-                f.error_to_empirical_fixed_point_inf,
-                f.error_bound_inf.map_or_else(|| "none".into(), |b| format!("{b:.3e}"))
-            );
-            let layers = |l: Option<u64>| l.map_or_else(|| "unknown".into(), |l| l.to_string());
-            text += &format!(
-                "layers for {:.0e}     {} by the rate, {} by contraction\n",
-                f.tolerance,
-                layers(f.layers_predicted),
-                layers(f.layers_sufficient)
-            );
-        }
-        if !self.suggestions.is_empty() {
-            text += "\nwhat helps in the long run, recomputed:\n";
-            for s in &self.suggestions {
-                text += &format!("  - {}: {}, spectral radius {}", s.change, s.status, rate(s.rho));
-                if let Some(error) = s.error_at_depth {
-                    text += &format!(", relative error {error:.1e} after the same depth");
-                }
-                text += "\n";
-            }
-        }
-        text += "\nnot checked: that the transitions are the policy's own, and that equal features are the same state\n";
-        text
-    }
-}
-
-/// A rate; near 1 its distance from it, which is what counts.
-fn rate(rate: f64) -> String {
-    if (1.0 - 1e-4..1.0).contains(&rate) { format!("1 - {:.1e}", 1.0 - rate) } else { format!("{rate:.6}") }
-}
-
-/// How many tasks of a family satisfy what.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Counts {
-    /// Tasks examined.
-    pub tasks: u64,
-    /// Assumption 5.1.
-    pub assumption_holds: u64,
-    /// ‖J‖∞ < 1.
-    pub norm_inf_below_one: u64,
-    /// The spectral radius of J is below 1.
-    pub spectral_radius_below_one: u64,
-    /// Some eigenvalue of M - γP has a negative real part: no step size converges.
-    pub unstable: u64,
-    /// The form condition: some step size converges by proof.
-    pub provably_stable: u64,
-}
-
-/// Examines the first `tasks` tasks of a family, in the population.
-pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
-    check_states(family)?;
-    if !(1..=1_000_000).contains(&tasks) {
-        return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 1000000")));
-    }
-    let attention = config.attention()?;
-    let flags = (0..tasks)
-        .into_par_iter()
-        .map(|index| {
-            let operator = StateOperator::population(&family.task(index)?, &attention)?;
-            let stability = Stability::of(&operator)?;
-            Ok([
-                stability.assumption,
-                operator.jacobian_norm(config.alpha, |_| true) < 1.0,
-                stability.spectrum.rate(config.alpha) < 1.0,
-                stability.spectrum.is_unstable(),
-                stability.form_margin.is_some_and(|m| m > 0.0),
-            ])
-        })
-        .collect::<Result<Vec<[bool; 5]>, LabError>>()?;
-    let of = |k: usize| flags.iter().filter(|f| f[k]).count() as u64;
-    Ok(Counts {
-        tasks,
-        assumption_holds: of(0),
-        norm_inf_below_one: of(1),
-        spectral_radius_below_one: of(2),
-        unstable: of(3),
-        provably_stable: of(4),
-    })
 }

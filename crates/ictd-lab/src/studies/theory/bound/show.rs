@@ -1,0 +1,141 @@
+//! A comparison as a figure, as files and as text.
+
+use super::{BoundReport, SWEEP};
+use crate::LabError;
+use crate::figure::style::{self, PALETTE};
+use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
+use crate::files::OutputDir;
+use crate::studies::theory::fit::Slope;
+
+impl BoundReport {
+    /// Error against depth at several lengths, and the floor against the length.
+    pub fn figure(&self) -> Scene {
+        let mut scene = Scene::new(940.0, 380.0, "Error against depth and context length");
+        let drawn = [SWEEP[0], SWEEP[2], SWEEP[4], SWEEP[5]];
+        let mut series: Vec<Series> = drawn
+            .into_iter()
+            .zip(PALETTE)
+            .map(|(n, color)| Series {
+                name: format!("*n* = {n}"),
+                color,
+                dash: Vec::new(),
+                points: self
+                    .sweep
+                    .iter()
+                    .filter(|p| p.n == n && p.error > 0.0)
+                    .filter_map(|p| Some((p.layers? as f64, p.error)))
+                    .filter(|p| p.0 <= 40.0)
+                    .collect(),
+                band: Vec::new(),
+            })
+            .collect();
+        if let Some(decay) = self.decay {
+            let line = |l: f64| (l, (decay.intercept + decay.slope * l).exp());
+            let end = ((self.floor_at(SWEEP[5]).unwrap_or(1e-3).ln() - decay.intercept) / decay.slope)
+                .clamp(1.0, 40.0);
+            series.push(Series {
+                name: "fit".into(),
+                color: PALETTE[4],
+                dash: vec![4.0, 3.0],
+                points: vec![line(0.0), line(end)],
+                band: Vec::new(),
+            });
+        }
+        Chart {
+            title: "(a) error against depth".into(),
+            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
+            y: Axis {
+                label: "mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}".into(), scale: Scale::Log, range: None
+            },
+            series,
+            note: self.decay.map_or_else(
+                || "no decay could be fitted".into(),
+                |d| {
+                    format!(
+                        "slope {:.4} ± {:.4} per layer; log spectral radius {:.4}",
+                        d.slope, d.half_width, self.predicted_decay
+                    )
+                },
+            ),
+        }
+        .draw(&mut scene, [0.0, 0.0, 470.0, 360.0]);
+        let limits: Vec<(f64, f64)> =
+            self.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect();
+        let mut series = vec![Series {
+            name: "infinite depth".into(),
+            color: PALETTE[0],
+            dash: Vec::new(),
+            points: limits.clone(),
+            band: Vec::new(),
+        }];
+        if let (Some(fit), Some(first), Some(last)) = (self.floor, limits.first(), limits.last()) {
+            let line = |n: f64| (n, (fit.intercept + fit.slope * n.ln()).exp());
+            series.push(Series {
+                name: "fit".into(),
+                color: PALETTE[4],
+                dash: vec![4.0, 3.0],
+                points: vec![line(first.0), line(last.0)],
+                band: Vec::new(),
+            });
+        }
+        Chart {
+            title: "(b) floor against context length".into(),
+            x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
+            y: Axis { label: "mean error at infinite depth".into(), scale: Scale::Log, range: None },
+            series,
+            note: self.floor.map_or_else(
+                || "fewer than three lengths at which every context visits every state".into(),
+                |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width),
+            ),
+        }
+        .draw(&mut scene, [470.0, 0.0, 470.0, 360.0]);
+        let note = format!("{}; mean over {} contexts", self.describe, self.config.contexts.min(200));
+        scene.text(470.0, 374.0, &note, style::TEXT_SIZE - 2.0, Anchor::Middle, style::MUTED);
+        scene
+    }
+
+    fn floor_at(&self, n: usize) -> Option<f64> {
+        self.sweep.iter().find(|p| p.n == n && p.layers.is_none()).map(|p| p.error)
+    }
+
+    /// Writes the figure and the numbers under names that start with `name`.
+    pub fn write(&self, out: &OutputDir, name: &str) -> Result<(), LabError> {
+        out.csv(&format!("{name}_comparisons"), &self.comparisons)?;
+        out.csv(&format!("{name}_sweep"), &self.sweep)?;
+        out.figure(name, &self.figure())?;
+        out.json(name, self)
+    }
+
+    /// Header lines for a terminal: the task, its constants, its slopes.
+    pub fn summary(&self) -> String {
+        let c = &self.constants;
+        let mut text = format!("{}\n\n", self.describe);
+        text += &format!(
+            "|S| = {}, mu_min = {:.4}, lambda_r = {:.4}, pairs: mu_min = {:.2e}, lambda_r = {:.4}\nC_x = {:.4}, C_R = {:.4}, |v| = {:.4}, C = {:.4}, contraction from n = {}\n",
+            c.states,
+            c.mu_min,
+            c.lambda_r,
+            c.pair_mu_min,
+            c.pair_lambda_r,
+            c.feature_bound,
+            c.reward_bound,
+            c.value_bound,
+            c.margin,
+            c.contraction_threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"))
+        );
+        for premise in &self.failed_premises {
+            text += &format!("premise fails: {premise}\n");
+        }
+        let slope = |s: Option<Slope>| {
+            s.map_or_else(|| "none".into(), |s| format!("{:.4} ± {:.4}", s.slope, s.half_width))
+        };
+        text += &format!(
+            "error per layer: log slope {} (spectral radius says {:.4}, the paper's rate {})\nfloor against n: log slope {} (1/sqrt(n): -0.5)\n",
+            slope(self.decay),
+            self.predicted_decay,
+            self.paper_decay.map_or_else(|| "nothing".into(), |d| format!("{d:.4}")),
+            slope(self.floor)
+        );
+        text
+    }
+}

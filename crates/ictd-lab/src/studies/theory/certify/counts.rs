@@ -1,0 +1,59 @@
+//! How many tasks of a family are in which regime.
+
+use ictd::operator::StateOperator;
+use ictd::theory::Stability;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::{LayerConfig, check_states};
+use crate::LabError;
+use crate::studies::theory::TaskFamily;
+
+/// How many tasks of a family satisfy what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counts {
+    /// Tasks examined.
+    pub tasks: u64,
+    /// Assumption 5.1.
+    pub assumption_holds: u64,
+    /// ‖J‖∞ < 1.
+    pub norm_inf_below_one: u64,
+    /// The spectral radius of J is below 1.
+    pub spectral_radius_below_one: u64,
+    /// Some eigenvalue of M - γP has a negative real part: no step size converges.
+    pub unstable: u64,
+    /// The form condition: some step size converges by proof.
+    pub provably_stable: u64,
+}
+
+/// Examines the first `tasks` tasks of a family, in the population.
+pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
+    check_states(family)?;
+    if !(1..=1_000_000).contains(&tasks) {
+        return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 1000000")));
+    }
+    let attention = config.attention()?;
+    let flags = (0..tasks)
+        .into_par_iter()
+        .map(|index| {
+            let operator = StateOperator::population(&family.task(index)?, &attention)?;
+            let stability = Stability::of(&operator)?;
+            Ok([
+                stability.assumption,
+                operator.jacobian_norm(config.alpha, |_| true) < 1.0,
+                stability.spectrum.rate(config.alpha) < 1.0,
+                stability.spectrum.is_unstable(),
+                stability.form_margin.is_some_and(|m| m > 0.0),
+            ])
+        })
+        .collect::<Result<Vec<[bool; 5]>, LabError>>()?;
+    let of = |k: usize| flags.iter().filter(|f| f[k]).count() as u64;
+    Ok(Counts {
+        tasks,
+        assumption_holds: of(0),
+        norm_inf_below_one: of(1),
+        spectral_radius_below_one: of(2),
+        unstable: of(3),
+        provably_stable: of(4),
+    })
+}
