@@ -53,7 +53,7 @@ enum Command {
     Certify(certify::Arguments),
     /// Map where depth converges, over score scale and discount, and what repairs it
     Regimes(regimes::Arguments),
-    /// Evaluate Lemmas 4 to 6 and Theorem 2 with all constants, beside sampled contexts
+    /// Evaluate Lemmas 4 to 7 and Theorem 2 with all constants, beside sampled contexts
     Bound(bound::Arguments),
     /// Estimate NEU, the pretraining objective of Theorem 3, over depth, context length and parameters
     Neu(neu::Arguments),

@@ -6,17 +6,18 @@ use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::files::process;
 use ictd_lab::studies::Verdict;
-use ictd_lab::studies::reproduce::{self, Plan, Reproduction};
+use ictd_lab::studies::reproduce::{self, Plan, Reproduction, Scope};
 
 use crate::{Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd reproduce`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Run only these claims or studies, separated by commas, for instance thm1,fig3a
+    /// Run only the studies of these claims, separated by commas, for instance thm1,fig3a; what an earlier run of the same
+    /// options found stays in the report
     #[arg(long, value_delimiter = ',', value_name = "ID,ID,…")]
     only: Vec<String>,
-    /// Fewer samples, wider intervals, a few seconds
+    /// Fewer samples and seeds: half the time, wider intervals, and verdicts that may differ
     #[arg(long)]
     quick: bool,
     /// Pretraining seeds per setting [default: the paper's 5, and 10 for Figure 6]
@@ -100,13 +101,20 @@ fn text(found: &Reproduction) -> String {
         .map(|c| vec![c.id.clone(), c.verdict.to_string(), shorten(&c.measured), seconds(&c.id)])
         .collect();
     let mut text = table::render(&["claim", "verdict", "measured", "seconds"], &rows);
-    let count = |verdict| found.claims.iter().filter(|c| c.verdict == verdict).count();
-    text += &format!(
-        "\n{} reproduced, {} partly, {} not reproduced, {} not testable\n",
-        count(Verdict::Reproduced),
-        count(Verdict::Partly),
-        count(Verdict::NotReproduced),
-        count(Verdict::NotTestable)
-    );
+    for (scope, name) in [
+        (Scope::Paper, "the paper's claims"),
+        (Scope::ChangedSetting, "in changed settings"),
+        (Scope::PastThePaper, "past the paper"),
+    ] {
+        let count =
+            |verdict| found.claims.iter().filter(|c| c.scope == scope && c.verdict == verdict).count();
+        let verdicts = [Verdict::Reproduced, Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable];
+        let parts: Vec<String> =
+            verdicts.into_iter().filter(|v| count(*v) > 0).map(|v| format!("{} {v}", count(v))).collect();
+        if !parts.is_empty() {
+            text += &format!("\n{name}: {}", parts.join(", "));
+        }
+    }
+    text += "\n";
     text
 }

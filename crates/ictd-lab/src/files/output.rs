@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -13,13 +14,15 @@ use crate::figure::{Scene, to_png, to_svg};
 #[derive(Clone, Debug)]
 pub struct OutputDir {
     root: PathBuf,
+    /// Names of the files written so far, shared by clones.
+    written: Arc<Mutex<Vec<String>>>,
 }
 
 impl OutputDir {
     /// Opens the directory, creating it if needed.
     pub fn create(root: &Path) -> Result<Self, LabError> {
         fs::create_dir_all(root).map_err(|source| LabError::Write { path: root.to_owned(), source })?;
-        Ok(Self { root: root.to_owned() })
+        Ok(Self { root: root.to_owned(), written: Arc::default() })
     }
 
     /// Where it is.
@@ -41,7 +44,14 @@ impl OutputDir {
             // The cause is what matters; a leftover that cannot be removed either changes nothing.
             let _ = fs::remove_file(&temporary);
             LabError::Write { path, source }
-        })
+        })?;
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(name.to_owned());
+        Ok(())
+    }
+
+    /// The names of the files written since this was last asked.
+    pub fn take_written(&self) -> Vec<String> {
+        std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes a figure as SVG and PNG.

@@ -1,6 +1,6 @@
 //! Theorem 1, Lemma 1, the special cases and Figure 7.
 
-use super::{Claim, Plan, verdict};
+use super::{Claim, Plan, largest, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::verify::{self, VerifyConfig};
@@ -16,16 +16,21 @@ pub fn run(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         let uncertainty = format!("exact up to rounding: {} prompts, float64", config.num_trials);
         claim.found(verdict(worst <= tolerance), worst, measured, uncertainty)
     };
-    let worst =
-        |of: &dyn Fn(&verify::KernelDiscrepancies) -> f64| found.kernels.iter().map(of).fold(0.0, f64::max);
+    let worst = |of: &dyn Fn(&verify::KernelDiscrepancies) -> f64| largest(found.kernels.iter().map(of));
     let softmax =
         found.kernels.iter().find(|k| k.kernel == "softmax").map_or(f64::INFINITY, |k| k.tsm_vs_direct);
-    let special = found.special_cases.iter().map(|s| s.discrepancy).fold(0.0, f64::max);
+    let special = largest(found.special_cases.iter().map(|s| s.discrepancy));
     let criterion = format!(
         "every discrepancy at most {tolerance:.0e}, divided by the largest value where that exceeds 1"
     );
-    let claim =
-        |id, paper, says| Claim::new(id, paper, says, &criterion).shown(Some("fig7"), Some("fig7.csv"));
+    let claim = |id, paper, says| {
+        let data = match id {
+            "fig7" => "fig7.csv",
+            "special-cases" => "special_cases.csv",
+            _ => "verification.csv",
+        };
+        Claim::new(id, paper, says, &criterion).shown(Some("fig7"), Some(data))
+    };
     Ok(vec![
         judge(
             claim(

@@ -29,7 +29,8 @@ pub fn figure_1(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 }
 
 fn illustration(id: &str, paper: &str, says: &str, measured: &str) -> Claim {
-    let mut claim = Claim::new(id, paper, says, "none: an illustration makes no claim").shown(Some(id), None);
+    let mut claim = Claim::new(id, paper, says, "none: an illustration makes no claim")
+        .shown(Some(id), Some(&format!("{id}.csv")));
     claim.verdict = Verdict::NotTestable;
     claim.measured = measured.to_owned();
     claim

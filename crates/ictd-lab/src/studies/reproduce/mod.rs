@@ -71,7 +71,9 @@ pub struct Claim {
     pub id: String,
     /// Where in the paper.
     pub paper: String,
-    /// What the paper says, in our words.
+    /// Whose claim it is: the paper's, the paper's in a changed setting, or one past the paper.
+    pub scope: Scope,
+    /// What is claimed, in our words.
     pub says: String,
     /// When it counts as reproduced; fixed in code before looking.
     pub criterion: String,
@@ -93,13 +95,26 @@ pub struct Claim {
     pub command: String,
 }
 
+/// Whose claim a claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// The paper's, as it describes it.
+    Paper,
+    /// The paper's, in a setting or under premises that differ from it.
+    ChangedSetting,
+    /// Not in the paper.
+    PastThePaper,
+}
+
 impl Claim {
-    /// A claim before it is judged; the command is added by [`run`].
+    /// A claim of the paper before it is judged; the command is added by [`run`].
     pub fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
         let text = str::to_owned;
         Self {
             id: text(id),
             paper: text(paper),
+            scope: Scope::Paper,
             says: text(says),
             criterion: text(criterion),
             measured: String::new(),
@@ -132,12 +147,24 @@ impl Claim {
         self
     }
 
+    /// Says whose claim it is, when not the paper's.
+    #[must_use]
+    pub fn scoped(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
     /// Says why the result differs.
     #[must_use]
     pub fn because(mut self, why: &str) -> Self {
         self.why = why.to_owned();
         self
     }
+}
+
+/// The largest; NaN when one is NaN, so that it meets no criterion.
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |m: f64, x| if m.is_nan() || x.is_nan() { f64::NAN } else { m.max(x) })
 }
 
 /// Reproduced or not, where there is nothing between.
@@ -185,9 +212,16 @@ pub const STUDIES: [Study; 15] = [
 
 /// The studies that judge the claims named, or the studies named; all of them when no name is given.
 pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
+    let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
     let is_known = |name: &str| STUDIES.iter().any(|s| s.id == name || s.claims.contains(&name));
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
+        let mut known: Vec<&str> = Vec::new();
+        for study in &STUDIES {
+            known.extend(study.claims);
+            if !study.claims.contains(&study.id) {
+                known.push(study.id);
+            }
+        }
         return Err(LabError::Invalid(format!(
             "only: '{unknown}' is unknown, expected some of {}",
             known.join(", ")
@@ -215,7 +249,7 @@ pub struct Timing {
 /// Everything that was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
-    /// The claims, in the order of the paper.
+    /// The claims of the studies asked for, in their order.
     pub claims: Vec<Claim>,
     /// Times, which differ from run to run and stand in a file of their own.
     #[serde(skip)]
@@ -237,6 +271,8 @@ struct Cached {
     /// Hash of everything the results depend on.
     key: String,
     claims: Vec<Claim>,
+    /// Names and hashes of all files the study wrote.
+    files: Vec<(String, String)>,
 }
 
 /// Marks a directory as one that reproductions are written to.
@@ -245,7 +281,8 @@ const MARKER_TEXT: &str =
     "Written by `ictd reproduce`, which overwrites files here. report.html is the place to start.\n";
 
 /// Runs studies one after the other and writes everything to `path`. Studies whose results are there from an
-/// earlier run of the same plan and version are not run again, unless `fresh`. `progress` hears of every study when
+/// earlier run of the same plan and version are not run again, unless `fresh`. Claims of other studies that are there
+/// stay in `claims.json` and in the report. `progress` hears of every study when
 /// it starts, with `None`, and when it ends.
 pub fn run(
     studies: &[Study],
@@ -257,6 +294,13 @@ pub fn run(
     if plan.seeds.is_some_and(|n| !(1..=10_000).contains(&n)) {
         let found = plan.seeds.unwrap_or(0);
         return Err(LabError::Invalid(format!("seeds is {found}, expected 1 to 10000")));
+    }
+    if plan.seed > u64::MAX - 10_000 {
+        return Err(LabError::Invalid(format!(
+            "seed is {}, expected at most {}",
+            plan.seed,
+            u64::MAX - 10_000
+        )));
     }
     refuse_foreign(path)?;
     let start = Instant::now();
@@ -273,11 +317,19 @@ pub fn run(
         let found = match known {
             Some(claims) => claims,
             None => {
+                // From here on the files are in flux: whoever comes after a crash must not trust them.
+                forget(&cache, study)?;
+                out.take_written();
                 let mut found = (study.run)(plan, &out)?;
                 for claim in &mut found {
                     claim.command = format!("ictd reproduce --only {}{}", claim.id, plan.options());
                 }
-                cache.json(study.id, &Cached { key, claims: found.clone() })?;
+                let mut names = out.take_written();
+                names.sort();
+                names.dedup();
+                let hashed = |name: String| Some((file_hash(&path.join(&name))?, name));
+                let files = names.into_iter().filter_map(hashed).map(|(hash, name)| (name, hash)).collect();
+                cache.json(study.id, &Cached { key, claims: found.clone(), files })?;
                 found
             }
         };
@@ -288,7 +340,8 @@ pub fn run(
         timings.push(timing);
     }
     let reproduction = Reproduction { claims, timings };
-    out.json("claims", &reproduction)?;
+    let all = with_others(&reproduction, studies, plan, &cache, path)?;
+    out.json("claims", &all)?;
     out.json(
         "timings",
         &Timings {
@@ -299,8 +352,46 @@ pub fn run(
             threads: rayon::current_num_threads(),
         },
     )?;
-    out.write("report.html", report::html(&reproduction, plan, path)?.as_bytes())?;
+    out.write("report.html", report::html(&all, plan, path)?.as_bytes())?;
     Ok(reproduction)
+}
+
+/// The claims just judged and those of other studies that an earlier run of the same plan left, in the order of the
+/// paper; studies that are not the paper's come last.
+fn with_others(
+    found: &Reproduction,
+    studies: &[Study],
+    plan: &Plan,
+    cache: &OutputDir,
+    path: &Path,
+) -> Result<Reproduction, LabError> {
+    let mut all = Reproduction { claims: Vec::new(), timings: Vec::new() };
+    for study in &STUDIES {
+        if !studies.iter().any(|s| s.id == study.id) {
+            all.claims.extend(read_cached(cache, study, &key(study, plan)?, path).unwrap_or_default());
+        }
+        all.claims.extend(found.claims.iter().filter(|c| study.claims.contains(&c.id.as_str())).cloned());
+    }
+    let placed = |claim: &&Claim| !all.claims.iter().any(|c| c.id == claim.id);
+    let others: Vec<Claim> = found.claims.iter().filter(placed).cloned().collect();
+    all.claims.extend(others);
+    Ok(all)
+}
+
+fn forget(cache: &OutputDir, study: &Study) -> Result<(), LabError> {
+    let path = cache.path().join(format!("{}.json", study.id));
+    match fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(LabError::Write { path, source }),
+        _ => Ok(()),
+    }
+}
+
+fn file_hash(path: &Path) -> Option<String> {
+    Some(hex(&fs::read(path).ok()?))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Refuses a directory with files in it that no reproduction wrote.
@@ -309,7 +400,10 @@ fn refuse_foreign(path: &Path) -> Result<(), LabError> {
     let mut names: Vec<String> =
         entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned())).collect();
     names.sort();
-    if names.is_empty() || names.iter().any(|n| n == MARKER) {
+    // Half-written files of a killed run are nobody's.
+    names.retain(|n| !(n.starts_with('.') && n.ends_with(".tmp")));
+    let marked = fs::read_to_string(path.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT);
+    if names.is_empty() || marked {
         return Ok(());
     }
     Err(LabError::Invalid(format!(
@@ -323,7 +417,7 @@ fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
     let plan = to_json_17(plan).map_err(|e| LabError::Failed(format!("plan: {e}")))?;
     // The executable stands for the code: another build may compute something else.
     let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), build_stamp(), study.id);
-    Ok(Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect())
+    Ok(hex(text.as_bytes()))
 }
 
 /// Size and time of the executable, which change whenever it is built anew from other sources.
@@ -338,15 +432,12 @@ fn build_stamp() -> String {
     )
 }
 
-/// The claims of an earlier run, if its key is the same and its files are still there.
+/// The claims of an earlier run, if its key is the same and its files are still what it wrote.
 fn read_cached(cache: &OutputDir, study: &Study, key: &str, path: &Path) -> Option<Vec<Claim>> {
     let text = fs::read_to_string(cache.path().join(format!("{}.json", study.id))).ok()?;
     let cached: Cached = serde_json::from_str(&text).ok()?;
-    let there = |claim: &Claim| {
-        let figure = claim.figure.as_ref().map(|f| format!("{f}.svg"));
-        figure.iter().chain(&claim.data).all(|name| path.join(name).is_file())
-    };
-    (cached.key == key && cached.claims.iter().all(there)).then_some(cached.claims)
+    let same = |(name, hash): &(String, String)| file_hash(&path.join(name)).as_ref() == Some(hash);
+    (cached.key == key && cached.files.iter().all(same)).then_some(cached.claims)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use super::{Claim, Plan, Reproduction};
+use super::{Claim, Plan, Reproduction, Scope};
 use crate::LabError;
 use crate::studies::Verdict;
 
@@ -99,13 +99,27 @@ fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
 }
 
+/// Whose claims, and what they are called.
+const SCOPES: [(Scope, &str); 3] = [
+    (Scope::Paper, "The paper’s claims"),
+    (Scope::ChangedSetting, "The paper’s claims in changed settings"),
+    (Scope::PastThePaper, "Past the paper"),
+];
+
 fn summary(page: &mut String, claims: &[Claim]) {
-    page.push_str("<ul class=\"counts\">\n");
-    for verdict in [Verdict::Reproduced, Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable] {
-        let count = claims.iter().filter(|c| c.verdict == verdict).count();
-        let _ = writeln!(page, "<li><b>{count}</b> {}</li>", badge(verdict));
+    for (scope, name) in SCOPES {
+        if !claims.iter().any(|c| c.scope == scope) {
+            continue;
+        }
+        let _ = write!(page, "<h4>{name}</h4>\n<ul class=\"counts\">\n");
+        for verdict in [Verdict::Reproduced, Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable] {
+            let count = claims.iter().filter(|c| c.scope == scope && c.verdict == verdict).count();
+            if count > 0 {
+                let _ = writeln!(page, "<li><b>{count}</b> {}</li>", badge(verdict));
+            }
+        }
+        page.push_str("</ul>\n");
     }
-    page.push_str("</ul>\n");
 }
 
 fn contents(page: &mut String, claims: &[Claim]) {
@@ -129,10 +143,11 @@ fn contents(page: &mut String, claims: &[Claim]) {
 fn article(page: &mut String, claim: &Claim) {
     let _ = write!(
         page,
-        "<article id=\"{}\">\n<h3>{} {}</h3>\n<div class=\"pair\">\n<div><h4>The paper</h4><p>{}</p></div>\n<div><h4>Here</h4><p>{}</p><p class=\"small\">{}</p></div>\n</div>\n<p class=\"small\">Criterion: {}.</p>\n",
+        "<article id=\"{}\">\n<h3>{} {}</h3>\n<div class=\"pair\">\n<div><h4>{}</h4><p>{}</p></div>\n<div><h4>Here</h4><p>{}</p><p class=\"small\">{}</p></div>\n</div>\n<p class=\"small\">Criterion: {}.</p>\n",
         escape(&claim.id),
         escape(&claim.paper),
         badge(claim.verdict),
+        if claim.scope == Scope::PastThePaper { "Past the paper" } else { "The paper" },
         escape(&claim.says),
         escape(&claim.measured),
         escape(&claim.uncertainty),

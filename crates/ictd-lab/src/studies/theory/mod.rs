@@ -9,3 +9,4 @@ pub mod neu;
 pub mod regimes;
 
 pub use family::{FamilyKind, TaskFamily};
+pub use fit::Slope;

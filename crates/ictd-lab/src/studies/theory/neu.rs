@@ -58,6 +58,10 @@ pub struct NeuPoint {
     pub bound_events: Option<f64>,
     /// Samples.
     pub samples: u64,
+    /// Whether the point is in the fit of the slope against n, and in that against L.
+    pub in_length_fit: bool,
+    /// In the fit against L.
+    pub in_depth_fit: bool,
 }
 
 /// What was found on a family.
@@ -68,9 +72,9 @@ pub struct NeuReport {
     describe: String,
     /// Over lengths at the largest depth, then over depths at the largest length.
     pub points: Vec<NeuPoint>,
-    /// Slope of log J against log n at the largest depth.
+    /// Slope of log J against log n at the largest depth, over the points above three times their noise.
     pub length_slope: Option<Slope>,
-    /// Slope of log J against L at the largest length, before noise.
+    /// Slope of log J against L at the largest length, from the largest J to three times the floor.
     pub depth_slope: Option<Slope>,
     /// The smallest margin of Assumption 5.1 over the first tasks.
     pub margin: f64,
@@ -165,28 +169,23 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
         let found = estimate(&config.family, &star, n, layers, config.samples)?;
         points.push(point("theta_*", n, layers, &found, theorem.as_ref()));
     }
-    let length_slope = fit::power(
-        &points
-            .iter()
-            .filter(|p| p.layers == deepest && p.neu > 3.0 * p.noise)
-            .map(|p| (p.n as f64, p.neu))
-            .collect::<Vec<_>>(),
-    );
-    // From the depth with the largest J on, as far as the floor of the longest context: at least three times what
-    // the deepest network leaves.
+    // Against n: what stands out of noise. Against L: from the depth with the largest J on, as far as the floor of the longest
+    // context, at least three times what the deepest network leaves. Points say whether they are in.
     let peak = points
         .iter()
         .filter(|p| p.n == longest)
         .max_by(|a, b| a.neu.total_cmp(&b.neu))
         .map_or(0, |p| p.layers);
     let floor = points.iter().find(|p| p.n == longest && p.layers == deepest).map_or(0.0, |p| p.neu);
-    let depth_slope = fit::line(
-        &points
-            .iter()
-            .filter(|p| p.n == longest && p.layers >= peak && p.neu > 3.0 * floor.max(p.noise))
-            .map(|p| (p.layers as f64, p.neu.ln()))
-            .collect::<Vec<_>>(),
-    );
+    for p in &mut points {
+        p.in_length_fit = p.layers == deepest && p.neu > 3.0 * p.noise;
+        p.in_depth_fit = p.n == longest && p.layers >= peak && p.neu > 3.0 * floor.max(p.noise);
+    }
+    let chosen = |of: fn(&NeuPoint) -> bool| points.iter().filter(move |p| of(p));
+    let by_length: Vec<(f64, f64)> = chosen(|p| p.in_length_fit).map(|p| (p.n as f64, p.neu)).collect();
+    let by_depth: Vec<(f64, f64)> =
+        chosen(|p| p.in_depth_fit).map(|p| (p.layers as f64, p.neu.ln())).collect();
+    let (length_slope, depth_slope) = (fit::power(&by_length), fit::line(&by_depth));
     Ok(NeuReport {
         describe: config.family.describe(),
         config: config.clone(),
@@ -218,6 +217,8 @@ pub fn point(theta: &str, n: usize, layers: usize, found: &Neu, theorem: Option<
         bound_sampling: terms.map(|t| t[1]),
         bound_events: terms.map(|t| t[2]),
         samples: found.samples,
+        in_length_fit: false,
+        in_depth_fit: false,
     }
 }
 
@@ -259,7 +260,7 @@ impl NeuReport {
         let slope = |s: Option<Slope>, unit: &str| {
             s.map_or_else(
                 || "no slope above noise".into(),
-                |s| format!("slope {:.3} ± {:.3} {unit}", s.slope, s.half_width),
+                |s| format!("slope {:.3} ± {:.3} {unit}, {} points", s.slope, s.half_width, s.points),
             )
         };
         let mut by_length: Vec<&NeuPoint> = self.points.iter().filter(|p| p.layers == deepest).collect();
@@ -291,6 +292,11 @@ impl NeuReport {
     pub fn write(&self, out: &OutputDir, name: &str) -> Result<(), LabError> {
         out.csv(name, &self.points)?;
         out.json(name, self)
+    }
+
+    /// The point at a length and a depth.
+    pub fn at(&self, n: usize, layers: usize) -> Option<&NeuPoint> {
+        self.points.iter().find(|p| p.n == n && p.layers == layers)
     }
 
     /// In words.
