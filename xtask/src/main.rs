@@ -9,6 +9,7 @@ const HELP: &str = "\
 cargo xtask test             format, lints, all tests, documentation
 cargo xtask slow             the full reproduction against stored values, the report in a browser, the branch map
 cargo xtask bench forward    speed of the forward pass
+cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
 ";
 
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["slow"] => slow(),
         ["bench", "forward"] => bench("forward"),
+        ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -79,7 +79,17 @@ fn finished_studies_are_not_run_again() {
     run(&[]);
     fs::remove_file(dir.path().join("o/fig1.csv")).unwrap();
     assert_eq!(run(&[]).matches("from an earlier run").count(), 1);
+    // So does a file that is no longer what was written.
+    fs::write(dir.path().join("o/fig1.svg"), "<svg/>").unwrap();
+    assert_eq!(run(&[]).matches("from an earlier run").count(), 1);
+    assert!(fs::read_to_string(dir.path().join("o/fig1.svg")).unwrap().len() > 100);
     assert!(!run(&["--fresh"]).contains("from an earlier run"));
+    // A run of one claim keeps the others in the report.
+    let output = ictd_in(dir.path(), &["reproduce", "--only", "fig1", "--quick", "--out", "o", "--json"]);
+    assert_eq!(json(&output)["claims"].as_array().unwrap().len(), 1);
+    let all: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("o/claims.json")).unwrap()).unwrap();
+    assert_eq!(all["claims"].as_array().unwrap().len(), 5);
 }
 
 #[test]
@@ -98,6 +108,8 @@ fn bad_requests_lose_nothing() {
     assert_refused(&ictd_in(dir.path(), &["reproduce", "--only", "fig99"]), "fig99");
     assert_refused(&ictd_in(dir.path(), &["reproduce", "--seeds", "0"]), "seeds");
     assert_refused(&ictd_in(dir.path(), &["reproduce", "--check", "--quick"]), "--quick");
+    let largest = u64::MAX.to_string();
+    assert_refused(&ictd_in(dir.path(), &["reproduce", "--only", "fig3a", "--seed", &largest]), "seed");
     // Somebody else's files.
     fs::create_dir(dir.path().join("mine")).unwrap();
     fs::write(dir.path().join("mine/report.html"), "precious").unwrap();
