@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// Whether a claim of the paper holds here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// The criterion, fixed before looking, is met.
+    /// The criterion is met.
     #[serde(rename = "reproduced")]
     Reproduced,
     /// Part of it is met.

@@ -1,7 +1,7 @@
 //! The whole paper in one run: every claim, with a verdict.
 //!
 //! A [`Study`] computes something once and judges the [`Claim`]s that rest on it. Criteria stand in the code of the
-//! study, fixed before looking. To add a claim: write a study of a few lines, or a claim into an existing one,
+//! study. To add a claim: write a study of a few lines, or a claim into an existing one,
 //! and list it in [`STUDIES`].
 
 mod check;
@@ -75,7 +75,7 @@ pub struct Claim {
     pub scope: Scope,
     /// What is claimed, in our words.
     pub says: String,
-    /// When it counts as reproduced; fixed in code before looking.
+    /// When it counts as reproduced; what the code of the study compares.
     pub criterion: String,
     /// What was measured.
     pub measured: String,

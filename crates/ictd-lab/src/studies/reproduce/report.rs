@@ -32,7 +32,7 @@ pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<Stri
          <title>Softmax Transformers implement in-context RL: a reproduction</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          <h1>Softmax Transformers implement in-context RL: a reproduction</h1>\n\
          <p>Every figure and claim of <cite>Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning</cite>, \
-         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Criteria were fixed in code before looking.</p>\n",
+         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Every claim is judged by a criterion that stands in the code that runs it.</p>\n",
         env!("CARGO_PKG_VERSION"),
         plan.options()
     );
