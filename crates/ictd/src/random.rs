@@ -110,6 +110,16 @@ impl Stream {
     }
 }
 
+/// Running sums of weights, for [`Stream::categorical`].
+pub(crate) fn running_sums(weights: &[f64]) -> Vec<f64> {
+    let mut total = 0.0;
+    let add = |w: &f64| {
+        total += w;
+        total
+    };
+    weights.iter().map(add).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use super::config::{Family, Loss, PretrainConfig, QueryPosition};
 use super::lanes::Element;
 use super::shape::Shape;
 use super::windows::Windows;
-use crate::random::{Purpose, Stream};
+use crate::random::{Purpose, Stream, running_sums};
 use crate::task::{Boyan, BoyanDraw, Dense, FiniteTask, Loop, Representation, TaskError};
 
 /// Sampled returns are followed until what is left is worth less than this.
@@ -266,17 +266,6 @@ fn stationary(dynamics: &Dynamics) -> Vec<f64> {
     let total: f64 = mass.iter().sum();
     mass.iter_mut().for_each(|x| *x /= total);
     mass
-}
-
-fn running_sums(weights: &[f64]) -> Vec<f64> {
-    let mut total = 0.0;
-    weights
-        .iter()
-        .map(|w| {
-            total += w;
-            total
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::transition::{TransitionError, TransitionKernel};
 use crate::linalg::{self, LinalgError};
 use crate::matrix::Matrix;
-use crate::random::Stream;
+use crate::random::{Stream, running_sums};
 
 /// A finite ergodic Markov reward process (P, r, γ, p₀); r(s) is paid on leaving s.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,13 +89,7 @@ impl Mrp {
             let state = bad.unwrap_or(0);
             return Err(MrpError::Initial { state, value: initial[state], sum });
         }
-        let initial_cumulative = initial
-            .iter()
-            .scan(0.0, |total, p| {
-                *total += p;
-                Some(*total)
-            })
-            .collect();
+        let initial_cumulative = running_sums(&initial);
         Ok(Self { transitions, rewards, gamma, initial, initial_cumulative })
     }
 

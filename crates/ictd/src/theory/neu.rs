@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::random::{Purpose, Stream};
+use crate::random::{Purpose, Stream, running_sums};
 use crate::task::{FiniteTask, TaskError};
 
 use super::state_pass::{LoopedParams, StatePass};
@@ -153,15 +153,6 @@ impl<F: Fn(u64) -> Result<FiniteTask, TaskError> + Sync> NeuSampler<F> {
         }
         Ok((shifted, same))
     }
-}
-
-fn running_sums(weights: &[f64]) -> Vec<f64> {
-    let mut total = 0.0;
-    let add = |w: &f64| {
-        total += w;
-        total
-    };
-    weights.iter().map(add).collect()
 }
 
 #[cfg(test)]

@@ -56,6 +56,9 @@ struct Metric<'a> {
 #[derive(Serialize)]
 struct Provenance {
     version: &'static str,
+    /// The commit it was built from, as far as known when it was built.
+    commit: &'static str,
+    rustc: &'static str,
     target: String,
     cpu: String,
     threads: usize,
@@ -220,6 +223,8 @@ impl RunDir {
     fn provenance(&self, train_seconds: Option<f64>, exit_reason: &'static str) -> Result<(), LabError> {
         let provenance = Provenance {
             version: env!("CARGO_PKG_VERSION"),
+            commit: env!("ICTD_COMMIT"),
+            rustc: env!("ICTD_RUSTC"),
             target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
             cpu: process::cpu_name(),
             threads: rayon::current_num_threads(),

@@ -364,7 +364,8 @@ fn report(
             .iter()
             .map(|s| {
                 let changed = s.change.apply(operator, config.temperature, &kernel_at)?;
-                let error = changed.and_then(|c| error_at_depth(&c, s.alpha, config.num_layers));
+                let errors = changed.and_then(|c| errors_over_depth(&c, s.alpha, config.num_layers));
+                let error = errors.and_then(|e| e.get(config.num_layers).copied());
                 Ok(SuggestionJson { error_at_depth: error, ..describe(s, context.is_none()) })
             })
             .collect::<Result<_, LabError>>()?,
@@ -416,16 +417,22 @@ fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
     }
 }
 
-/// The error to infinite depth after some layers, as a share of the largest value.
-fn error_at_depth(operator: &StateOperator, alpha: f64, num_layers: usize) -> Option<f64> {
+/// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value; shorter where it
+/// overflows. `None` where there is no limit to be near to.
+fn errors_over_depth(operator: &StateOperator, alpha: f64, num_layers: usize) -> Option<Vec<f64>> {
     let limit = operator.infinite_depth().ok()?;
+    let scale = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
     let mut v = vec![0.0; limit.len()];
-    for _ in 0..num_layers {
+    let mut errors = Vec::with_capacity(num_layers + 1);
+    for _ in 0..=num_layers {
+        let error = v.iter().zip(&limit).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
+        if !error.is_finite() {
+            break;
+        }
+        errors.push(error);
         v = operator.apply(alpha, &v);
     }
-    let scale = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let error = v.iter().zip(&limit).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
-    error.is_finite().then_some(error)
+    Some(errors)
 }
 
 /// What depth does as it is, and with every suggestion.
@@ -451,20 +458,10 @@ fn curves(
     let layers = config.num_layers.clamp(DRAWN_LAYERS, 5 * DRAWN_LAYERS);
     let mut curves = Vec::new();
     for (name, operator, alpha) in cases {
-        // Without a limit there is nothing to be near to.
-        let Ok(limit) = operator.infinite_depth() else { continue };
-        let scale = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-        let mut v = vec![0.0; limit.len()];
-        let mut errors = Vec::new();
-        for _ in 0..=layers {
-            let error = v.iter().zip(&limit).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
-            if !(error <= DRAWN_LIMIT) {
-                break;
-            }
-            // Below this errors are rounding.
-            errors.push(error.max(1e-16));
-            v = operator.apply(alpha, &v);
-        }
+        let Some(errors) = errors_over_depth(&operator, alpha, layers) else { continue };
+        // Below 1e-16 errors are rounding.
+        let drawn = errors.into_iter().take_while(|e| *e <= DRAWN_LIMIT);
+        let errors = drawn.map(|e| e.max(1e-16)).collect();
         curves.push(Curve { name, errors });
     }
     Ok(curves)
