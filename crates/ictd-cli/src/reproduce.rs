@@ -101,16 +101,11 @@ fn text(found: &Reproduction) -> String {
         .map(|c| vec![c.id.clone(), c.verdict.to_string(), shorten(&c.measured), seconds(&c.id)])
         .collect();
     let mut text = table::render(&["claim", "verdict", "measured", "seconds"], &rows);
-    for (scope, name) in [
-        (Scope::Paper, "the paper's claims"),
-        (Scope::ChangedSetting, "in changed settings"),
-        (Scope::PastThePaper, "past the paper"),
-    ] {
+    for (scope, name) in Scope::COUNTED {
         let count =
             |verdict| found.claims.iter().filter(|c| c.scope == scope && c.verdict == verdict).count();
-        let verdicts = [Verdict::Reproduced, Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable];
         let parts: Vec<String> =
-            verdicts.into_iter().filter(|v| count(*v) > 0).map(|v| format!("{} {v}", count(v))).collect();
+            Verdict::ALL.into_iter().filter(|v| count(*v) > 0).map(|v| format!("{} {v}", count(v))).collect();
         if !parts.is_empty() {
             text += &format!("\n{name}: {}", parts.join(", "));
         }

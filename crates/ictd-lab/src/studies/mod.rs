@@ -21,6 +21,10 @@ pub enum Verdict {
     /// The criterion is met.
     #[serde(rename = "reproduced")]
     Reproduced,
+    /// Nothing contradicts it, but the test is weak: an inequality kept with a slack above
+    /// [`SLACK_LIMIT`], or premises that hold only where the setting was chosen for them.
+    #[serde(rename = "consistent")]
+    Consistent,
     /// Part of it is met.
     #[serde(rename = "partly")]
     Partly,
@@ -32,10 +36,21 @@ pub enum Verdict {
     NotTestable,
 }
 
+/// An inequality whose right-hand side is more than this many times what was measured is consistent with the
+/// measurement rather than reproduced by it.
+pub const SLACK_LIMIT: f64 = 10.0;
+
+impl Verdict {
+    /// All verdicts, from the best.
+    pub const ALL: [Verdict; 5] =
+        [Self::Reproduced, Self::Consistent, Self::Partly, Self::NotReproduced, Self::NotTestable];
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Reproduced => "reproduced",
+            Self::Consistent => "consistent",
             Self::Partly => "partly",
             Self::NotReproduced => "not reproduced",
             Self::NotTestable => "not testable",

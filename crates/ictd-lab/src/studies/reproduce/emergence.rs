@@ -246,5 +246,5 @@ pub fn compute(plan: &Plan, _: &OutputDir) -> Result<Vec<Claim>, LabError> {
     );
     claim.measured =
         "the same experiment on this machine's CPU: seconds of study 'compute' in timings.json".into();
-    Ok(vec![claim.shown(None, Some("timings.json"))])
+    Ok(vec![claim.shown(None, Some("timings.json")).scoped(Scope::Illustration)])
 }

@@ -1,6 +1,6 @@
 //! Figures 1, 2 and 4.
 
-use super::{Claim, Plan};
+use super::{Claim, Plan, Scope};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::{Verdict, chain_topology, msve, shift_picture};
@@ -30,7 +30,8 @@ pub fn figure_1(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 
 fn illustration(id: &str, paper: &str, says: &str, measured: &str) -> Claim {
     let mut claim = Claim::new(id, paper, says, "none: an illustration makes no claim")
-        .shown(Some(id), Some(&format!("{id}.csv")));
+        .shown(Some(id), Some(&format!("{id}.csv")))
+        .scoped(Scope::Illustration);
     claim.verdict = Verdict::NotTestable;
     claim.measured = measured.to_owned();
     claim

@@ -11,8 +11,10 @@ mod equivalence;
 mod figures;
 mod objective;
 mod report;
+mod stability;
 
 pub use check::{Drift, drifts};
+pub use stability::Stability;
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +23,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::Verdict;
+use super::{SLACK_LIMIT, Verdict};
 use crate::LabError;
 use crate::files::{OutputDir, process, to_json_17};
 
@@ -85,6 +87,11 @@ pub struct Claim {
     pub verdict: Verdict,
     /// The number that decides, for comparing runs.
     pub value: Option<f64>,
+    /// For inequalities: the right-hand side over the largest measured left-hand side, where tightest.
+    pub slack: Option<f64>,
+    /// How often the verdict is the same over the whole study's seeds, as stored by `--stability`; `None` for
+    /// settings other than the stored ones.
+    pub stability: Option<Stability>,
     /// Why the result differs, where it does.
     pub why: String,
     /// The figure's file name, without its ending.
@@ -105,6 +112,17 @@ pub enum Scope {
     ChangedSetting,
     /// Not in the paper.
     PastThePaper,
+    /// A picture or a remark that claims nothing; not counted among the claims.
+    Illustration,
+}
+
+impl Scope {
+    /// The scopes that are counted, and what they are called.
+    pub const COUNTED: [(Scope, &str); 3] = [
+        (Scope::Paper, "the paper's claims"),
+        (Scope::ChangedSetting, "the paper's claims in changed settings"),
+        (Scope::PastThePaper, "past the paper"),
+    ];
 }
 
 impl Claim {
@@ -121,6 +139,8 @@ impl Claim {
             uncertainty: String::new(),
             verdict: Verdict::NotTestable,
             value: None,
+            slack: None,
+            stability: None,
             why: String::new(),
             figure: None,
             data: None,
@@ -136,6 +156,16 @@ impl Claim {
         self.value = value.is_finite().then_some(value);
         self.measured = measured;
         self.uncertainty = uncertainty;
+        self
+    }
+
+    /// Adds the slack of an inequality; one that was reproduced with more than [`SLACK_LIMIT`] is only consistent.
+    #[must_use]
+    pub fn with_slack(mut self, slack: f64) -> Self {
+        self.slack = slack.is_finite().then_some(slack);
+        if self.verdict == Verdict::Reproduced && !(slack <= SLACK_LIMIT) {
+            self.verdict = Verdict::Consistent;
+        }
         self
     }
 

@@ -89,6 +89,7 @@ fn members<'a>(claims: &'a [Claim], prefixes: &[&str]) -> Vec<&'a Claim> {
 fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "yes",
+        Verdict::Consistent => "weak",
         Verdict::Partly => "partly",
         Verdict::NotReproduced => "no",
         Verdict::NotTestable => "none",
@@ -99,20 +100,13 @@ fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
 }
 
-/// Whose claims, and what they are called.
-const SCOPES: [(Scope, &str); 3] = [
-    (Scope::Paper, "The paper’s claims"),
-    (Scope::ChangedSetting, "The paper’s claims in changed settings"),
-    (Scope::PastThePaper, "Past the paper"),
-];
-
 fn summary(page: &mut String, claims: &[Claim]) {
-    for (scope, name) in SCOPES {
+    for (scope, name) in Scope::COUNTED {
         if !claims.iter().any(|c| c.scope == scope) {
             continue;
         }
         let _ = write!(page, "<h4>{name}</h4>\n<ul class=\"counts\">\n");
-        for verdict in [Verdict::Reproduced, Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable] {
+        for verdict in Verdict::ALL {
             let count = claims.iter().filter(|c| c.scope == scope && c.verdict == verdict).count();
             if count > 0 {
                 let _ = writeln!(page, "<li><b>{count}</b> {}</li>", badge(verdict));
