@@ -4,7 +4,7 @@
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
-use ictd::pretrain::{GeneralPlain, Hyper, Mask, Shape, Windows};
+use ictd::pretrain::{Columns, GeneralPlain, Hyper, Mask, QueryMix, Shape, Windows};
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, CartPole, Loop};
 use ictd::transformer::{AttentionParams, Parameters, TransformerConfig};
@@ -79,13 +79,15 @@ fn tasks_of_a_seed_do_not_change() {
 }
 
 /// Origin: golden/gradient.py, JAX's automatic differentiation in float64. 64 cases: every mask, both
-/// blocks, tied and per layer, two mixings, the last state as query and a query of its own.
+/// blocks, tied and per layer, two mixings, the last state as query and a query of its own. 96 more: every choice of
+/// columns with every treatment of the query's column, for the masks and blocks that read them differently.
 #[test]
 fn gradients_are_those_of_automatic_differentiation() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("golden/gradient.json")).unwrap();
-    assert_eq!(cases.len(), 64);
+    assert_eq!(cases.len(), 160);
     let (d, n, layers) = (2, 4, 3);
     for case in &cases {
+        let flag = |key: &str| case[key].as_bool().unwrap();
         let mask = match case["mask"].as_str().unwrap() {
             "full" => Mask::Full,
             "relaxed" => Mask::Relaxed,
@@ -96,18 +98,25 @@ fn gradients_are_those_of_automatic_differentiation() {
             feature_dim: d,
             context_len: n,
             num_layers: layers,
-            tied: case["tied"].as_bool().unwrap(),
-            separate_query: case["separate"].as_bool().unwrap(),
+            tied: flag("tied"),
+            columns: Columns {
+                last_state: flag("last_state"),
+                separate_query: flag("separate"),
+                last_reward_hidden: flag("hidden"),
+            },
             block: case["block"].as_str().unwrap().parse().unwrap(),
             mask,
         };
         let rows: Vec<Vec<f64>> = case["features"].as_array().unwrap().iter().map(numbers).collect();
         let rewards: Vec<f64> = numbers(&case["rewards"]).into_iter().chain([0.0]).collect();
         let mut windows = Windows::<f64>::default();
-        let positions: Vec<(&[f64], f64)> = rows[..=n].iter().map(Vec::as_slice).zip(rewards).collect();
-        windows.fill(d, positions.into_iter(), rows[n + 1..].iter().map(Vec::as_slice));
+        let (trajectory, query) = rows.split_at(rows.len() - usize::from(flag("separate")));
+        let positions: Vec<(&[f64], f64)> = trajectory.iter().map(Vec::as_slice).zip(rewards).collect();
+        windows.fill(d, positions.into_iter(), query.iter().map(Vec::as_slice));
         let (params, expected) = (numbers(&case["params"]), numbers(&case["gradient"]));
-        let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: case["rho"].as_f64().unwrap() };
+        let query_mix: QueryMix = serde_json::from_value(case["query_mix"].clone()).unwrap();
+        let rho = case["rho"].as_f64().unwrap();
+        let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: rho, query_mix };
         let mut pass = GeneralPlain::new(shape);
         let mut out = [0.0];
         pass.forward(hyper, &params, &windows, 0, &mut out);

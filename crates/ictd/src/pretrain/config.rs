@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shape::{Mask, Shape};
+use super::shape::{Columns, Mask, Shape};
 use crate::task::is_discount;
 use crate::transformer::Block;
 
@@ -28,6 +28,67 @@ pub enum QueryPosition {
     Skip,
     /// Drawn from the stationary law independently of the context, its successor drawn from P.
     Stationary,
+    /// The last source of the context, as attention in R^{n×n} without a masked column has it (see
+    /// [`SourceQuery`]).
+    Source,
+}
+
+/// How many columns a prompt has whose query is one of its sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceColumns {
+    /// n: states x_t, …, x_{t+n-1}, the last of them the query.
+    #[default]
+    #[serde(rename = "n")]
+    N,
+    /// n + 1: the paper's columns x_t, …, x_{t+n}, the query a source like the others.
+    #[serde(rename = "n+1")]
+    NPlus1,
+}
+
+/// Whether a query that is a source shows the reward paid on leaving it, which the TD error at the query is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueryReward {
+    /// It stands in the prompt, as every other source's does.
+    #[default]
+    Visible,
+    /// It reads 0.
+    Hidden,
+}
+
+/// The prompt of [`QueryPosition::Source`]; of no effect with other queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceQuery {
+    /// Number of columns.
+    pub columns: SourceColumns,
+    /// Whether the query's own reward is in the prompt.
+    pub reward: QueryReward,
+}
+
+/// Which context the value of the query's successor is read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// The context one transition later, Z_0' of the paper's Algorithm 1.
+    #[default]
+    Shifted,
+    /// The same context, in a column of its own: what the proof of the decay lemma evaluates.
+    Same,
+}
+
+/// What diagonal mixing does to the query's own column; all others are (1-ρ)·K + ρ·[i = j].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueryMix {
+    /// The paper's formula: (1-ρ)·K + ρ·[i = j]. A query that is not a source has no entry i = j and keeps
+    /// (1-ρ)·K.
+    #[default]
+    Mixed,
+    /// (1-ρ)·K, also where the query is a source.
+    Scaled,
+    /// K.
+    Unmixed,
 }
 
 /// What predictions are pulled towards.
@@ -80,6 +141,9 @@ pub struct RhoSchedule {
     pub end: f64,
     /// Length of the ramp.
     pub steps: u64,
+    /// What it does to the query's column.
+    #[serde(default)]
+    pub query: QueryMix,
 }
 
 impl RhoSchedule {
@@ -129,7 +193,10 @@ pub struct Init {
 /// | `n` | 10 | context length | ≥ 1 |
 /// | `layers` | 3 | depth L | ≥ 1 |
 /// | `tau` | 1.2 | softmax temperature | > 0 |
-/// | `query` | next | query position | next, skip, stationary |
+/// | `query` | next | query position | next, skip, stationary, source |
+/// | `source.columns` | n | columns of a prompt whose query is a source | n, n+1 |
+/// | `source.reward` | visible | whether such a query shows its reward | visible, hidden |
+/// | `target` | shifted | context that the successor's value is read from | shifted, same |
 /// | `mask` | full | trained entries | full, relaxed, none, looped |
 /// | `block` | tsm | construction | tsm, dual |
 /// | `tied` | true | one (V, A) for all layers | |
@@ -143,6 +210,7 @@ pub struct Init {
 /// | `optimizer.epsilon` | 1e-8 | Adam's floor | > 0 |
 /// | `rho.start`, `rho.end` | 0 | diagonal mixing | [0, 1] |
 /// | `rho.steps` | 0 | length of its ramp | ≥ 0 |
+/// | `rho.query` | mixed | what it does to the query's column | mixed, scaled, unmixed |
 /// | `init.gain` | 0.1 | Xavier gain | ≥ 0 |
 /// | `init.score_sign` | random | sign of A's initial diagonal | random, td, mirror |
 /// | `init.value_sign` | random | signs of V's initial reward, target and value entries | random, td, mirror |
@@ -160,6 +228,10 @@ pub struct PretrainConfig {
     pub layers: usize,
     pub tau: f64,
     pub query: QueryPosition,
+    #[serde(default)]
+    pub source: SourceQuery,
+    #[serde(default)]
+    pub target: Target,
     pub mask: Mask,
     pub block: Block,
     pub tied: bool,
@@ -201,6 +273,8 @@ impl PretrainConfig {
             layers: 3,
             tau: 1.2,
             query: QueryPosition::Next,
+            source: SourceQuery::default(),
+            target: Target::Shifted,
             mask: Mask::Full,
             block: Block::TemporalShift,
             tied: true,
@@ -215,7 +289,7 @@ impl PretrainConfig {
                 beta2: 0.999,
                 epsilon: 1e-8,
             },
-            rho: RhoSchedule { start: 0.0, end: 0.0, steps: 0 },
+            rho: RhoSchedule { start: 0.0, end: 0.0, steps: 0, query: QueryMix::Mixed },
             init: Init { gain: 0.1, score_sign: Sign::Random, value_sign: Sign::Random },
         }
     }
@@ -226,7 +300,7 @@ impl PretrainConfig {
         Self {
             epochs: 900,
             batches: 10,
-            rho: RhoSchedule { start: 0.68, end: 0.80, steps: 8000 },
+            rho: RhoSchedule { start: 0.68, end: 0.80, steps: 8000, query: QueryMix::Mixed },
             ..Self::paper()
         }
     }
@@ -258,15 +332,32 @@ impl PretrainConfig {
 
     /// The shape of the trained Transformer.
     pub fn shape(&self) -> Shape {
+        let is_source = self.query == QueryPosition::Source;
         Shape {
             feature_dim: self.features,
-            context_len: self.n,
+            context_len: self.n + usize::from(is_source && self.source.columns == SourceColumns::NPlus1),
             num_layers: self.layers,
             tied: self.tied,
-            separate_query: self.query != QueryPosition::Next,
+            columns: Columns {
+                last_state: !is_source,
+                separate_query: matches!(self.query, QueryPosition::Skip | QueryPosition::Stationary),
+                last_reward_hidden: is_source && self.source.reward == QueryReward::Hidden,
+            },
             block: self.block,
             mask: self.mask,
         }
+    }
+
+    /// The shape of the pass that targets are read from: with a context of their own they are asked in a column
+    /// of their own.
+    pub(super) fn target_shape(&self) -> Shape {
+        let shape = self.shape();
+        Shape { columns: Columns { separate_query: true, ..shape.columns }, ..shape }
+    }
+
+    /// Whether targets need a pass of their own. Otherwise the next window's prediction is this window's target.
+    pub(super) fn has_target_pass(&self) -> bool {
+        self.query == QueryPosition::Stationary || self.target == Target::Same
     }
 
     /// Gradient steps of the whole run.

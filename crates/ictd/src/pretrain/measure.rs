@@ -46,7 +46,7 @@ pub fn measure<E: Precision>(
         let td_loss = trainer.predict(hyper, 0);
         let (diagonal, smallest) = trainer.pass.diagonal(batch);
         diagonal_min = diagonal_min.min(smallest);
-        sums[0] += diagonal / (batch * config.n) as f64;
+        sums[0] += diagonal / (batch * trainer.shape.context_len) as f64;
         sums[1] += td_loss;
         for (t, star) in reference.iter().enumerate() {
             let (own, exact) = (trainer.out[t].get(), trainer.rollout.value(t));
@@ -81,7 +81,7 @@ pub fn first_gradient(
     num_tasks: u64,
 ) -> Result<FirstGradient, TrainError> {
     let mut trainer = Trainer::<f64>::new(config, seed)?;
-    let (n, batch, rows) = (config.n, config.batch, trainer.shape.num_rows());
+    let (batch, rows) = (config.batch, trainer.shape.num_rows());
     let reward_entry = (rows - 1) * rows + trainer.shape.feature_dim;
     let mut found = FirstGradient::default();
     for epoch in 0..num_tasks {
@@ -91,7 +91,7 @@ pub fn first_gradient(
         trainer.predict(trainer.hyper(0), 0);
         let mut sums = [0.0; 2];
         for t in 0..batch {
-            let mean_reward = trainer.rollout.mean_reward(t, n);
+            let mean_reward = trainer.rollout.mean_reward(t, &trainer.shape);
             sums[0] += trainer.rollout.reward(t) * mean_reward / batch as f64;
             sums[1] += trainer.rollout.value(t) * mean_reward / batch as f64;
             let delta = trainer.rollout.reward(t) + config.gamma * trainer.targets[t] - trainer.out[t];

@@ -21,8 +21,8 @@ mod windows;
 
 pub use band::{BandPlain, BandWide, SCORE_LIMIT, ScoreOutOfRange};
 pub use config::{
-    ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule,
-    Sign,
+    ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryMix, QueryPosition,
+    QueryReward, RhoSchedule, Sign, SourceColumns, SourceQuery, Target,
 };
 pub use emergence::{Branch, Emergence};
 pub use lanes::Element;
@@ -30,7 +30,7 @@ pub use measure::{FirstGradient, Measurement, first_gradient, measure};
 pub use optimizer::Moments;
 pub use pass::{Pass, Precision, WidePass};
 pub use reverse::{GeneralPlain, GeneralWide, Hyper};
-pub use shape::{Mask, Shape};
+pub use shape::{Columns, Mask, Shape};
 pub use state::{Best, History, TrainState};
 pub use trainer::{TrainError, Trainer, emergence_of};
 pub use windows::Windows;

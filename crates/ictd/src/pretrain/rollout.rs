@@ -1,6 +1,6 @@
 //! The data of an epoch: one fresh task, one trajectory, the queries of its windows.
 
-use super::config::{Family, Loss, PretrainConfig, QueryPosition};
+use super::config::{Family, Loss, PretrainConfig, QueryPosition, Target};
 use super::lanes::Element;
 use super::shape::Shape;
 use super::windows::Windows;
@@ -97,6 +97,7 @@ impl Rollout {
         let after = match config.query {
             QueryPosition::Next => Some(config.n),
             QueryPosition::Skip => Some(config.n + 1),
+            QueryPosition::Source => Some(config.shape().context_len - 1),
             QueryPosition::Stationary => None,
         };
         match after {
@@ -187,15 +188,21 @@ impl Rollout {
     /// Writes the windows' contexts and, where they are columns of their own, queries.
     pub fn fill_windows<E: Element>(&self, shape: &Shape, windows: &mut Windows<E>) {
         // Without a column of its own the query is the last state, which the context has.
-        let columns = if shape.separate_query { self.queries.as_slice() } else { &[] };
+        let columns = if shape.columns.separate_query { self.queries.as_slice() } else { &[] };
         self.fill(shape.feature_dim, columns.iter(), windows);
     }
 
-    /// Writes the windows whose predictions are targets of independent queries: the context of window
-    /// t + 1 with the successor of window t's query.
-    pub fn fill_target_windows<E: Element>(&self, feature_dim: usize, windows: &mut Windows<E>) {
-        let shifted: Vec<usize> = self.successors[..1].iter().chain(&self.successors).copied().collect();
-        self.fill(feature_dim, shifted[..self.queries.len()].iter(), windows);
+    /// Writes the windows whose predictions are targets: the successor of window t's query, asked of the
+    /// context of window t, or of window t + 1 where targets are shifted.
+    pub fn fill_target_windows<E: Element>(&self, d: usize, target: Target, windows: &mut Windows<E>) {
+        match target {
+            Target::Same => self.fill(d, self.successors.iter(), windows),
+            Target::Shifted => {
+                let shifted: Vec<usize> =
+                    self.successors[..1].iter().chain(&self.successors).copied().collect();
+                self.fill(d, shifted[..self.queries.len()].iter(), windows);
+            }
+        }
     }
 
     fn fill<'a, E: Element>(
@@ -213,9 +220,11 @@ impl Rollout {
         self.rewards[self.queries[t]]
     }
 
-    /// The mean reward of the context of window `t`.
-    pub fn mean_reward(&self, t: usize, n: usize) -> f64 {
-        self.states[t..t + n].iter().map(|&s| self.rewards[s]).sum::<f64>() / n as f64
+    /// The mean over the sources of window `t` of the rewards that its prompt shows.
+    pub fn mean_reward(&self, t: usize, shape: &Shape) -> f64 {
+        let shown = shape.context_len - usize::from(shape.columns.last_reward_hidden);
+        let sum: f64 = self.states[t..t + shown].iter().map(|&s| self.rewards[s]).sum();
+        sum / shape.context_len as f64
     }
 
     /// The exact value of the query of window `t`.
@@ -270,6 +279,7 @@ fn stationary(dynamics: &Dynamics) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::SourceColumns;
     use super::*;
 
     fn rollout(config: &PretrainConfig, epoch: u64) -> Rollout {
@@ -316,6 +326,10 @@ mod tests {
         let stationary = rollout(&PretrainConfig { query: QueryPosition::Stationary, ..config }, 0);
         assert_eq!(stationary.states, next.states);
         assert_eq!((stationary.queries.len(), stationary.successors.len()), (321, 321));
+        let mut source = PretrainConfig { query: QueryPosition::Source, ..PretrainConfig::paper() };
+        assert_eq!(rollout(&source, 0).queries[..], next.states[9..=329]);
+        source.source.columns = SourceColumns::NPlus1;
+        assert_eq!(rollout(&source, 0).queries[..], next.states[10..=330]);
     }
 
     /// The mean of 320 sampled returns of each of 40 tasks against exact values: five standard errors.

@@ -45,20 +45,43 @@ impl Mask {
     }
 }
 
+/// The columns of a prompt besides its sources. The query is always the last column.
+///
+/// | | state after the sources | query apart | the query is |
+/// |---|---|---|---|
+/// | the paper's prompt (its Eq. for Z_0) | yes | no | that state, not a source |
+/// | a query drawn elsewhere | yes | yes | a column that no other refers to |
+/// | attention in R^{n×n} | no | no | the last source |
+/// | a further state asked of that prompt | no | yes | a column that no other refers to |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Whether the state after the last source has a column. Without it the last source has no successor in
+    /// the prompt: the temporal shift pads its target memory with 0.
+    pub last_state: bool,
+    /// Whether the query has a column of its own, after all others.
+    pub separate_query: bool,
+    /// Whether the last source's reward reads 0 instead of what was paid.
+    pub last_reward_hidden: bool,
+}
+
+impl Columns {
+    /// The paper's prompt: n sources and the state after them, which is the query.
+    pub const PAPER: Columns = Columns { last_state: true, separate_query: false, last_reward_hidden: false };
+}
+
 /// What a trained Transformer looks like: sizes, sharing, construction, mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Feature dimension d.
     pub feature_dim: usize,
-    /// Context length n.
+    /// Number of sources, the paper's n.
     pub context_len: usize,
     /// Depth L.
     pub num_layers: usize,
     /// One (V, A) for all layers.
     pub tied: bool,
-    /// Whether the query has a column of its own after the trajectory's last state; otherwise the last
-    /// state is the query, as in the paper.
-    pub separate_query: bool,
+    /// Which columns there are besides the sources, and what the query may see.
+    pub columns: Columns,
     /// Construction of the layer.
     pub block: Block,
     /// Trained entries.
@@ -71,9 +94,19 @@ impl Shape {
         self.feature_dim + 3
     }
 
-    /// Columns of a token matrix: n sources, the last state, and the query if it is another.
+    /// Columns of a token matrix: the sources, the last state if it has one, and the query if it is another.
     pub fn num_columns(&self) -> usize {
-        self.context_len + 1 + usize::from(self.separate_query)
+        self.trajectory_columns() + usize::from(self.columns.separate_query)
+    }
+
+    /// Columns that follow one another on the trajectory.
+    pub(crate) fn trajectory_columns(&self) -> usize {
+        self.context_len + usize::from(self.columns.last_state)
+    }
+
+    /// Sources whose successor has a column: the first this many.
+    pub(crate) fn linked_sources(&self) -> usize {
+        self.trajectory_columns() - 1
     }
 
     /// How many pairs (V, A) there are.
@@ -146,7 +179,7 @@ mod tests {
             context_len: 10,
             num_layers: 3,
             tied: true,
-            separate_query: false,
+            columns: Columns::PAPER,
             block: Block::TemporalShift,
             mask,
         };

@@ -1,6 +1,6 @@
 //! The training loop.
 
-use super::config::{ConfigError, Loss, PretrainConfig, QueryPosition, Sign};
+use super::config::{ConfigError, Loss, PretrainConfig, Sign, Target};
 use super::emergence::Emergence;
 use super::lanes::Element;
 use super::optimizer::{Moments, update};
@@ -87,7 +87,7 @@ impl<E: Precision> Trainer<E> {
             before: state.params.clone(),
             state,
             pass: E::pass(shape),
-            target_pass: E::pass(shape),
+            target_pass: E::pass(config.target_shape()),
             rollout: Rollout::default(),
             windows: Windows::default(),
             target_windows: Windows::default(),
@@ -150,6 +150,7 @@ impl<E: Precision> Trainer<E> {
             gamma: self.config.gamma,
             temperature: self.config.tau,
             diagonal_mix: self.config.rho.at(step),
+            query_mix: self.config.rho.query,
         }
     }
 
@@ -165,10 +166,10 @@ impl<E: Precision> Trainer<E> {
         self.state
             .history
             .diagonal
-            .push((self.pass.diagonal(batch).0 / (batch * self.config.n) as f64) as f32);
+            .push((self.pass.diagonal(batch).0 / (batch * self.shape.context_len) as f64) as f32);
         self.gradient.fill(0.0);
         let scale = 2.0 / batch as f64;
-        let independent = self.config.query == QueryPosition::Stationary;
+        let independent = self.config.has_target_pass();
         self.out_bar.fill(E::default());
         for t in 0..batch {
             let prediction = self.out[t].get();
@@ -220,8 +221,9 @@ impl<E: Precision> Trainer<E> {
         let batch = self.config.batch;
         let params = &self.state.params;
         self.pass.forward(hyper, params, &self.windows, first, &mut self.out);
-        if self.config.query == QueryPosition::Stationary {
-            self.target_pass.forward(hyper, params, &self.target_windows, first + 1, &mut self.targets);
+        if self.config.has_target_pass() {
+            let from = first + usize::from(self.config.target == Target::Shifted);
+            self.target_pass.forward(hyper, params, &self.target_windows, from, &mut self.targets);
         } else {
             // The next window's prediction is this window's target.
             self.targets.copy_from_slice(&self.out[1..]);
@@ -243,8 +245,9 @@ impl<E: Precision> Trainer<E> {
     /// Fills the windows from the rollout.
     pub(super) fn fill_windows(&mut self) {
         self.rollout.fill_windows(&self.shape, &mut self.windows);
-        if self.config.query == QueryPosition::Stationary {
-            self.rollout.fill_target_windows(self.shape.feature_dim, &mut self.target_windows);
+        if self.config.has_target_pass() {
+            let (d, target) = (self.shape.feature_dim, self.config.target);
+            self.rollout.fill_target_windows(d, target, &mut self.target_windows);
         }
     }
 
@@ -259,7 +262,7 @@ impl<E: Precision> Trainer<E> {
             / batch as f64;
         let (sum, smallest) = self.pass.diagonal(batch);
         let history = &mut self.state.history;
-        history.eval_diagonal.push((sum / (batch * self.config.n) as f64) as f32);
+        history.eval_diagonal.push((sum / (batch * self.shape.context_len) as f64) as f32);
         history.eval_diagonal_min.push(smallest as f32);
         history.eval_td_loss.push(td_loss as f32);
         history.eval_msve.push(msve as f32);
@@ -309,6 +312,7 @@ pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::{QueryMix, QueryPosition, QueryReward, SourceColumns};
     use super::super::emergence::Branch;
     use super::super::measure::{first_gradient, measure, theta_star};
     use super::super::shape::Mask;
@@ -337,7 +341,23 @@ mod tests {
         let mut sgd = PretrainConfig { mask: Mask::Looped, ..paper.clone() };
         sgd.optimizer.name = super::super::OptimizerName::Sgd;
         settings.push(sgd);
-        settings.push(PretrainConfig { loss: Loss::FullGradient, ..paper });
+        settings.push(PretrainConfig { loss: Loss::FullGradient, ..paper.clone() });
+        settings.push(PretrainConfig { target: Target::Same, loss: Loss::FullGradient, ..paper });
+        let mixes = [QueryMix::Mixed, QueryMix::Scaled, QueryMix::Unmixed];
+        for (preset, rho_query) in [PretrainConfig::mask_full(), PretrainConfig::mask_relaxed()]
+            .into_iter()
+            .flat_map(|preset| mixes.map(|mix| (preset.clone(), mix)))
+        {
+            let mut config = PretrainConfig { query: QueryPosition::Source, ..preset };
+            config.rho.query = rho_query;
+            // All values of the other keys, one with each treatment of the query.
+            (config.source.columns, config.source.reward, config.target) = match rho_query {
+                QueryMix::Mixed => (SourceColumns::N, QueryReward::Visible, Target::Shifted),
+                QueryMix::Scaled => (SourceColumns::NPlus1, QueryReward::Hidden, Target::Shifted),
+                QueryMix::Unmixed => (SourceColumns::N, QueryReward::Hidden, Target::Same),
+            };
+            settings.push(config);
+        }
         for config in settings {
             let epochs = 100 / config.batches as u64;
             let (single, double) = (trained::<f32>(&config, epochs), trained::<f64>(&config, epochs));
@@ -397,8 +417,12 @@ mod tests {
     /// At zero parameters the first gradient is -2·L times the correlation, exactly.
     #[test]
     fn first_gradient_at_zero_is_the_correlation() {
-        for query in [QueryPosition::Next, QueryPosition::Skip, QueryPosition::Stationary] {
+        let queries =
+            [QueryPosition::Next, QueryPosition::Skip, QueryPosition::Stationary, QueryPosition::Source];
+        let rewards = [QueryReward::Visible, QueryReward::Hidden];
+        for (query, reward) in queries.into_iter().flat_map(|query| rewards.map(|reward| (query, reward))) {
             let mut config = PretrainConfig { query, ..PretrainConfig::paper() };
+            config.source.reward = reward;
             config.init.gain = 0.0;
             let found = first_gradient(&config, 2, 5).unwrap();
             for (gradient, correlation) in found.gradient.iter().zip(&found.reward_correlation) {

@@ -259,7 +259,7 @@ impl StatePass {
 mod tests {
     use super::*;
     use crate::kernel::{Attention, KernelName};
-    use crate::pretrain::{GeneralPlain, Hyper, Mask, Shape, Windows};
+    use crate::pretrain::{Columns, GeneralPlain, Hyper, Mask, QueryMix, Shape, Windows};
     use crate::random::{Purpose, Stream};
     use crate::task::Boyan;
     use crate::transformer::{Block, TransformerConfig};
@@ -294,7 +294,7 @@ mod tests {
             context_len: n,
             num_layers: layers,
             tied: true,
-            separate_query: false,
+            columns: Columns::PAPER,
             block: Block::TemporalShift,
             mask: Mask::Looped,
         };
@@ -307,7 +307,7 @@ mod tests {
         for i in 0..d {
             flat[r * r + i * r..r * r + i * r + d].copy_from_slice(theta.score_block.row(i));
         }
-        let hyper = Hyper { gamma, temperature: 1.0, diagonal_mix: 0.0 };
+        let hyper = Hyper { gamma, temperature: 1.0, diagonal_mix: 0.0, query_mix: QueryMix::Mixed };
         let mut general = GeneralPlain::new(shape);
         let mut out = [0.0];
         general.forward(hyper, &flat, &windows, 0, &mut out);

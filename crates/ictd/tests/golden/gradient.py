@@ -1,7 +1,8 @@
 """Reference gradients of the pretraining prediction by automatic differentiation in float64.
 
 Writes gradient.json beside this file: for every mask, block, tying, rho and query column one context, random
-parameters within the mask, the prediction, and its derivative by every parameter as JAX computes it. Needs JAX:
+parameters within the mask, the prediction, and its derivative by every parameter as JAX computes it; then the same for
+every other reading of prompt and mixing. Needs JAX:
 
     pip install jax && python crates/ictd/tests/golden/gradient.py
 """
@@ -34,17 +35,23 @@ def masks(name):
     return value, score
 
 
-def predict(params, features, rewards, block, rho):
-    """params: one (V, A) per layer; features: one row per column; the first N columns are sources."""
+def predict(params, features, rewards, block, rho, last_state=True, query_mix="mixed"):
+    """params: one (V, A) per layer; features: one row per column, the query last; the first N columns are sources, and
+    without last_state the last of them has no successor in the prompt."""
     columns = features.shape[0]
     z = jnp.concatenate([features.T, jnp.zeros((1, columns)).at[0, :N].set(rewards), jnp.zeros((2, columns))])
     mixing = jnp.eye(N, columns)
-    # Target memory: gamma times the value of the next column, for sources only.
+    linked = N if last_state else N - 1
+    # Target memory: gamma times the value of the next column, for sources that have one.
     def shift(row):
-        return jnp.zeros(columns).at[:N].set(row[1:N + 1])
+        return jnp.zeros(columns).at[:linked].set(row[1:linked + 1])
     for value, score in params:
         weights = jax.nn.softmax(z[:, :N].T @ score @ z / TAU, axis=0)
         keep = (1 - rho) * weights + rho * mixing
+        if query_mix == "scaled":
+            keep = keep.at[:, -1].set((1 - rho) * weights[:, -1])
+        elif query_mix == "unmixed":
+            keep = keep.at[:, -1].set(weights[:, -1])
         update = value @ z[:, :N] @ keep
         if block == "dual":
             z = z.at[D + 2].add(update[D + 2]).at[D + 1].add(GAMMA * shift(update[D + 2]))
@@ -58,20 +65,26 @@ def main():
     rng = np.random.default_rng(7)
     cases = []
     settings = itertools.product(["full", "relaxed", "none", "looped"], ["dual", "tsm"], [True, False], [0.0, 0.7], [False, True])
-    for mask, block, tied, rho, separate in settings:
+    settings = [(*s, True, False, "mixed") for s in settings]
+    readings = itertools.product(["full", "relaxed"], ["dual", "tsm"], [True], [0.7], [False, True], [False, True], [False, True],
+                                 ["mixed", "scaled", "unmixed"])
+    for mask, block, tied, rho, separate, last_state, hidden, query_mix in [*settings, *readings]:
         value_mask, score_mask = masks(mask)
         pairs = 1 if tied else L
         params = [(rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * value_mask, rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * score_mask)
                   for _ in range(pairs)]
-        features = rng.uniform(-1, 1, (N + 1 + separate, D))
+        features = rng.uniform(-1, 1, (N + last_state + separate, D))
         rewards = rng.uniform(-1, 1, N)
+        shown = [*rewards[:-1], 0.0] if hidden else rewards
 
         def f(params):
-            return predict(params * L if tied else params, jnp.asarray(features), jnp.asarray(rewards), block, rho)
+            return predict(params * L if tied else params, jnp.asarray(features), jnp.asarray(shown), block, rho,
+                           last_state, query_mix)
 
         prediction, gradient = jax.value_and_grad(f)([tuple(map(jnp.asarray, pair)) for pair in params])
         flat = lambda pairs: [float(x) for pair in pairs for matrix in pair for x in np.asarray(matrix).ravel()]
-        cases.append(dict(mask=mask, block=block, tied=tied, rho=rho, separate=separate, features=features.tolist(),
+        cases.append(dict(mask=mask, block=block, tied=tied, rho=rho, separate=separate, last_state=last_state,
+                          hidden=hidden, query_mix=query_mix, features=features.tolist(),
                           rewards=rewards.tolist(), params=flat(params), prediction=float(prediction), gradient=flat(gradient)))
     path = pathlib.Path(__file__).with_name("gradient.json")
     path.write_text(json.dumps(cases) + "\n")

@@ -1,7 +1,7 @@
 //! The fast reverse pass.
 
 use super::super::lanes::{Element, Machine, WIDTH};
-use super::super::reverse::Hyper;
+use super::super::reverse::{Hyper, Mixing};
 use super::{Band, Layout, Split, TILE};
 
 #[inline(always)]
@@ -139,15 +139,15 @@ impl Scratch {
     const VALUES: usize = 0;
     /// By q_i in the current layer.
     fn messages(layout: &Layout) -> usize {
-        layout.columns()
+        layout.num_columns()
     }
     /// By q_i, summed over layers.
     fn common(layout: &Layout) -> usize {
-        layout.columns() + layout.n
+        layout.num_columns() + layout.n
     }
     /// By s_j divided by Σ_i E_ij, in layer l.
     fn shares(layout: &Layout, layer: usize) -> usize {
-        layout.columns() + 2 * layout.n + layer * layout.columns()
+        layout.num_columns() + 2 * layout.n + layer * layout.num_columns()
     }
     fn len(layout: &Layout) -> usize {
         Self::shares(layout, layout.layers).max(layout.d)
@@ -166,15 +166,14 @@ fn backward_block<M: Machine>(
     seed: M::Number,
     arrays: Arrays<'_, M::Element, M::Cell>,
 ) {
-    let Layout { d, n, layers, separate } = *layout;
+    let Layout { d, n, layers, .. } = *layout;
+    let (separate, query) = (layout.separate(), layout.query_column());
     let Arrays { stride, features, band, band_bar, common_bar, accumulators, scratch } = arrays;
     let zero = m.splat(M::Element::default());
     let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
     let on_value = m.splat(value_row[d + 2]);
-    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
-    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let mixing = Mixing::new(m, hyper);
     let (q_bar, c_bar) = (Scratch::messages(layout), Scratch::common(layout));
-    let query = layout.columns() - 1;
     for j in 0..query {
         m.put(zero, &mut scratch[Scratch::VALUES + j]);
     }
@@ -188,6 +187,7 @@ fn backward_block<M: Machine>(
         let last_layer = layer + 1 == layers;
         let shares = Scratch::shares(layout, layer);
         for j in if last_layer { query } else { 0 }..=query {
+            let (keep, _) = if j == query { mixing.query } else { mixing.context };
             let w = keep * m.get(&scratch[Scratch::VALUES + j]) * m.get(&tape[layout.shares() + j]);
             m.put(w, &mut scratch[shares + j]);
         }
@@ -196,10 +196,12 @@ fn backward_block<M: Machine>(
             if separate {
                 bar = m.get(&tape[layout.query() + i]) * m.get(&scratch[shares + query]);
             }
-            if !last_layer {
-                bar = m.fma(rho, m.get(&scratch[Scratch::VALUES + i]), bar);
-            } else if !separate {
-                bar = m.load(&band[layout.weight(stride, i, n)..]) * m.get(&scratch[shares + n]);
+            if last_layer && !separate {
+                bar = m.load(&band[layout.weight(stride, i, query)..]) * m.get(&scratch[shares + query]);
+            }
+            if !last_layer || i == query {
+                let (_, own) = if i == query { mixing.query } else { mixing.context };
+                bar = m.fma(own, m.get(&scratch[Scratch::VALUES + i]), bar);
             }
             m.put(bar, &mut scratch[q_bar + i]);
         }
@@ -225,12 +227,14 @@ fn backward_block<M: Machine>(
             m.put(m.get(&scratch[c_bar + i]) + bar, &mut scratch[c_bar + i]);
             // Before the first layer all values are 0 and depend on nothing.
             if layer > 0 {
-                target_bar = m.fma(bar, m.get(&tape[values + i + 1]), target_bar);
                 value_bar = m.fma(bar, m.get(&tape[values + i]), value_bar);
                 let own = &mut scratch[Scratch::VALUES + i];
                 m.put(m.fma(on_value, bar, m.get(own)), own);
-                let next = &mut scratch[Scratch::VALUES + i + 1];
-                m.put(m.fma(on_target, bar, m.get(next)), next);
+                if i < layout.linked() {
+                    target_bar = m.fma(bar, m.get(&tape[values + i + 1]), target_bar);
+                    let next = &mut scratch[Scratch::VALUES + i + 1];
+                    m.put(m.fma(on_target, bar, m.get(next)), next);
+                }
             }
         }
     }
@@ -239,6 +243,12 @@ fn backward_block<M: Machine>(
     for i in 0..n {
         let at = &mut common_bar[n + i..];
         m.store(m.load(at) + m.get(&scratch[c_bar + i]), at);
+        if layout.hides_reward(i) {
+            // What the shared c brings to the reward entry below is taken back here.
+            let cell = &mut accumulators[d * d + d];
+            let reward = m.load(&features[d * stride + n + i..]);
+            m.put(m.get(cell) - m.get(&scratch[c_bar + i]) * reward, cell);
+        }
     }
 
     // By E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers in which column j reaches the prediction.

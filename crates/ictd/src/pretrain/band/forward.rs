@@ -1,7 +1,7 @@
 //! The fast forward pass.
 
 use super::super::lanes::{Element, Machine, WIDTH};
-use super::super::reverse::Hyper;
+use super::super::reverse::{Hyper, Mixing};
 use super::super::windows::Windows;
 use super::{Band, Layout, SCORE_LIMIT, ScoreOutOfRange, Split, TILE};
 
@@ -105,7 +105,7 @@ fn forward_sized<M: Machine>(
     let mut lanes = [M::Element::default(); WIDTH];
     for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).enumerate() {
         let t = block * M::LANES;
-        if layout.separate {
+        if layout.separate() {
             let (features, cool) = (&buffers.features, cooling);
             let found =
                 query_column(m, &layout, cool, score_matrix, windows, first, t, features, stride, tape);
@@ -114,7 +114,8 @@ fn forward_sized<M: Machine>(
         // From the block's first window on, with lengths that depend on the sizes alone.
         let band = &buffers.band[t..t + layout.span(stride)];
         let common = &buffers.common[t..t + 2 * n + WIDTH];
-        let prediction = forward_block(m, &layout, hyper, value_row, stride, band, common, tape);
+        let rewards = &buffers.features[d * stride + t..d * stride + t + 2 * n + WIDTH];
+        let prediction = forward_block(m, &layout, hyper, value_row, stride, band, common, rewards, tape);
         m.store(prediction, &mut lanes);
         let end = out.len().min(t + M::LANES);
         out[t..end].copy_from_slice(&lanes[..end - t]);
@@ -168,11 +169,11 @@ fn query_column<M: Machine>(
         total = total + weight;
         m.put(weight, cell);
     }
-    m.put(m.recip(total), &mut tape[layout.shares() + n + 1]);
+    m.put(m.recip(total), &mut tape[layout.shares() + layout.query_column()]);
     largest
 }
 
-/// All layers of a block of windows; `band` and `common` start at its first. Returns the prediction.
+/// All layers of a block of windows; `band`, `common` and `rewards` start at its first. Returns the prediction.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn forward_block<M: Machine>(
@@ -183,15 +184,16 @@ fn forward_block<M: Machine>(
     stride: usize,
     band: &[M::Element],
     common: &[M::Element],
+    rewards: &[M::Element],
     tape: &mut [M::Cell],
 ) -> M::Number {
-    let Layout { d, n, layers, separate } = *layout;
+    let Layout { d, n, layers, .. } = *layout;
+    let (separate, query) = (layout.separate(), layout.query_column());
     let zero = m.splat(M::Element::default());
     let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
     let on_value = m.splat(value_row[d + 2]);
-    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
-    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
-    for j in 0..layout.columns() {
+    let mixing = Mixing::new(m, hyper);
+    for j in 0..layout.num_columns() {
         m.put(zero, &mut tape[layout.values(0) + j]);
     }
     if layers == 1 {
@@ -208,8 +210,13 @@ fn forward_block<M: Machine>(
         let (values, messages, sums) = (layout.values(layer), layout.messages(layer), layout.sums(layer));
         for i in 0..n {
             let mut q = m.load(&common[n + i..]);
+            if layout.hides_reward(i) {
+                q = q - m.splat(value_row[d]) * m.load(&rewards[n + i..]);
+            }
             if layer > 0 {
-                q = m.fma(on_target, m.get(&tape[values + i + 1]), q);
+                if i < layout.linked() {
+                    q = m.fma(on_target, m.get(&tape[values + i + 1]), q);
+                }
                 q = m.fma(on_value, m.get(&tape[values + i]), q);
             }
             m.put(q, &mut tape[messages + i]);
@@ -217,7 +224,7 @@ fn forward_block<M: Machine>(
         let last = layer + 1 == layers;
         let band_columns = match (last, separate) {
             (false, _) => 0..layout.band_columns(),
-            (true, false) => n..layout.band_columns(),
+            (true, false) => query..query + 1,
             (true, true) => 0..0,
         };
         for start in (0..n).step_by(TILE) {
@@ -255,14 +262,15 @@ fn forward_block<M: Machine>(
             for i in 0..n {
                 sum = m.fma(m.get(&tape[layout.query() + i]), m.get(&tape[messages + i]), sum);
             }
-            m.put(sum, &mut tape[sums + n + 1]);
+            m.put(sum, &mut tape[sums + query]);
         }
-        for j in if last { layout.columns() - 1 } else { 0 }..layout.columns() {
+        for j in if last { query } else { 0 }..=query {
             let s = m.get(&tape[sums + j]) * m.get(&tape[layout.shares() + j]);
             m.put(s, &mut tape[sums + j]);
+            let (keep, own) = if j == query { mixing.query } else { mixing.context };
             let mut value = m.fma(keep, s, m.get(&tape[values + j]));
             if j < n {
-                value = m.fma(rho, m.get(&tape[messages + j]), value);
+                value = m.fma(own, m.get(&tape[messages + j]), value);
             }
             if last {
                 return value;

@@ -11,7 +11,7 @@
 //!   every layer and window.
 //!
 //! A layer is then q_i = c_i + p_t·γ·v_{i+1} + p_v·v_i on sources, s_j = Σ_i E_ij q_i / Σ_i E_ij on
-//! columns, and v_j += (1-ρ)·s_j + ρ·q_j. Exponentials are not shifted by a maximum, because no maximum
+//! columns, and v_j += (1-ρ)·s_j + ρ·q_j, with a rule of its own for the query's column. Exponentials are not shifted by a maximum, because no maximum
 //! is shared by all windows: when a score leaves [`SCORE_LIMIT`] the caller must take the general pass.
 
 mod backward;
@@ -24,7 +24,7 @@ use forward::forward;
 
 use super::lanes::{Element, Line, Machine, Plain, WIDTH, Wide};
 use super::reverse::Hyper;
-use super::shape::Shape;
+use super::shape::{Columns, Shape};
 use super::windows::Windows;
 
 /// Largest |score/τ| for which exponentials, their sums and their quotients stay far from the limits of
@@ -66,22 +66,37 @@ struct Layout {
     d: usize,
     n: usize,
     layers: usize,
-    /// The query is a column of its own, outside the band.
-    separate: bool,
+    columns: Columns,
 }
 
 impl Layout {
     fn of(shape: &Shape) -> Self {
         let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
-        Self { d, n, layers, separate: shape.separate_query }
+        Self { d, n, layers, columns: shape.columns }
     }
-    /// Sources, the last state, and a separate query.
-    fn columns(self) -> usize {
-        self.n + 1 + usize::from(self.separate)
+    /// The query is a column of its own, outside the band.
+    fn separate(self) -> bool {
+        self.columns.separate_query
     }
-    /// Columns in the band: sources and the last state.
+    /// Columns in the band: sources and the last state if it has one.
     fn band_columns(self) -> usize {
-        self.n + 1
+        self.n + usize::from(self.columns.last_state)
+    }
+    /// Columns in the band and a separate query.
+    fn num_columns(self) -> usize {
+        self.band_columns() + usize::from(self.separate())
+    }
+    /// The query's column.
+    fn query_column(self) -> usize {
+        self.num_columns() - 1
+    }
+    /// Sources whose successor has a column: the first this many.
+    fn linked(self) -> usize {
+        self.band_columns() - 1
+    }
+    /// Whether source i's reward reads 0.
+    fn hides_reward(self, i: usize) -> bool {
+        self.columns.last_reward_hidden && i + 1 == self.n
     }
     /// Differences of source and column position, -n..=n-1. Diagonal k holds source p for column p - k + n,
     /// so that the sources of a column lie `stride + 1` apart and the columns of a source `stride`.
@@ -115,12 +130,12 @@ impl Layout {
     }
     /// The paper's sizes as constants: the compiler then unrolls every loop over them and drops the checks of
     /// every access.
-    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, separate: false };
+    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, columns: Columns::PAPER };
     /// The stride of the paper's minibatches, 64 windows and one for the last target.
     const PAPER_STRIDE: usize = 116;
     /// How many layers of a column reach the prediction: the last layer of the last column only.
     fn reach(self, column: usize) -> usize {
-        if column + 1 == self.columns() { self.layers } else { self.layers - 1 }
+        if column == self.query_column() { self.layers } else { self.layers - 1 }
     }
     /// x of the query.
     fn query_features(self) -> usize {
@@ -136,11 +151,11 @@ impl Layout {
     }
     /// v_j before layer l.
     fn values(self, layer: usize) -> usize {
-        self.shares() + (1 + layer) * self.columns()
+        self.shares() + (1 + layer) * self.num_columns()
     }
     /// s_j in layer l.
     fn sums(self, layer: usize) -> usize {
-        self.values(self.layers) + layer * self.columns()
+        self.values(self.layers) + layer * self.num_columns()
     }
     /// q_i in layer l.
     fn messages(self, layer: usize) -> usize {
@@ -267,7 +282,8 @@ fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::reverse::testing::{problem, windows};
+    use super::super::config::QueryMix;
+    use super::super::reverse::testing::{MIXINGS, all_columns, problem, windows};
     use super::super::reverse::{GeneralPlain, GeneralWide};
     use super::super::shape::Mask;
     use super::*;
@@ -275,15 +291,18 @@ mod tests {
 
     fn shapes() -> impl Iterator<Item = Shape> {
         let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5)];
-        sizes.into_iter().flat_map(|(feature_dim, context_len, num_layers)| {
-            [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)].map(|(mask, block)| Shape {
-                feature_dim,
-                context_len,
-                num_layers,
-                tied: true,
-                separate_query: mask == Mask::Looped,
-                block,
-                mask,
+        let blocks = [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)];
+        sizes.into_iter().flat_map(move |(feature_dim, context_len, num_layers)| {
+            blocks.into_iter().flat_map(move |(mask, block)| {
+                all_columns().map(move |columns| Shape {
+                    feature_dim,
+                    context_len,
+                    num_layers,
+                    tied: true,
+                    columns,
+                    block,
+                    mask,
+                })
             })
         })
     }
@@ -292,8 +311,8 @@ mod tests {
     #[test]
     fn plain_band_equals_the_general_pass() {
         for shape in shapes() {
-            for rho in [0.0, 0.7] {
-                let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: rho };
+            for (rho, query_mix) in MIXINGS {
+                let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: rho, query_mix };
                 let (features, rewards, queries, params, bar) = problem(&shape, 7);
                 let w = windows(&shape, &features, &rewards, &queries);
                 let (mut band, mut general) = (BandPlain::new(shape), GeneralPlain::new(shape));
@@ -324,7 +343,8 @@ mod tests {
     fn wide_band_agrees_with_plain_and_with_the_wide_general_pass() {
         let level = Level::new();
         for shape in shapes() {
-            let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0 };
+            let hyper =
+                Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.3, query_mix: QueryMix::Unmixed };
             let (features, rewards, queries, params, bar) = problem(&shape, 65);
             let single = |x: &[f64]| x.iter().map(|&v| v as f32).collect::<Vec<f32>>();
             let (w64, w32) = (
@@ -355,7 +375,7 @@ mod tests {
     #[test]
     fn scores_beyond_the_limit_are_reported() {
         let shape = shapes().next().unwrap();
-        let hyper = Hyper { gamma: 0.9, temperature: 1e-3, diagonal_mix: 0.0 };
+        let hyper = Hyper { gamma: 0.9, temperature: 1e-3, diagonal_mix: 0.0, query_mix: QueryMix::Mixed };
         let (features, rewards, queries, params, _) = problem(&shape, 4);
         let w = windows(&shape, &features, &rewards, &queries);
         let result = BandPlain::new(shape).forward(hyper, &params, &w, 0, &mut [0.0; 4]);

@@ -2,7 +2,7 @@
 
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::shape::Shape;
-use super::{General, Hyper, Layout, PAPER_RELAXED, PAPER_RELAXED_QUERY};
+use super::{General, Hyper, Layout, Mixing, paper_relaxed};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -14,12 +14,9 @@ pub(super) fn backward<M: Machine>(
     out_bar: &[M::Element],
     gradient: &mut [f64],
 ) {
-    match buffers.shape {
-        PAPER_RELAXED => backward_sized(m, PAPER_RELAXED, buffers, hyper, params, out_bar, gradient),
-        PAPER_RELAXED_QUERY => {
-            backward_sized(m, PAPER_RELAXED_QUERY, buffers, hyper, params, out_bar, gradient)
-        }
-        shape => backward_sized(m, shape, buffers, hyper, params, out_bar, gradient),
+    match paper_relaxed(buffers.shape) {
+        Some(shape) => backward_sized(m, shape, buffers, hyper, params, out_bar, gradient),
+        None => backward_sized(m, buffers.shape, buffers, hyper, params, out_bar, gradient),
     }
 }
 
@@ -73,8 +70,7 @@ fn backward_block<M: Machine>(
     let score_rows = shape.score_rows();
     let gamma = m.splat(M::Element::of(hyper.gamma));
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
-    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
-    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let (mixing, linked, query) = (Mixing::new(m, hyper), shape.linked_sources(), columns - 1);
     let zero = m.splat(M::Element::default());
     // z_bar: derivative by Z of the layer above, then of this layer. m_bar: by V Z. s_bar: by scores/τ.
     let (z_bar, rest) = scratch.split_at_mut(rows * columns);
@@ -97,7 +93,7 @@ fn backward_block<M: Machine>(
         // Undo the write of the target memory, so that z_bar's value rows are the derivative by the
         // aggregate.
         if !last_layer && shape.block == Block::TemporalShift {
-            for j in 0..sources {
+            for j in 0..linked {
                 let target = m.get(&z_bar[(d + 1) * columns + j]);
                 let cell = &mut z_bar[(d + 2) * columns + j + 1];
                 m.put(m.fma(gamma, target, m.get(cell)), cell);
@@ -107,7 +103,7 @@ fn backward_block<M: Machine>(
             }
         }
         let dual_extra = |z_bar: &[M::Cell], j: usize| -> M::Number {
-            if shape.block == Block::DualHead && !last_layer && (1..=sources).contains(&j) {
+            if shape.block == Block::DualHead && !last_layer && (1..=linked).contains(&j) {
                 gamma * m.get(&z_bar[(d + 1) * columns + j - 1])
             } else {
                 zero
@@ -129,17 +125,18 @@ fn backward_block<M: Machine>(
                 if last_layer && a != d + 2 {
                     continue;
                 }
-                let own = m.get(&z_bar[a * columns + j]) + dual_extra(z_bar, j);
-                let mixed = own * keep;
+                let (keep, own) = if j == query { mixing.query } else { mixing.context };
+                let bar = m.get(&z_bar[a * columns + j]) + dual_extra(z_bar, j);
+                let mixed = bar * keep;
                 for i in 0..sources {
                     let message = m.get(&messages[a * sources + i]);
-                    let bar = &mut m_bar[a * sources + i];
-                    m.put(m.fma(mixed, m.get(&column[i]), m.get(bar)), bar);
+                    let cell = &mut m_bar[a * sources + i];
+                    m.put(m.fma(mixed, m.get(&column[i]), m.get(cell)), cell);
                     m.put(m.fma(mixed, message, m.get(&bars[i])), &mut bars[i]);
                 }
                 if j < sources {
-                    let bar = &mut m_bar[a * sources + j];
-                    m.put(m.fma(rho, own, m.get(bar)), bar);
+                    let cell = &mut m_bar[a * sources + j];
+                    m.put(m.fma(own, bar, m.get(cell)), cell);
                 }
             }
             let mut mean = zero;

@@ -3,7 +3,7 @@
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::shape::Shape;
 use super::super::windows::Windows;
-use super::{General, Hyper, Layout, PAPER_RELAXED, PAPER_RELAXED_QUERY};
+use super::{General, Hyper, Layout, Mixing, paper_relaxed};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -16,12 +16,9 @@ pub(super) fn forward<M: Machine>(
     first: usize,
     out: &mut [M::Element],
 ) {
-    match buffers.shape {
-        PAPER_RELAXED => forward_sized(m, PAPER_RELAXED, buffers, hyper, params, windows, first, out),
-        PAPER_RELAXED_QUERY => {
-            forward_sized(m, PAPER_RELAXED_QUERY, buffers, hyper, params, windows, first, out)
-        }
-        shape => forward_sized(m, shape, buffers, hyper, params, windows, first, out),
+    match paper_relaxed(buffers.shape) {
+        Some(shape) => forward_sized(m, shape, buffers, hyper, params, windows, first, out),
+        None => forward_sized(m, buffers.shape, buffers, hyper, params, windows, first, out),
     }
 }
 
@@ -64,17 +61,18 @@ fn load_prompt<M: Machine>(
     let (d, n, columns) = (shape.feature_dim, shape.context_len, shape.num_columns());
     let zero = m.splat(M::Element::default());
     for a in 0..d {
-        for k in 0..=n {
+        for k in 0..shape.trajectory_columns() {
             m.put(m.load(windows.feature(a, t + k)), &mut tape[a * columns + k]);
         }
-        if shape.separate_query {
-            m.put(m.load(windows.query(a, t)), &mut tape[a * columns + n + 1]);
+        if shape.columns.separate_query {
+            m.put(m.load(windows.query(a, t)), &mut tape[a * columns + columns - 1]);
         }
     }
-    for k in 0..n {
+    let rewarded = n - usize::from(shape.columns.last_reward_hidden);
+    for k in 0..rewarded {
         m.put(m.load(windows.reward(t + k)), &mut tape[d * columns + k]);
     }
-    for cell in &mut tape[d * columns + n..(d + 3) * columns] {
+    for cell in &mut tape[d * columns + rewarded..(d + 3) * columns] {
         m.put(zero, cell);
     }
 }
@@ -95,8 +93,7 @@ fn forward_block<M: Machine>(
     let score_rows = shape.score_rows();
     let gamma = m.splat(M::Element::of(hyper.gamma));
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
-    let rho = m.splat(M::Element::of(hyper.diagonal_mix));
-    let keep = m.splat(M::Element::of(1.0 - hyper.diagonal_mix));
+    let (mixing, linked, query) = (Mixing::new(m, hyper), shape.linked_sources(), columns - 1);
     let zero = m.splat(M::Element::default());
     for layer in 0..shape.num_layers {
         let (now, later) = tape[layer * layout.layer()..].split_at_mut(layout.layer());
@@ -150,9 +147,11 @@ fn forward_block<M: Machine>(
             }
         }
         if last_layer {
-            let query = columns - 1;
-            let sum = aggregate(m, &weights[query * sources..], &messages[(d + 2) * sources..], sources);
-            return m.fma(sum, keep, m.get(&z[(d + 2) * columns + query]));
+            let messages = &messages[(d + 2) * sources..];
+            let sum = aggregate(m, &weights[query * sources..], messages, sources);
+            let (keep, own) = mixing.query;
+            let value = m.fma(sum, keep, m.get(&z[(d + 2) * columns + query]));
+            return if query < sources { m.fma(own, m.get(&messages[query]), value) } else { value };
         }
         let next = &mut later[layout.tokens()..layout.keys()];
         next.copy_from_slice(z);
@@ -160,23 +159,24 @@ fn forward_block<M: Machine>(
         for a in value_rows.clone() {
             for j in 0..columns {
                 let column = &weights[j * sources..(j + 1) * sources];
+                let (keep, own) = if j == query { mixing.query } else { mixing.context };
                 let mut update = aggregate(m, column, &messages[a * sources..], sources) * keep;
                 if j < sources {
-                    update = m.fma(rho, m.get(&messages[a * sources + j]), update);
+                    update = m.fma(own, m.get(&messages[a * sources + j]), update);
                 }
                 let cell = &mut next[a * columns + j];
                 m.put(m.get(cell) + update, cell);
-                if dual && (1..=sources).contains(&j) {
+                if dual && (1..=linked).contains(&j) {
                     let target = &mut next[(d + 1) * columns + j - 1];
                     m.put(m.fma(gamma, update, m.get(target)), target);
                 }
             }
         }
         if !dual {
-            for j in 0..sources {
+            for j in 0..linked {
                 m.put(gamma * m.get(&next[(d + 2) * columns + j + 1]), &mut next[(d + 1) * columns + j]);
             }
-            for cell in &mut next[(d + 1) * columns + sources..(d + 2) * columns] {
+            for cell in &mut next[(d + 1) * columns + linked..(d + 2) * columns] {
                 m.put(zero, cell);
             }
         }
