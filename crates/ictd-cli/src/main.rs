@@ -8,6 +8,7 @@ mod lemmas;
 mod msve;
 mod neu;
 mod pretrain;
+mod readings;
 mod regimes;
 mod reproduce;
 mod table;
@@ -43,6 +44,12 @@ enum Command {
     Msve(msve::Arguments),
     /// Pretrain the block with multi-task TD and say what emerges (Figures 3, 5, 6)
     Pretrain(pretrain::Arguments),
+    /// Search the readings of the paper's experiment for those that show its figures (two minutes)
+    ///
+    /// The paper leaves open whether the query is itself a source, whether its reward is visible, what
+    /// diagonal mixing does to its column and which context targets are read from. Every combination is
+    /// trained; an interrupted search continues where it was.
+    Readings(readings::Arguments),
     /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
     Branches(branches::Arguments),
     /// Certify whether depth can be trusted on a task or a context, and say what to change if not
@@ -80,8 +87,8 @@ struct Common {
     /// Seed of every random draw
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Directory for figures and tables, created if needed [default: out/COMMAND for reproduce, verify,
-    /// msve, regimes, bound and neu; the others write files only when it is given]
+    /// Directory for figures and tables, created if needed [default: out/COMMAND for verify, msve,
+    /// readings, branches, regimes, bound and neu; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -106,6 +113,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(arguments),
         Command::Msve(arguments) => msve::run(arguments),
         Command::Pretrain(arguments) => pretrain::run(arguments),
+        Command::Readings(arguments) => readings::run(arguments),
         Command::Branches(arguments) => branches::run(arguments),
         Command::Certify(arguments) => certify::run(arguments),
         Command::Regimes(arguments) => regimes::run(arguments),

@@ -101,7 +101,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let figures = OutputDir::create(&directory.join("figures"))?;
     let mut title = vec![settings.name.clone()];
     title.extend(settings.overrides.iter().cloned());
-    EmergenceFigures::new(&settings, &title.join(", "), &result).write(&figures, "fig3", "fig5")?;
+    EmergenceFigures::new(&settings, &title.join(", "), &result.states).write(&figures, "fig3", "fig5")?;
     message(&format!("run directories and figures: {}", directory.display()));
     Ok(Outcome::Success)
 }

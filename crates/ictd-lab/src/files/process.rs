@@ -16,6 +16,18 @@ pub fn peak_rss_kib() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// Size and time of the executable, which change whenever it is built anew from other sources.
+pub fn build_stamp() -> String {
+    let metadata = std::env::current_exe().and_then(std::fs::metadata);
+    metadata.map_or_else(
+        |_| "unknown".into(),
+        |m| {
+            let modified = m.modified().map(utc).unwrap_or_default();
+            format!("{} {modified}", m.len())
+        },
+    )
+}
+
 /// A time as `YYYY-MM-DDThh:mm:ssZ`.
 pub fn utc(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());

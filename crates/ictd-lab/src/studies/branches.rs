@@ -1,11 +1,11 @@
 //! Which solution pretraining finds, setting by setting: the branch map and the first gradient.
 
 use ictd::evaluate::MeanSem;
-use ictd::pretrain::{TrainError, Trainer, emergence_of, first_gradient};
+use ictd::pretrain::{emergence_of, first_gradient};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::pretrain::Settings;
+use super::pretrain::{self, Settings};
 use crate::LabError;
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
@@ -115,17 +115,14 @@ fn count(
 ) -> Result<BranchCount, LabError> {
     let settings = settings(query, overrides)?;
     let shape = settings.config.shape();
-    let train = |&seed: &u64| -> Result<(&'static str, bool), TrainError> {
-        let mut trainer = Trainer::<f32>::new(&settings.config, seed)?;
-        while !trainer.is_done() {
-            trainer.epoch()?;
-        }
-        let state = trainer.state();
-        Ok((emergence_of(&shape, &state.params).branch.as_str(), state.best.joint[0] >= 0.5))
-    };
-    let ends = seeds.par_iter().map(train).collect::<Result<Vec<_>, _>>();
-    let ends = ends.map_err(|e| LabError::Failed(e.to_string()))?;
-    let of = |branch| ends.iter().filter(|end| end.0 == branch).count() as u64;
+    let states = pretrain::train(&settings, seeds, false)?;
+    if let Some(k) = states.iter().position(Option::is_none) {
+        let message = format!("{change}, query {query}: training of seed {} diverged", seeds[k]);
+        return Err(LabError::Failed(message));
+    }
+    let branches: Vec<&str> =
+        states.iter().flatten().map(|s| emergence_of(&shape, &s.params).branch.as_str()).collect();
+    let of = |branch| branches.iter().filter(|found| **found == branch).count() as u64;
     let (td, total) = (of("td"), seeds.len() as u64);
     let (td_low, td_high) = wilson(td, total);
     Ok(BranchCount {
@@ -138,7 +135,7 @@ fn count(
         none: of("none"),
         td_low,
         td_high,
-        emerged: ends.iter().filter(|end| end.1).count() as u64,
+        emerged: states.iter().flatten().filter(|s| pretrain::emerged(s)).count() as u64,
     })
 }
 

@@ -116,16 +116,28 @@ impl<E: Precision> Trainer<E> {
     /// One epoch: a fresh task, its minibatches, then a measurement on another fresh task. When it fails
     /// the state is that of the last finished step.
     pub fn epoch(&mut self) -> Result<(), TrainError> {
+        self.train_epoch()?;
+        self.measure()?;
+        self.state.epoch += 1;
+        Ok(())
+    }
+
+    /// One epoch without the measurement, for those who look at parameters only: training is the same to the last bit,
+    /// the history of measurements stays empty.
+    pub fn epoch_unmeasured(&mut self) -> Result<(), TrainError> {
+        self.train_epoch()?;
+        self.state.epoch += 1;
+        Ok(())
+    }
+
+    fn train_epoch(&mut self) -> Result<(), TrainError> {
         let source = Source { seed: self.seed, epoch: self.state.epoch, evaluation: false };
         self.rollout.sample(&self.config, source, self.config.batches * self.config.batch)?;
         self.fill_windows();
         for batch in 0..self.config.batches {
             self.step(batch * self.config.batch)?;
         }
-        self.check_loss()?;
-        self.measure()?;
-        self.state.epoch += 1;
-        Ok(())
+        self.check_loss()
     }
 
     /// Refuses to go on when the loss, averaged over the last 50 steps (all, where a run is shorter) so that one
@@ -380,6 +392,20 @@ mod tests {
             resumed.epoch().unwrap();
         }
         assert_eq!(resumed.into_state(), whole);
+    }
+
+    #[test]
+    fn measuring_does_not_touch_training() {
+        let config = PretrainConfig { epochs: 4, ..PretrainConfig::paper() };
+        let mut unmeasured = Trainer::<f32>::new(&config, 1).unwrap();
+        while !unmeasured.is_done() {
+            unmeasured.epoch_unmeasured().unwrap();
+        }
+        let measured = trained::<f32>(&config, 4);
+        assert_eq!(unmeasured.state().params, measured.params);
+        assert!(
+            unmeasured.state().history.eval_diagonal.is_empty() && measured.history.eval_diagonal.len() == 4
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod certificate;
 mod constants;
 pub mod lemmas;
 mod neu;
+mod self_weights;
 mod spectrum;
 mod stability;
 mod state_pass;
@@ -17,6 +18,7 @@ pub use certificate::{
 };
 pub use constants::{Constants, Theorem3};
 pub use neu::{Neu, NeuError, NeuSampler};
+pub use self_weights::self_weights;
 pub use spectrum::{BestStep, Spectrum};
 pub use stability::{Regime, Stability};
 pub use state_pass::{LoopedParams, StatePass};

@@ -4,10 +4,12 @@ mod checkpoint;
 mod emergence;
 mod run_dir;
 mod settings;
+mod trend;
 
 pub use emergence::{EmergenceFigures, figure_6, write_figure_6};
 pub use run_dir::RunDir;
 pub use settings::Settings;
+pub use trend::{EMERGED, Onset, Trend, emerged};
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -154,21 +156,36 @@ pub fn run(
     }
 }
 
+/// Trains all seeds, in parallel, without files or a final measurement; `measured` says whether every epoch ends with
+/// one. A seed that diverges has no state.
+pub fn train(
+    settings: &Settings,
+    seeds: &[u64],
+    measured: bool,
+) -> Result<Vec<Option<TrainState<f32>>>, LabError> {
+    Ok(train_in_memory(settings, seeds, measured)?.states)
+}
+
 /// Trains all seeds, in parallel, without files.
 pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, LabError> {
-    let start = Instant::now();
-    let runs = seeds
-        .iter()
-        .map(|&seed| {
-            Ok(Training { trainer: Trainer::new(&settings.config, seed).map_err(train_error)?, files: None })
-        })
-        .collect::<Result<Vec<_>, LabError>>()?;
-    // Nobody can stop it.
-    let Trained { states, diverged, trained_in, .. } = train_all(runs, &Monitor::default(), start)?;
+    let Trained { states, diverged, trained_in, .. } = train_in_memory(settings, seeds, true)?;
     if let Some(error) = diverged.into_iter().next() {
         return Err(error);
     }
     conclude(settings, seeds, states.into_iter().flatten().collect(), trained_in)
+}
+
+fn train_in_memory(settings: &Settings, seeds: &[u64], measured: bool) -> Result<Trained, LabError> {
+    let start = Instant::now();
+    let runs = seeds
+        .iter()
+        .map(|&seed| {
+            let trainer = Trainer::new(&settings.config, seed).map_err(train_error)?;
+            Ok(Training { trainer, measured, files: None })
+        })
+        .collect::<Result<Vec<_>, LabError>>()?;
+    // Nobody can stop it.
+    train_all(runs, &Monitor::default(), start)
 }
 
 fn conclude(
@@ -192,6 +209,7 @@ const TURN: u64 = 50;
 /// A seed in training, and where it keeps its checkpoints.
 struct Training<'a> {
     trainer: Trainer<f32>,
+    measured: bool,
     files: Option<Files<'a>>,
 }
 
@@ -219,7 +237,7 @@ impl<'a> Training<'a> {
         let saved = trainer.state().epoch;
         monitor.epochs.fetch_add(saved, Ordering::Relaxed);
         let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Instant::now() };
-        Ok(Self { trainer, files: Some(files) })
+        Ok(Self { trainer, measured: true, files: Some(files) })
     }
 
     /// Trains for a turn, or until the end, or until stopped.
@@ -228,7 +246,7 @@ impl<'a> Training<'a> {
             if self.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let result = self.trainer.epoch();
+            let result = if self.measured { self.trainer.epoch() } else { self.trainer.epoch_unmeasured() };
             let Some(files) = &mut self.files else {
                 result.map_err(train_error)?;
                 continue;

@@ -5,12 +5,15 @@
 //! and list it in [`STUDIES`].
 
 mod check;
+mod concentration;
 mod convergence;
 mod emergence;
 mod equivalence;
 mod figures;
+mod masks;
 mod objective;
 mod report;
+mod setting;
 mod stability;
 
 pub use check::{Drift, drifts};
@@ -110,6 +113,8 @@ pub enum Scope {
     Paper,
     /// The paper's, in a setting or under premises that differ from it.
     ChangedSetting,
+    /// The paper's, in a reading that its equations do not have.
+    OtherReading,
     /// Not in the paper.
     PastThePaper,
     /// A picture or a remark that claims nothing; not counted among the claims.
@@ -118,8 +123,9 @@ pub enum Scope {
 
 impl Scope {
     /// The scopes that are counted, and what they are called.
-    pub const COUNTED: [(Scope, &str); 3] = [
+    pub const COUNTED: [(Scope, &str); 4] = [
         (Scope::Paper, "the paper's claims"),
+        (Scope::OtherReading, "the paper's claims read so that the query is a source"),
         (Scope::ChangedSetting, "the paper's claims in changed settings"),
         (Scope::PastThePaper, "past the paper"),
     ];
@@ -214,7 +220,7 @@ pub struct Study {
 }
 
 /// All studies, in the order of the paper.
-pub const STUDIES: [Study; 15] = [
+pub const STUDIES: [Study; 18] = [
     Study { id: "equivalence", claims: &["thm1", "lem1", "special-cases", "fig7"], run: equivalence::run },
     Study { id: "fig1", claims: &["fig1"], run: figures::figure_1 },
     Study { id: "fig2", claims: &["fig2"], run: figures::figure_2 },
@@ -228,15 +234,30 @@ pub const STUDIES: [Study; 15] = [
     Study { id: "rates", claims: &["thm2-decay", "thm2-floor"], run: convergence::rates },
     Study { id: "theorem3", claims: &["thm3", "thm3-paper"], run: objective::theorem_3 },
     Study { id: "lemmas", claims: &["lem8", "lem9", "lem10"], run: objective::lemmas },
-    Study { id: "fig3", claims: &["fig3a", "fig3b", "fig5"], run: emergence::literal },
+    Study { id: "fig3", claims: &["fig3a", "fig3b", "fig3b-onset", "fig5"], run: emergence::literal },
+    Study {
+        id: "fig3-source",
+        claims: &["fig3a-source", "fig3b-source", "fig3b-onset-source", "fig5-source"],
+        run: emergence::source,
+    },
     Study {
         id: "fig3-stationary",
-        claims: &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
+        claims: &["fig3a-stationary", "fig3b-stationary", "fig3b-onset-stationary", "fig5-stationary"],
         run: emergence::stationary,
     },
-    Study { id: "fig3-gain", claims: &["fig3a-gain", "fig3b-gain", "fig5-gain"], run: emergence::gain },
-    Study { id: "fig6", claims: &["fig6"], run: emergence::masks },
-    Study { id: "fig6-stationary", claims: &["fig6-stationary"], run: emergence::masks_stationary },
+    Study {
+        id: "fig3-gain",
+        claims: &["fig3a-gain", "fig3b-gain", "fig3b-onset-gain", "fig5-gain"],
+        run: emergence::gain,
+    },
+    Study {
+        id: "self-concentration",
+        claims: &["self-concentration", "self-concentration-source"],
+        run: concentration::run,
+    },
+    Study { id: "fig6", claims: &["fig6", "rho"], run: masks::literal },
+    Study { id: "fig6-source", claims: &["fig6-source", "rho-source"], run: masks::source },
+    Study { id: "fig6-stationary", claims: &["fig6-stationary"], run: masks::stationary },
     Study { id: "compute", claims: &["compute"], run: emergence::compute },
 ];
 
@@ -446,20 +467,8 @@ fn refuse_foreign(path: &Path) -> Result<(), LabError> {
 fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
     let plan = to_json_17(plan).map_err(|e| LabError::Failed(format!("plan: {e}")))?;
     // The executable stands for the code: another build may compute something else.
-    let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), build_stamp(), study.id);
+    let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), process::build_stamp(), study.id);
     Ok(hex(text.as_bytes()))
-}
-
-/// Size and time of the executable, which change whenever it is built anew from other sources.
-fn build_stamp() -> String {
-    let metadata = std::env::current_exe().and_then(fs::metadata);
-    metadata.map_or_else(
-        |_| "unknown".into(),
-        |m| {
-            let modified = m.modified().map(process::utc).unwrap_or_default();
-            format!("{} {modified}", m.len())
-        },
-    )
 }
 
 /// The claims of an earlier run, if its key is the same and its files are still what it wrote.

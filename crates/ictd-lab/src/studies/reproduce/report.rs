@@ -16,7 +16,11 @@ const SECTIONS: [(&str, &str, &[&str]); 5] = [
     ("evaluation", "Evaluating policies in context", &["fig1", "fig4"]),
     ("convergence", "Depth and context length", &["ass5", "stability", "lem4", "lem5", "lem6", "thm2"]),
     ("objective", "The pretraining objective", &["lem7", "lem8", "lem9", "lem10", "thm3"]),
-    ("emergence", "What pretraining finds", &["fig3", "fig5", "fig6", "compute"]),
+    (
+        "emergence",
+        "What pretraining finds",
+        &["fig3", "fig5", "self-concentration", "fig6", "rho", "compute"],
+    ),
 ];
 
 /// The report as HTML. The same claims give the same bytes.

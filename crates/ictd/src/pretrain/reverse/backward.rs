@@ -14,9 +14,13 @@ pub(super) fn backward<M: Machine>(
     out_bar: &[M::Element],
     gradient: &mut [f64],
 ) {
-    match paper_relaxed(buffers.shape) {
-        Some(shape) => backward_sized(m, shape, buffers, hyper, params, out_bar, gradient),
-        None => backward_sized(m, buffers.shape, buffers, hyper, params, out_bar, gradient),
+    let shape = buffers.shape;
+    if let Some(shape) = paper_relaxed(shape, 10) {
+        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+    } else if let Some(shape) = paper_relaxed(shape, shape.context_len) {
+        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+    } else {
+        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
     }
 }
 

@@ -16,9 +16,13 @@ pub(super) fn forward<M: Machine>(
     first: usize,
     out: &mut [M::Element],
 ) {
-    match paper_relaxed(buffers.shape) {
-        Some(shape) => forward_sized(m, shape, buffers, hyper, params, windows, first, out),
-        None => forward_sized(m, buffers.shape, buffers, hyper, params, windows, first, out),
+    let shape = buffers.shape;
+    if let Some(shape) = paper_relaxed(shape, 10) {
+        forward_sized(m, shape, buffers, hyper, params, windows, first, out);
+    } else if let Some(shape) = paper_relaxed(shape, shape.context_len) {
+        forward_sized(m, shape, buffers, hyper, params, windows, first, out);
+    } else {
+        forward_sized(m, shape, buffers, hyper, params, windows, first, out);
     }
 }
 

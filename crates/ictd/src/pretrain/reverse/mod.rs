@@ -71,12 +71,12 @@ pub type GeneralPlain = General<f64>;
 pub type GeneralWide = General<Line>;
 
 /// A shape of the paper's mask relaxation with its sizes as constants, whatever its columns are: the compiler then
-/// unrolls every loop over rows. `None` for other shapes.
+/// unrolls every loop over rows, and over `sources` where that is a constant. `None` for other shapes.
 #[inline(always)]
-fn paper_relaxed(shape: Shape) -> Option<Shape> {
+fn paper_relaxed(shape: Shape, sources: usize) -> Option<Shape> {
     let constant = Shape {
         feature_dim: 4,
-        context_len: shape.context_len,
+        context_len: sources,
         num_layers: 3,
         tied: true,
         columns: shape.columns,

@@ -1,0 +1,500 @@
+//! Readings of the paper's experiment: what its sentences leave open, every combination, and which of its figures
+//! each combination shows.
+//!
+//! The prompt's equation masks the query; the experiments section writes attention in R^{n×n} with sums over n
+//! sources, which has no masked column. [`Reading`] spells out the choices, [`run`] trains all of them.
+//! `docs/readings.md` tells what each assumes and what follows.
+
+use std::fs;
+use std::time::Instant;
+
+use ictd::pretrain::{Branch, TrainState, emergence_of};
+use serde::{Deserialize, Serialize};
+
+use super::branches::wilson;
+use super::pretrain::{self, Settings, Trend, emerged};
+use crate::LabError;
+use crate::figure::style::{GRID, INK, MUTED, TEXT_SIZE, TITLE_SIZE};
+use crate::figure::{Anchor, Color, Scene, Stroke};
+use crate::files::{OutputDir, process};
+
+/// The prompt and the target: all that matters without diagonal mixing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Prompt {
+    /// What is the query: `masked`, as the prompt's equation has it, or `source`.
+    pub query: &'static str,
+    /// Columns of the prompt.
+    pub columns: &'static str,
+    /// Whether the prompt shows the reward paid on leaving the query.
+    pub query_reward: &'static str,
+    /// The context that the successor's value is read from.
+    pub target: &'static str,
+}
+
+/// All prompts, the literal one first.
+pub const PROMPTS: [Prompt; 10] = {
+    const fn prompt(query: &'static str, columns: &'static str, query_reward: &'static str) -> [Prompt; 2] {
+        [
+            Prompt { query, columns, query_reward, target: "shifted" },
+            Prompt { query, columns, query_reward, target: "same" },
+        ]
+    }
+    let [a, b] = prompt("masked", "n+1", "hidden");
+    let [c, d] = prompt("source", "n", "visible");
+    let [e, f] = prompt("source", "n+1", "visible");
+    let [g, h] = prompt("source", "n", "hidden");
+    let [i, j] = prompt("source", "n+1", "hidden");
+    [a, b, c, d, e, f, g, h, i, j]
+};
+
+impl Prompt {
+    /// The keys of a pretraining configuration that make it.
+    pub fn overrides(&self) -> Vec<String> {
+        let mut keys = vec![format!("target={}", self.target)];
+        if self.query == "source" {
+            keys.push("query=source".into());
+            keys.push(format!("source.columns={}", self.columns));
+            keys.push(format!("source.reward={}", self.query_reward));
+        }
+        keys
+    }
+
+    /// What mixing may do to the query's column. The formula has no entry on the diagonal of a masked query, so that
+    /// `mixed` and `scaled` are the same there.
+    fn mixings(&self) -> &'static [&'static str] {
+        if self.query == "source" { &["mixed", "scaled", "unmixed"] } else { &["mixed", "unmixed"] }
+    }
+}
+
+/// A figure that is looked for, and the preset that is trained for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Figure {
+    /// Learned matrices.
+    #[serde(rename = "fig3a")]
+    Matrices,
+    /// Scores against kernel diagonality.
+    #[serde(rename = "fig3b")]
+    Diagonality,
+    /// Kernel diagonality over training.
+    #[serde(rename = "fig5")]
+    Training,
+    /// Mask ablation, full mask.
+    #[serde(rename = "fig6-full")]
+    FullMask,
+    /// Mask ablation, relaxed mask.
+    #[serde(rename = "fig6-relaxed")]
+    RelaxedMask,
+}
+
+impl Figure {
+    /// All figures, in the order of the paper.
+    pub const ALL: [Figure; 5] =
+        [Self::Matrices, Self::Diagonality, Self::Training, Self::FullMask, Self::RelaxedMask];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Matrices => "3(a)",
+            Self::Diagonality => "3(b)",
+            Self::Training => "5",
+            Self::FullMask => "6, full mask",
+            Self::RelaxedMask => "6, relaxed mask",
+        }
+    }
+
+    /// When a seed shows it: the criteria of the claims in `reproduce`, seed by seed.
+    fn is_shown(self, batches: usize, state: &TrainState<f32>) -> bool {
+        match self {
+            Self::Matrices | Self::FullMask | Self::RelaxedMask => emerged(state),
+            Self::Diagonality => {
+                let trend = Trend::of(batches, state);
+                trend.value_rises() && trend.score_is_high()
+            }
+            Self::Training => Trend::of(batches, state).diagonal_rises(),
+        }
+    }
+}
+
+/// One training experiment: a reading, a preset, and the figures that rest on it.
+struct Experiment {
+    prompt: Prompt,
+    mixing: Option<&'static str>,
+    preset: &'static str,
+    figures: &'static [Figure],
+}
+
+/// All experiments, prompt by prompt.
+fn experiments() -> Vec<Experiment> {
+    let mut all = Vec::new();
+    for prompt in PROMPTS {
+        let figures: &[Figure] = &[Figure::Matrices, Figure::Diagonality, Figure::Training];
+        all.push(Experiment { prompt, mixing: None, preset: "paper", figures });
+        for &mixing in prompt.mixings() {
+            let ablation = |preset, figures| Experiment { prompt, mixing: Some(mixing), preset, figures };
+            all.push(ablation("mask-full", &[Figure::FullMask]));
+            all.push(ablation("mask-relaxed", &[Figure::RelaxedMask]));
+        }
+    }
+    all
+}
+
+impl Experiment {
+    fn settings(&self, changes: &[String]) -> Result<Settings, LabError> {
+        let mut overrides = self.prompt.overrides();
+        overrides.extend(self.mixing.map(|mixing| format!("rho.query={mixing}")));
+        overrides.extend_from_slice(changes);
+        Settings::preset(self.preset, &overrides)
+    }
+
+    fn name(&self) -> String {
+        let Prompt { query, columns, query_reward, target } = self.prompt;
+        let mixing = self.mixing.map_or_else(String::new, |m| format!("-{m}"));
+        format!("{}-{query}-{columns}-{query_reward}-{target}{mixing}", self.preset).replace('+', "plus")
+    }
+}
+
+/// How many seeds of a reading show a figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Prompt and target.
+    #[serde(flatten)]
+    pub prompt: Prompt,
+    /// What mixing does to the query's column, for the figures that mix.
+    pub mixing: Option<&'static str>,
+    /// The figure.
+    pub figure: Figure,
+    /// How often it was shown.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// 95 % interval of the share of seeds that show it (Wilson).
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// `ictd pretrain` with these arguments trains it.
+    pub command: String,
+}
+
+/// Seeds by what they show and where they end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Seeds.
+    pub seeds: u64,
+    /// Those that show the figure.
+    pub shown: u64,
+    /// Those that end in the TD block.
+    pub td: u64,
+    /// In its mirror image.
+    pub mirror: u64,
+    /// In neither.
+    pub none: u64,
+    /// Those whose training diverged.
+    pub diverged: u64,
+}
+
+/// What the search found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Readings {
+    /// One row per reading and figure.
+    pub rows: Vec<Row>,
+}
+
+/// What to search with.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// Seeds of every experiment.
+    pub seeds: Vec<u64>,
+    /// Further keys of the configuration, for all of them.
+    pub changes: Vec<String>,
+    /// Train everything again instead of taking up what an earlier search left.
+    pub fresh: bool,
+}
+
+/// A finished experiment, as kept for a search that goes on later.
+#[derive(Serialize, Deserialize)]
+struct Finished {
+    key: String,
+    counts: Vec<(Figure, Counts)>,
+}
+
+/// What a search says while it goes on.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Experiments finished.
+    pub done: usize,
+    /// Experiments in all.
+    pub total: usize,
+    /// Seconds left, estimated from the steps trained so far; `None` before the first.
+    pub seconds_left: Option<f64>,
+    /// The rows of the experiment that was just finished.
+    pub rows: &'a [Row],
+    /// Whether an earlier search had trained it.
+    pub cached: bool,
+}
+
+/// Trains every reading and counts which figures it shows. Finished experiments are kept in `out`, and a later
+/// search with the same seeds and program takes them up.
+pub fn run(
+    search: &Search,
+    out: &OutputDir,
+    mut progress: impl FnMut(Progress<'_>),
+) -> Result<Readings, LabError> {
+    if search.seeds.is_empty() {
+        return Err(LabError::Invalid("seeds is 0, expected at least 1".into()));
+    }
+    let all = experiments();
+    let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
+    let journal = OutputDir::create(&out.path().join("journal"))?;
+    let work = |s: &Settings| (s.config.num_steps() * s.config.batch as u64) as f64;
+    let mut left: f64 = settings.iter().map(work).sum();
+    let (mut trained, mut seconds) = (0.0, 0.0);
+    let mut rows = Vec::new();
+    for (done, (experiment, settings)) in all.iter().zip(&settings).enumerate() {
+        let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, process::build_stamp());
+        let known = if search.fresh { None } else { read_finished(&journal, &experiment.name(), &key) };
+        let cached = known.is_some();
+        let counts = match known {
+            Some(counts) => counts,
+            None => {
+                let start = Instant::now();
+                let counts = count(experiment, settings, &search.seeds)?;
+                journal.json(&experiment.name(), &Finished { key, counts: counts.clone() })?;
+                trained += work(settings);
+                seconds += start.elapsed().as_secs_f64();
+                counts
+            }
+        };
+        left -= work(settings);
+        let first = rows.len();
+        rows.extend(counts.into_iter().map(|(figure, counts)| row(experiment, settings, figure, counts)));
+        progress(Progress {
+            done: done + 1,
+            total: all.len(),
+            seconds_left: (trained > 0.0).then(|| seconds / trained * left),
+            rows: &rows[first..],
+            cached,
+        });
+    }
+    Ok(Readings { rows })
+}
+
+fn read_finished(journal: &OutputDir, name: &str, key: &str) -> Option<Vec<(Figure, Counts)>> {
+    let text = fs::read_to_string(journal.path().join(format!("{name}.json"))).ok()?;
+    let finished: Finished = serde_json::from_str(&text).ok()?;
+    (finished.key == key).then_some(finished.counts)
+}
+
+fn count(
+    experiment: &Experiment,
+    settings: &Settings,
+    seeds: &[u64],
+) -> Result<Vec<(Figure, Counts)>, LabError> {
+    // Only Figure 3(b) looks at the measurements.
+    let measured = experiment.figures.contains(&Figure::Diagonality);
+    let states = pretrain::train(settings, seeds, measured)?;
+    let shape = settings.config.shape();
+    let mut ends = Counts { seeds: seeds.len() as u64, ..Counts::default() };
+    for state in &states {
+        match state.as_ref().map(|s| emergence_of(&shape, &s.params).branch) {
+            Some(Branch::Td) => ends.td += 1,
+            Some(Branch::Mirror) => ends.mirror += 1,
+            Some(Branch::None) => ends.none += 1,
+            None => ends.diverged += 1,
+        }
+    }
+    let shown = |figure: Figure| {
+        let shows = |s: &&TrainState<f32>| figure.is_shown(settings.config.batches, s);
+        states.iter().flatten().filter(shows).count() as u64
+    };
+    Ok(experiment.figures.iter().map(|&f| (f, Counts { shown: shown(f), ..ends })).collect())
+}
+
+fn row(experiment: &Experiment, settings: &Settings, figure: Figure, counts: Counts) -> Row {
+    let (low, high) = wilson(counts.shown, counts.seeds);
+    let keys: Vec<String> = settings.overrides.iter().map(|o| format!("--set {o}")).collect();
+    let command = format!("ictd pretrain --preset {} {}", experiment.preset, keys.join(" "));
+    Row { prompt: experiment.prompt, mixing: experiment.mixing, figure, counts, low, high, command }
+}
+
+impl Readings {
+    /// The rows of a prompt and a mixing for the figures, in the order of [`Figure::ALL`]; figures without mixing have
+    /// the same row for every mixing.
+    pub fn of(&self, prompt: &Prompt, mixing: &str) -> Vec<&Row> {
+        let fits = |row: &&Row| row.prompt == *prompt && row.mixing.is_none_or(|m| m == mixing);
+        self.rows.iter().filter(fits).collect()
+    }
+
+    /// Every reading once: prompt and mixing.
+    pub fn readings(&self) -> impl Iterator<Item = (Prompt, &'static str)> {
+        PROMPTS.into_iter().flat_map(|p| p.mixings().iter().map(move |&m| (p, m)))
+    }
+
+    /// The readings that show most figures on every seed, with those figures.
+    pub fn best(&self) -> Vec<(Prompt, &'static str, Vec<Figure>)> {
+        let on_every_seed = |prompt: &Prompt, mixing| -> Vec<Figure> {
+            let every = |row: &&Row| row.counts.shown == row.counts.seeds;
+            self.of(prompt, mixing).into_iter().filter(every).map(|row| row.figure).collect()
+        };
+        let all: Vec<_> = self.readings().map(|(p, m)| (p, m, on_every_seed(&p, m))).collect();
+        let most = all.iter().map(|(_, _, figures)| figures.len()).max().unwrap_or(0);
+        all.into_iter().filter(|(_, _, figures)| figures.len() == most && most > 0).collect()
+    }
+
+    /// The map: a row per reading, a column per figure, the share of seeds that show it.
+    pub fn figure(&self) -> Scene {
+        let (left, top, cell, height) = (430.0, 92.0, 96.0, 22.0);
+        let total: f64 = PROMPTS.iter().map(|p| p.mixings().len() as f64 * height + 6.0).sum();
+        let width = left + 5.0 * cell + 20.0;
+        let mut scene = Scene::new(width, top + total + 40.0, "Which reading shows which figure");
+        let title = "**Which reading shows which figure**";
+        scene.text(0.5 * width, 22.0, title, TITLE_SIZE, Anchor::Middle, INK);
+        let heads = ["query", "columns", "its reward", "target", "query’s column under ρ"];
+        let at = [20.0, 90.0, 150.0, 225.0, 300.0];
+        for (head, x) in heads.into_iter().zip(at) {
+            scene.text(x, top - 12.0, head, TEXT_SIZE - 1.0, Anchor::Start, MUTED);
+        }
+        for (k, figure) in Figure::ALL.into_iter().enumerate() {
+            let x = left + (k as f64 + 0.5) * cell;
+            let (name, rest) = figure.name().split_once(", ").unwrap_or((figure.name(), ""));
+            scene.text(x, top - 26.0, &format!("Figure {name}"), TEXT_SIZE, Anchor::Middle, INK);
+            scene.text(x, top - 11.0, rest, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
+        }
+        let mut y = top;
+        for prompt in PROMPTS {
+            let block = prompt.mixings().len() as f64 * height;
+            let words = [prompt.query, prompt.columns, prompt.query_reward, prompt.target];
+            for (word, x) in words.into_iter().zip(at) {
+                scene.text(x, y + 0.5 * block + 4.0, word, TEXT_SIZE, Anchor::Start, INK);
+            }
+            for (k, &mixing) in prompt.mixings().iter().enumerate() {
+                let row_y = y + k as f64 * height;
+                scene.text(at[4], row_y + 15.0, mixing, TEXT_SIZE, Anchor::Start, INK);
+                for row in self.of(&prompt, mixing) {
+                    let column = Figure::ALL.iter().position(|f| *f == row.figure).unwrap_or(0) as f64;
+                    let x = left + column * cell;
+                    match row.mixing {
+                        Some(_) => share(&mut scene, row, [x, row_y, cell, height]),
+                        None if k == 0 => share(&mut scene, row, [x, y, cell, block]),
+                        None => {}
+                    }
+                }
+            }
+            y += block + 6.0;
+        }
+        let seeds = self.rows.first().map_or(0, |r| r.counts.seeds);
+        let note = format!(
+            "seeds of {seeds} that show the figure by its criterion (td: that end in the TD block); first the literal reading; Figures 3 and 5 have no mixing"
+        );
+        scene.text(0.5 * width, scene.height - 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
+        scene
+    }
+
+    /// Writes the map and its numbers.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        out.json("readings", self)?;
+        out.csv("readings", self.rows.iter().map(Flat::from))?;
+        out.figure("readings", &self.figure())
+    }
+}
+
+/// A cell of the map: white for no seed, green for all.
+fn share(scene: &mut Scene, row: &Row, [x, y, width, height]: [f64; 4]) {
+    let part = row.counts.shown as f64 / row.counts.seeds as f64;
+    let mix = |from: f64, to: f64| (from + part * (to - from)).round() as u8;
+    let fill = Color::rgb(mix(255.0, 0.0), mix(255.0, 158.0), mix(255.0, 115.0));
+    scene.rect([x + 1.0, y + 1.0, width - 2.0, height - 2.0], Some(fill), Some(Stroke::solid(GRID, 0.6)));
+    let ink = if part > 0.6 { Color::rgb(255, 255, 255) } else { INK };
+    let mut text = format!("{}/{}", row.counts.shown, row.counts.seeds);
+    if row.mixing.is_some() {
+        text += &format!(", {} td", row.counts.td);
+    }
+    scene.text(x + 0.5 * width, y + 0.5 * height + 4.5, &text, TEXT_SIZE, Anchor::Middle, ink);
+}
+
+/// A row as CSV has it, where nothing can be nested.
+#[derive(Serialize)]
+struct Flat<'a> {
+    query: &'a str,
+    columns: &'a str,
+    query_reward: &'a str,
+    target: &'a str,
+    mixing: &'a str,
+    figure: Figure,
+    seeds: u64,
+    shown: u64,
+    low: f64,
+    high: f64,
+    td: u64,
+    mirror: u64,
+    none: u64,
+    diverged: u64,
+    command: &'a str,
+}
+
+impl<'a> From<&'a Row> for Flat<'a> {
+    fn from(row: &'a Row) -> Self {
+        let Row { prompt, mixing, figure, counts, low, high, command } = row;
+        Self {
+            query: prompt.query,
+            columns: prompt.columns,
+            query_reward: prompt.query_reward,
+            target: prompt.target,
+            mixing: mixing.unwrap_or(""),
+            figure: *figure,
+            seeds: counts.seeds,
+            shown: counts.shown,
+            low: *low,
+            high: *high,
+            td: counts.td,
+            mirror: counts.mirror,
+            none: counts.none,
+            diverged: counts.diverged,
+            command,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every reading is a valid configuration, and no two are the same.
+    #[test]
+    fn readings_are_valid_and_distinct() {
+        let all = experiments();
+        let mut hashes: Vec<String> =
+            all.iter().map(|e| e.settings(&[]).unwrap().sha256().unwrap()).collect();
+        assert_eq!(hashes.len(), 10 + 2 * 28);
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), all.len());
+    }
+
+    /// The first prompt is the preset as it stands.
+    #[test]
+    fn the_first_reading_is_the_literal_one() {
+        let literal = experiments()[0].settings(&[]).unwrap();
+        assert_eq!(literal.config, ictd::pretrain::PretrainConfig::paper());
+    }
+
+    /// A search that is taken up trains nothing again and finds the same.
+    #[test]
+    fn a_search_takes_up_what_is_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = OutputDir::create(dir.path()).unwrap();
+        let mut search =
+            Search { seeds: vec![3], changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
+        let found = |search: &Search| {
+            let mut cached = 0;
+            let rows = run(search, &out, |p| cached += usize::from(p.cached)).unwrap().rows;
+            (rows, cached)
+        };
+        let (rows, cached) = found(&search);
+        assert_eq!((rows.len(), cached), (3 * 10 + 2 * 28, 0));
+        assert_eq!(found(&search), (rows.clone(), 66));
+        // A damaged entry is trained again.
+        fs::write(dir.path().join("journal/paper-masked-nplus1-hidden-shifted.json"), "{").unwrap();
+        assert_eq!(found(&search), (rows, 65));
+        search.seeds = vec![4];
+        assert_eq!(found(&search).1, 0);
+    }
+}

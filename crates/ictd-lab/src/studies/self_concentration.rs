@@ -1,0 +1,169 @@
+//! Self-concentration over pretraining: how much of its attention a state pays to its own visits, M_π(s, s) of the
+//! paper's Section 5, with the score matrix as learned so far.
+
+use ictd::evaluate::MeanSem;
+use ictd::kernel::{Attention, KernelName};
+use ictd::matrix::Matrix;
+use ictd::pretrain::{PretrainConfig, TrainError, Trainer};
+use ictd::task::FiniteTask;
+use ictd::theory::self_weights;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::theory::TaskFamily;
+use crate::LabError;
+use crate::figure::style::PALETTE;
+use crate::figure::{Axis, Chart, Scale, Scene, Series};
+
+/// Tasks that weights are averaged over.
+const TASKS: u64 = 20;
+/// Points of the curve.
+const POINTS: u64 = 30;
+
+/// The weights after a number of epochs, averaged over tasks, over the seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConcentrationPoint {
+    /// The reading.
+    pub reading: String,
+    /// Epochs trained.
+    pub epoch: u64,
+    /// Mean over states of M(s, s).
+    pub mean: f64,
+    /// Its standard error over seeds.
+    pub mean_sem: f64,
+    /// Smallest M(s, s) of a task.
+    pub smallest: f64,
+    /// Its standard error over seeds.
+    pub smallest_sem: f64,
+}
+
+/// What pretraining does to self-weights.
+#[derive(Clone, Debug)]
+pub struct Concentration {
+    /// The curve.
+    pub points: Vec<ConcentrationPoint>,
+    /// Seed by seed: the mean weight before and after training.
+    pub ends: Vec<(f64, f64)>,
+    /// Tasks and seeds on which Assumption 5.1 holds after training, of how many.
+    pub assumption: (u64, u64),
+    /// (1+γ)/2, what the assumption asks of every state.
+    pub required: f64,
+}
+
+/// Self-weights of the tasks with a score block: mean and minimum over states, task by task.
+fn summaries(tasks: &[FiniteTask], block: &Matrix, tau: f64) -> Result<Vec<(f64, f64)>, LabError> {
+    let attention = Attention::new(KernelName::Softmax.at(tau)?, 0.0)?;
+    tasks
+        .iter()
+        .map(|task| {
+            let weights = self_weights(task, &attention, block)?;
+            let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
+            Ok((weights.iter().sum::<f64>() / weights.len() as f64, smallest))
+        })
+        .collect()
+}
+
+/// Trains the seeds and measures on the way, on tasks of their own that are the same for all.
+pub fn run(
+    reading: &str,
+    config: &PretrainConfig,
+    seeds: &[u64],
+    seed: u64,
+) -> Result<Concentration, LabError> {
+    let family = TaskFamily::paper(seed);
+    let tasks = (0..TASKS).map(|k| family.task(k)).collect::<Result<Vec<_>, _>>()?;
+    let every = (config.epochs / POINTS).max(1);
+    let failed = |e: TrainError| LabError::Failed(e.to_string());
+    let measure = |trainer: &Trainer<f32>| {
+        let params: Vec<f64> = trainer.state().params.iter().map(|&x| f64::from(x)).collect();
+        let (_, score) = config.shape().matrices(&params, 0);
+        let d = config.features;
+        summaries(&tasks, &Matrix::from_fn(d, d, |i, j| score[(i, j)]), config.tau)
+    };
+    // Entry [seed][point]: the weights task by task.
+    let curves = seeds
+        .par_iter()
+        .map(|&seed| {
+            let mut trainer = Trainer::<f32>::new(config, seed).map_err(failed)?;
+            let mut points = vec![measure(&trainer)?];
+            while !trainer.is_done() {
+                trainer.epoch_unmeasured().map_err(failed)?;
+                if trainer.state().epoch % every == 0 {
+                    points.push(measure(&trainer)?);
+                }
+            }
+            Ok(points)
+        })
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let over_tasks = |point: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
+        point.iter().map(of).sum::<f64>() / point.len() as f64
+    };
+    let number = curves.iter().map(Vec::len).min().unwrap_or(0);
+    let statistic = |k: usize, of: fn(&(f64, f64)) -> f64| {
+        let samples: Vec<f64> = curves.iter().map(|c| over_tasks(&c[k], of)).collect();
+        MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
+    };
+    let points = (0..number)
+        .map(|k| {
+            let (mean, smallest) = (statistic(k, |w| w.0)?, statistic(k, |w| w.1)?);
+            Ok(ConcentrationPoint {
+                reading: reading.to_owned(),
+                epoch: k as u64 * every,
+                mean: mean.mean,
+                mean_sem: mean.sem,
+                smallest: smallest.mean,
+                smallest_sem: smallest.sem,
+            })
+        })
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let required = 0.5 * (1.0 + config.gamma);
+    let last = curves.iter().filter_map(|c| c.last());
+    let holds = last.clone().flatten().filter(|w| w.1 > required).count() as u64;
+    let ends = curves
+        .iter()
+        .filter_map(|c| Some((over_tasks(c.first()?, |w| w.0), over_tasks(c.last()?, |w| w.0))))
+        .collect();
+    Ok(Concentration { points, ends, assumption: (holds, last.flatten().count() as u64), required })
+}
+
+/// The curves of several readings.
+pub fn figure(found: &[Concentration]) -> Scene {
+    let mut series = Vec::new();
+    for (one, color) in found.iter().zip(PALETTE) {
+        let name = one.points.first().map_or("", |p| p.reading.as_str());
+        series.push(Series {
+            name: name.into(),
+            color,
+            dash: Vec::new(),
+            points: one.points.iter().map(|p| (p.epoch as f64, p.mean)).collect(),
+            band: one.points.iter().map(|p| (p.mean - p.mean_sem, p.mean + p.mean_sem)).collect(),
+        });
+        series.push(Series {
+            name: format!("{name}, smallest"),
+            color,
+            dash: vec![4.0, 3.0],
+            points: one.points.iter().map(|p| (p.epoch as f64, p.smallest)).collect(),
+            band: Vec::new(),
+        });
+    }
+    if let Some(first) = found.first() {
+        let end = first.points.last().map_or(0.0, |p| p.epoch as f64);
+        series.push(Series {
+            name: "Assumption 5.1".into(),
+            color: PALETTE[2],
+            dash: vec![2.0, 2.0],
+            points: vec![(0.0, first.required), (end, first.required)],
+            band: Vec::new(),
+        });
+    }
+    let chart = Chart {
+        title: "Self-concentration over pretraining".into(),
+        x: Axis { label: "tasks trained on".into(), scale: Scale::Linear, range: None },
+        y: Axis { label: "*M*_{π}(*s*, *s*)".into(), scale: Scale::Log, range: None },
+        series,
+        note: format!("mean over states (dashed: the smallest), {TASKS} tasks; band: s.e.m. over seeds"),
+    };
+    let mut scene = Scene::new(620.0, 380.0, "Self-concentration over pretraining");
+    chart.draw(&mut scene, [0.0, 0.0, 620.0, 380.0]);
+    scene
+}
