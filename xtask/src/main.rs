@@ -7,7 +7,8 @@ use std::time::Instant;
 
 const HELP: &str = "\
 cargo xtask test             format, lints, all tests, documentation
-cargo xtask slow             the full reproduction against stored values, the report in a browser, the branch map
+cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
+                             all readings, the branch map
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
@@ -62,6 +63,8 @@ fn slow() -> bool {
     cargo("build", &["build", "--release", "--locked"], &[])
         && ictd(&["reproduce", "--check", "--out", out])
         && browser::check(&format!("{out}/report.html"))
+        && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
+        && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
 }
 

@@ -1,12 +1,13 @@
 //! `ictd reproduce`.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
 use ictd_lab::LabError;
-use ictd_lab::files::process;
+use ictd_lab::files::{OutputDir, process};
 use ictd_lab::studies::Verdict;
-use ictd_lab::studies::reproduce::{self, Plan, Reproduction, Scope};
+use ictd_lab::studies::reproduce::{self, Plan, Reproduction, Scope, Study};
 
 use crate::{Outcome, message, print_data, print_json, table};
 
@@ -29,6 +30,9 @@ pub struct Arguments {
     /// Compare a fresh run with the stored values and fail when it drifts
     #[arg(long, conflicts_with_all = ["quick", "seeds", "seed"])]
     check: bool,
+    /// Run every study with 20 seeds, count the verdicts, and fail when they are not the stored ones (minutes)
+    #[arg(long, conflicts_with_all = ["quick", "seeds", "seed", "check"])]
+    stability: bool,
     /// Print machine-readable JSON to stdout
     #[arg(long)]
     json: bool,
@@ -42,6 +46,9 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let studies = reproduce::select(&arguments.only)?;
+    if arguments.stability {
+        return stability(&studies, &arguments);
+    }
     let plan = Plan { seed: arguments.seed, seeds: arguments.seeds, quick: arguments.quick };
     let fresh = arguments.fresh || arguments.check;
     let total = studies.len();
@@ -78,6 +85,37 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     Ok(if drifts.is_empty() { Outcome::Success } else { Outcome::ClaimFailed })
 }
 
+/// Verdicts over seeds, beside the stored ones.
+fn stability(studies: &[Study], arguments: &Arguments) -> Result<Outcome, LabError> {
+    let (start, total) = (Instant::now(), reproduce::num_seeds() as usize * studies.len());
+    let mut done = 0;
+    let mut trained = 0;
+    let found = reproduce::measure(studies, &arguments.out, arguments.fresh, |seed, timing| {
+        done += 1;
+        trained += usize::from(!timing.cached);
+        // What was there costs nothing; what is left is taken to cost as much as what was run.
+        let left = start.elapsed().as_secs_f64() / trained.max(1) as f64 * (total - done) as f64;
+        message(&format!("[{done}/{total}] seed {seed}, {}: {left:.0} s left", timing.study));
+    })?;
+    OutputDir::create(&arguments.out)?.json("stability", &found)?;
+    if arguments.json {
+        print_json(&found)?
+    } else {
+        let rows: Vec<Vec<String>> = found
+            .iter()
+            .map(|v| {
+                let counts: Vec<String> = v.verdicts.iter().map(|(name, n)| format!("{n} {name}")).collect();
+                vec![v.id.clone(), counts.join(", ")]
+            })
+            .collect();
+        print_data(&table::render(&["claim", "verdicts over seeds"], &rows))?
+    }
+    let drifts = reproduce::stability_drifts(&found)?;
+    drifts.iter().for_each(|d| message(&format!("drift: {}: {}", d.id, d.what)));
+    message(&format!("stability: {} of {} claims as stored", found.len() - drifts.len(), found.len()));
+    Ok(if drifts.is_empty() { Outcome::Success } else { Outcome::ClaimFailed })
+}
+
 fn finish(found: &Reproduction, out: &Path) {
     let seconds: f64 = found.timings.iter().map(|t| t.seconds).sum();
     let memory = process::peak_rss_kib()
@@ -98,7 +136,11 @@ fn text(found: &Reproduction) -> String {
     let rows: Vec<Vec<String>> = found
         .claims
         .iter()
-        .map(|c| vec![c.id.clone(), c.verdict.to_string(), shorten(&c.measured), seconds(&c.id)])
+        .map(|c| {
+            let doubt = c.stability.filter(|s| s.is_doubtful());
+            let doubt = doubt.map_or_else(String::new, |s| format!(" ({} of {} seeds)", s.same, s.seeds));
+            vec![c.id.clone(), format!("{}{doubt}", c.verdict), shorten(&c.measured), seconds(&c.id)]
+        })
         .collect();
     let mut text = table::render(&["claim", "verdict", "measured", "seconds"], &rows);
     for (scope, name) in Scope::COUNTED {

@@ -136,11 +136,11 @@ impl EmergenceFigures {
 
     /// Figure 3: learned matrices, and emergence against kernel diagonality.
     pub fn figure_3(&self) -> Scene {
-        let mut scene = Scene::new(940.0, 360.0, &format!("Emergence of the TD block: {}", self.title));
+        let mut scene = Scene::new(940.0, 360.0, &format!("What pretraining finds: {}", self.title));
         scene.text(
             470.0,
             20.0,
-            &format!("**Emergence of the TD block — {}**", self.title),
+            &format!("**What pretraining finds — {}**", self.title),
             TITLE_SIZE,
             Anchor::Middle,
             INK,
@@ -148,7 +148,7 @@ impl EmergenceFigures {
         scene.text(215.0, 48.0, "(a) learned matrices", TEXT_SIZE, Anchor::Middle, INK);
         self.heatmaps(&mut scene, 36.0, 100.0, 25.0);
         self.against_diagonal("").draw(&mut scene, [500.0, 40.0, 430.0, 290.0]);
-        scene.text(730.0, 48.0, "(b) emergence against kernel diagonality", TEXT_SIZE, Anchor::Middle, INK);
+        scene.text(730.0, 48.0, "(b) scores against kernel diagonality", TEXT_SIZE, Anchor::Middle, INK);
         let note = format!(
             "{} seeds; (a) mean over seeds at the best step (final step where V_em or A_em stays 0), divided by the largest entry; (b) mean per bin, band: 25–75 % of points",
             self.num_seeds
@@ -159,8 +159,8 @@ impl EmergenceFigures {
 
     /// Figure 5: emergence and kernel diagonality over training.
     pub fn figure_5(&self) -> Scene {
-        let mut scene = Scene::new(520.0, 500.0, &format!("Emergence over training: {}", self.title));
-        let [scores, diagonal] = self.over_steps(&format!("Emergence over training — {}", self.title));
+        let mut scene = Scene::new(520.0, 500.0, &format!("Scores over training: {}", self.title));
+        let [scores, diagonal] = self.over_steps(&format!("Scores over training — {}", self.title));
         scores.draw(&mut scene, [0.0, 0.0, 520.0, 290.0]);
         diagonal.draw(&mut scene, [0.0, 270.0, 520.0, 205.0]);
         let note = format!(

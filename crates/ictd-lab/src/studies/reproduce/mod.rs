@@ -17,7 +17,7 @@ mod setting;
 mod stability;
 
 pub use check::{Drift, drifts};
-pub use stability::Stability;
+pub use stability::{Stability, Verdicts, measure, num_seeds, stability_drifts};
 
 use std::fs;
 use std::path::Path;
@@ -375,6 +375,7 @@ pub fn run(
                 for claim in &mut found {
                     claim.command = format!("ictd reproduce --only {}{}", claim.id, plan.options());
                 }
+                stability::annotate(&mut found, plan)?;
                 let mut names = out.take_written();
                 names.sort();
                 names.dedup();

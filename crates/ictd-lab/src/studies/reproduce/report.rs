@@ -151,6 +151,14 @@ fn article(page: &mut String, claim: &Claim) {
         escape(&claim.uncertainty),
         escape(&claim.criterion)
     );
+    if let Some(stability) = claim.stability {
+        let class = if stability.is_doubtful() { "small no" } else { "small" };
+        let _ = writeln!(
+            page,
+            "<p class=\"{class}\">The same verdict on {} of {} seeds of the whole study.</p>",
+            stability.same, stability.seeds
+        );
+    }
     page.push_str("<p class=\"small\">");
     if let Some(data) = &claim.data {
         let _ = write!(page, "Numbers: <a href=\"{0}\">{0}</a>. ", escape(data));
