@@ -6,6 +6,7 @@ use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::branches;
+use ictd_lab::studies::first_gradient::FirstGradientSign;
 
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
@@ -46,21 +47,24 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
             })
             .collect();
         let header = ["change", "query", "td", "mirror", "none", "share of td, 95 %"];
-        let gradients: Vec<Vec<String>> = map
-            .gradients
-            .iter()
-            .map(|g| {
-                vec![
-                    g.query.into(),
-                    format!("{:.4} ± {:.4}", g.gradient, g.gradient_sem),
-                    format!("{:.4} ± {:.4}", g.predicted, g.predicted_sem),
-                    format!("{:.4} ± {:.4}", g.value_correlation, g.value_correlation_sem),
-                ]
-            })
-            .collect();
-        let gradient_header = ["query", "first gradient", "predicted", "E[v(query) mean R]"];
-        print_data(&(table::render(&header, &counts) + "\n" + &table::render(&gradient_header, &gradients)))?;
+        print_data(&(table::render(&header, &counts) + "\n" + &gradient_table(&map.gradients)))?;
     }
     message(&format!("figure and tables: {}", out.display()));
     Ok(Outcome::Success)
+}
+
+/// The first gradients, one row each.
+pub fn gradient_table(gradients: &[FirstGradientSign]) -> String {
+    let rows: Vec<Vec<String>> = gradients
+        .iter()
+        .map(|g| {
+            vec![
+                g.query.clone(),
+                format!("{:.4} ± {:.4}", g.gradient, g.gradient_sem),
+                format!("{:.4} ± {:.4}", g.predicted, g.predicted_sem),
+                format!("{:.4} ± {:.4}", g.value_correlation, g.value_correlation_sem),
+            ]
+        })
+        .collect();
+    table::render(&["query", "first gradient", "predicted", "E[v(query) mean R]"], &rows)
 }

@@ -7,6 +7,7 @@ use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::readings::{self, Figure, Progress, Readings, Search};
 
+use crate::branches::gradient_table;
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd readings`.
@@ -106,5 +107,5 @@ fn text(found: &Readings) -> String {
             prompt.target
         );
     }
-    text
+    text + "\n" + &gradient_table(&found.gradients)
 }

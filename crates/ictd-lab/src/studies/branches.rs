@@ -1,10 +1,9 @@
 //! Which solution pretraining finds, setting by setting: the branch map and the first gradient.
 
-use ictd::evaluate::MeanSem;
-use ictd::pretrain::{emergence_of, first_gradient};
-use rayon::prelude::*;
+use ictd::pretrain::emergence_of;
 use serde::Serialize;
 
+use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
 use crate::LabError;
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
@@ -13,8 +12,6 @@ use crate::files::OutputDir;
 
 /// Query positions: the columns of the map.
 const QUERIES: [&str; 3] = ["next", "skip", "stationary"];
-/// Tasks per seed and seeds of the first gradient.
-const GRADIENT_TASKS: u64 = 50;
 
 /// Changes of the paper's setting: the rows of the map, and the overrides that make them.
 const CHANGES: [(&str, &[&str]); 11] = [
@@ -56,32 +53,13 @@ pub struct BranchCount {
     pub emerged: u64,
 }
 
-/// The first gradient of a query position.
-#[derive(Clone, Debug, Serialize)]
-pub struct GradientSign {
-    /// The query position.
-    pub query: &'static str,
-    /// Derivative of the loss by V's reward entry at the initial parameters, mean over tasks and seeds.
-    pub gradient: f64,
-    /// Its standard error.
-    pub gradient_sem: f64,
-    /// What uniform attention predicts: -2·L·E[r(query)·mean R].
-    pub predicted: f64,
-    /// Its standard error.
-    pub predicted_sem: f64,
-    /// E[v(query)·mean R].
-    pub value_correlation: f64,
-    /// Its standard error.
-    pub value_correlation_sem: f64,
-}
-
 /// The map and the gradients.
 #[derive(Clone, Debug, Serialize)]
 pub struct BranchMap {
     /// One entry per setting.
     pub counts: Vec<BranchCount>,
     /// One entry per query position.
-    pub gradients: Vec<GradientSign>,
+    pub gradients: Vec<FirstGradientSign>,
 }
 
 /// Trains `seeds` of every setting; tells `progress` about each.
@@ -89,7 +67,8 @@ pub fn run(seeds: &[u64], mut progress: impl FnMut(&BranchCount)) -> Result<Bran
     if seeds.is_empty() {
         return Err(LabError::Invalid("seeds: expected at least one".into()));
     }
-    let gradients = QUERIES.into_iter().map(|query| gradient(query, seeds)).collect::<Result<Vec<_>, _>>()?;
+    let gradient = |query: &str| FirstGradientSign::measure(query, &settings(query, &[])?, seeds);
+    let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
     let mut counts = Vec::new();
     for (change, overrides) in CHANGES {
         for query in QUERIES {
@@ -136,32 +115,6 @@ fn count(
         td_low,
         td_high,
         emerged: states.iter().flatten().filter(|s| pretrain::emerged(s)).count() as u64,
-    })
-}
-
-fn gradient(query: &'static str, seeds: &[u64]) -> Result<GradientSign, LabError> {
-    let settings = settings(query, &[])?;
-    let found = seeds
-        .par_iter()
-        .map(|&seed| first_gradient(&settings.config, seed, GRADIENT_TASKS))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| LabError::Failed(e.to_string()))?;
-    let statistic = |samples: Vec<f64>| {
-        MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
-    };
-    let measured = statistic(found.iter().flat_map(|f| f.gradient.clone()).collect())?;
-    let factor = -2.0 * settings.config.layers as f64;
-    let predicted =
-        statistic(found.iter().flat_map(|f| f.reward_correlation.iter().map(|c| factor * c)).collect())?;
-    let values = statistic(found.iter().flat_map(|f| f.value_correlation.clone()).collect())?;
-    Ok(GradientSign {
-        query,
-        gradient: measured.mean,
-        gradient_sem: measured.sem,
-        predicted: predicted.mean,
-        predicted_sem: predicted.sem,
-        value_correlation: values.mean,
-        value_correlation_sem: values.sem,
     })
 }
 

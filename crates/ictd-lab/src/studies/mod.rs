@@ -2,6 +2,7 @@
 
 pub mod branches;
 pub mod chain_topology;
+pub mod first_gradient;
 pub mod forward;
 pub mod msve;
 pub mod pretrain;

@@ -12,6 +12,7 @@ use ictd::pretrain::{Branch, TrainState, emergence_of};
 use serde::{Deserialize, Serialize};
 
 use super::branches::wilson;
+use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings, Trend, emerged};
 use crate::LabError;
 use crate::figure::style::{GRID, INK, MUTED, TEXT_SIZE, TITLE_SIZE};
@@ -196,6 +197,8 @@ pub struct Counts {
 pub struct Readings {
     /// One row per reading and figure.
     pub rows: Vec<Row>,
+    /// The first gradient of every prompt; the target does not matter to it.
+    pub gradients: Vec<FirstGradientSign>,
 }
 
 /// What to search with.
@@ -241,6 +244,14 @@ pub fn run(
     if search.seeds.is_empty() {
         return Err(LabError::Invalid("seeds is 0, expected at least 1".into()));
     }
+    let chosen = ["query", "source", "target", "rho"];
+    if let Some(key) =
+        search.changes.iter().find(|c| chosen.contains(&c.split(['.', '=']).next().unwrap_or("")))
+    {
+        return Err(LabError::Invalid(format!(
+            "set: '{key}' is what readings differ in, expected another key"
+        )));
+    }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
     let journal = OutputDir::create(&out.path().join("journal"))?;
@@ -274,7 +285,17 @@ pub fn run(
             cached,
         });
     }
-    Ok(Readings { rows })
+    let gradients = PROMPTS
+        .iter()
+        .filter(|p| p.target == "shifted")
+        .map(|p| {
+            let overrides = [p.overrides(), search.changes.clone()].concat();
+            let settings = Settings::preset("paper", &overrides)?;
+            let name = format!("{}, {} columns, reward {}", p.query, p.columns, p.query_reward);
+            FirstGradientSign::measure(&name, &settings, &search.seeds)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Readings { rows, gradients })
 }
 
 fn read_finished(journal: &OutputDir, name: &str, key: &str) -> Option<Vec<(Figure, Counts)>> {
@@ -392,6 +413,7 @@ impl Readings {
     pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         out.json("readings", self)?;
         out.csv("readings", self.rows.iter().map(Flat::from))?;
+        out.csv("first_gradient", &self.gradients)?;
         out.figure("readings", &self.figure())
     }
 }

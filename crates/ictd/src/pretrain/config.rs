@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::shape::{Columns, Mask, Shape};
-use crate::task::is_discount;
+use crate::task::{MAX_FEATURES, MAX_STATES, is_discount};
 use crate::transformer::Block;
 
 /// The family of tasks that training draws from.
@@ -393,11 +393,11 @@ impl PretrainConfig {
                 return refuse(key, found.to_string(), expected);
             }
         }
-        // Beyond these a mistyped zero, not an experiment.
+        // What task generators refuse, or beyond which a size is a mistyped zero and not an experiment.
         let limits = [
-            ("states", self.states as u64, 100_000, "at most 100000"),
+            ("states", self.states as u64, MAX_STATES as u64, "at most 5000"),
             ("n", self.n as u64, 100_000, "at most 100000"),
-            ("features", self.features as u64, 100_000, "at most 100000"),
+            ("features", self.features as u64, MAX_FEATURES as u64, "at most 10000"),
             ("layers", self.layers as u64, 10_000, "at most 10000"),
             ("batch", self.batch as u64, 100_000, "at most 100000"),
             ("batches", self.batches as u64, 1_000_000, "at most 1000000"),

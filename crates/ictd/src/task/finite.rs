@@ -113,9 +113,9 @@ impl FiniteTask {
 }
 
 /// Largest number of states of a generated task: its transition matrix has 200 MB there.
-pub(super) const MAX_STATES: usize = 5000;
+pub(crate) const MAX_STATES: usize = 5000;
 /// Largest feature dimension of a generated task.
-pub(super) const MAX_FEATURES: usize = 10_000;
+pub(crate) const MAX_FEATURES: usize = 10_000;
 
 /// Refuses a size outside `range`, which `expected` describes.
 pub(super) fn check_size(

@@ -19,6 +19,7 @@ pub use mrp::{Mrp, MrpError};
 pub use transition::{TransitionError, TransitionKernel};
 
 pub(crate) use boyan::BoyanDraw;
+pub(crate) use finite::{MAX_FEATURES, MAX_STATES};
 pub(crate) use mrp::is_discount;
 
 use crate::matrix::Matrix;

@@ -1,0 +1,59 @@
+//! Which way the first gradient turns the reward coefficient, and the correlation behind it.
+
+use ictd::evaluate::MeanSem;
+use ictd::pretrain::first_gradient;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::pretrain::Settings;
+use crate::LabError;
+
+/// Tasks per seed.
+const TASKS: u64 = 50;
+
+/// The first gradient of a setting: its sign decides which way the reward coefficient moves.
+#[derive(Clone, Debug, Serialize)]
+pub struct FirstGradientSign {
+    /// The query position.
+    pub query: String,
+    /// Derivative of the loss by V's reward entry at the initial parameters, mean over tasks and seeds.
+    pub gradient: f64,
+    /// Its standard error.
+    pub gradient_sem: f64,
+    /// What uniform attention predicts: -2·L·E[r(query)·mean R].
+    pub predicted: f64,
+    /// Its standard error.
+    pub predicted_sem: f64,
+    /// E[v(query)·mean R].
+    pub value_correlation: f64,
+    /// Its standard error.
+    pub value_correlation_sem: f64,
+}
+
+impl FirstGradientSign {
+    /// Measures the first gradient of the seeds, [`TASKS`] tasks each.
+    pub fn measure(query: &str, settings: &Settings, seeds: &[u64]) -> Result<Self, LabError> {
+        let found = seeds
+            .par_iter()
+            .map(|&seed| first_gradient(&settings.config, seed, TASKS))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|e| LabError::Failed(e.to_string()))?;
+        let statistic = |samples: Vec<f64>| {
+            MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
+        };
+        let measured = statistic(found.iter().flat_map(|f| f.gradient.clone()).collect())?;
+        let factor = -2.0 * settings.config.layers as f64;
+        let predicted =
+            statistic(found.iter().flat_map(|f| f.reward_correlation.iter().map(|c| factor * c)).collect())?;
+        let values = statistic(found.iter().flat_map(|f| f.value_correlation.clone()).collect())?;
+        Ok(Self {
+            query: query.to_owned(),
+            gradient: measured.mean,
+            gradient_sem: measured.sem,
+            predicted: predicted.mean,
+            predicted_sem: predicted.sem,
+            value_correlation: values.mean,
+            value_correlation_sem: values.sem,
+        })
+    }
+}
