@@ -5,6 +5,7 @@ mod branches;
 mod certify;
 mod forward;
 mod lemmas;
+mod mirror;
 mod msve;
 mod neu;
 mod pretrain;
@@ -45,6 +46,8 @@ enum Command {
     Pretrain(pretrain::Arguments),
     /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
     Branches(branches::Arguments),
+    /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
+    Mirror(mirror::Arguments),
     /// Certify whether depth can be trusted on a task or a context, and say what to change if not
     ///
     /// The status is "certified" when every layer contracts, "estimated" when errors vanish in the long run
@@ -107,6 +110,7 @@ fn main() -> ExitCode {
         Command::Msve(arguments) => msve::run(arguments),
         Command::Pretrain(arguments) => pretrain::run(arguments),
         Command::Branches(arguments) => branches::run(arguments),
+        Command::Mirror(arguments) => mirror::run(arguments),
         Command::Certify(arguments) => certify::run(arguments),
         Command::Regimes(arguments) => regimes::run(arguments),
         Command::Bound(arguments) => bound::run(arguments),

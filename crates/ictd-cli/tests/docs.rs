@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 
 /// Added to commands that take long as they are: the same code, fewer samples.
-const SMALLER: [(&str, &[&str]); 7] = [
+const SMALLER: [(&str, &[&str]); 8] = [
     ("reproduce", &["--quick", "--seeds", "1"]),
     ("pretrain", &["--set", "epochs=20"]),
+    ("mirror", &["--seeds", "1", "--epochs", "20"]),
     ("regimes", &["--tasks", "1", "--states", "12"]),
     ("bound", &["--contexts", "2"]),
     ("neu", &["--samples", "20"]),

@@ -3,6 +3,7 @@
 pub mod branches;
 pub mod chain_topology;
 pub mod forward;
+pub mod mirror;
 pub mod msve;
 pub mod pretrain;
 pub mod reproduce;
