@@ -84,7 +84,7 @@ struct Common {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Directory for figures and tables, created if needed [default: out/COMMAND for reproduce, verify,
-    /// msve, regimes, bound and neu; the others write files only when it is given]
+    /// msve, branches, mirror, regimes, bound and neu; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

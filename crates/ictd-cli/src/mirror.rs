@@ -18,13 +18,16 @@ pub struct Arguments {
     /// Epochs of every training run
     #[arg(long, default_value_t = 3000, allow_negative_numbers = true)]
     epochs: u64,
+    /// Fresh tasks of what is measured at a point
+    #[arg(long, default_value_t = 100, allow_negative_numbers = true)]
+    tasks: u64,
     #[command(flatten)]
     common: Common,
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let Arguments { seeds, epochs, common } = arguments;
-    let found = mirror::run(&MirrorConfig { seed: common.seed, seeds, epochs }, message)?;
+    let Arguments { seeds, epochs, tasks, common } = arguments;
+    let found = mirror::run(&MirrorConfig { seed: common.seed, seeds, epochs, tasks }, message)?;
     let out = common.out.as_deref().unwrap_or(Path::new("out/mirror"));
     found.write(&OutputDir::create(out)?)?;
     if common.json {
@@ -70,7 +73,10 @@ fn tables(found: &Mirror) -> String {
             .iter()
             .map(|s| {
                 let epochs = [s.first, s.median, s.last].map(|e| e.to_string());
-                [s.parameter.into(), format!("{}/{}", s.positive, s.seeds)].into_iter().chain(epochs).collect()
+                [s.parameter.into(), format!("{}/{}", s.positive, s.seeds)]
+                    .into_iter()
+                    .chain(epochs)
+                    .collect()
             })
             .collect::<Vec<_>>(),
     ));
@@ -85,8 +91,18 @@ fn tables(found: &Mirror) -> String {
             .iter()
             .map(|p| {
                 let numbers = [
-                    p.p_r, p.p_t, p.p_v, p.a, p.pull_r, p.pull_scale, p.pull_split, p.pull_a, p.order_0,
-                    p.order_1, p.order_2, p.td_loss,
+                    p.p_r,
+                    p.p_t,
+                    p.p_v,
+                    p.a,
+                    p.pull_r,
+                    p.pull_scale,
+                    p.pull_split,
+                    p.pull_a,
+                    p.order_0,
+                    p.order_1,
+                    p.order_2,
+                    p.td_loss,
                 ];
                 [p.epoch.to_string()].into_iter().chain(numbers.map(number)).collect()
             })
@@ -146,7 +162,29 @@ fn estimator_tables(found: &Mirror) -> String {
     }
     text.push('\n');
     text.push_str(&table::render(
-        &["query", "E[v(q)·mean R]", "block", "δ²", "msve", "best step", "best scale", "δ² there", "msve there"],
+        &["uniform, query", "E[r(q)·mean R]", "E[r(q)·mean R′]", "E[v(q)·mean R]", "k for δ²", "k for msve"],
+        &e.constants
+            .iter()
+            .map(|c| {
+                let averages = [c.reward_own, c.reward_next, c.value_own].map(|x| format!("{x:.4}"));
+                let best = [c.best_for_td_loss, c.best_for_msve].map(|x| format!("{x:.2}"));
+                [c.query.to_owned()].into_iter().chain(averages).chain(best).collect()
+            })
+            .collect::<Vec<_>>(),
+    ));
+    text.push('\n');
+    text.push_str(&table::render(
+        &[
+            "query",
+            "E[v(q)·mean R]",
+            "block",
+            "δ²",
+            "msve",
+            "best step",
+            "best scale",
+            "δ² there",
+            "best msve",
+        ],
         &e.estimators
             .iter()
             .map(|r| {
@@ -158,7 +196,18 @@ fn estimator_tables(found: &Mirror) -> String {
     ));
     text.push('\n');
     text.push_str(&table::render(
-        &["setting", "td", "mirror", "none", "signs", "diag A", "δ²", "msve"],
+        &[
+            "setting",
+            "first TD gradient",
+            "E[v(q)·mean R]",
+            "td",
+            "mirror",
+            "none",
+            "signs",
+            "diag A",
+            "δ²",
+            "msve",
+        ],
         &found
             .ends
             .iter()
@@ -167,8 +216,10 @@ fn estimator_tables(found: &Mirror) -> String {
                 let signs = format!("{} ({}/{})", r.signs, r.with_signs, r.seeds);
                 let diagonal = format!("{:.2} ({:.2} to {:.2})", r.a, r.a_low, r.a_high);
                 let losses = [with_error(r.td_loss, r.td_loss_sem), with_error(r.msve, r.msve_sem)];
+                let start = [r.first_gradient, r.correlation].map(|x| format!("{x:.4}"));
                 [r.setting.to_owned()]
                     .into_iter()
+                    .chain(start)
                     .chain(counts)
                     .chain([signs, diagonal])
                     .chain(losses)

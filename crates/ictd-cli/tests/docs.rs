@@ -10,7 +10,7 @@ use assert_cmd::Command;
 const SMALLER: [(&str, &[&str]); 8] = [
     ("reproduce", &["--quick", "--seeds", "1"]),
     ("pretrain", &["--set", "epochs=20"]),
-    ("mirror", &["--seeds", "1", "--epochs", "20"]),
+    ("mirror", &["--seeds", "1", "--epochs", "20", "--tasks", "3"]),
     ("regimes", &["--tasks", "1", "--states", "12"]),
     ("bound", &["--contexts", "2"]),
     ("neu", &["--samples", "20"]),

@@ -1,16 +1,16 @@
 //! Where training ends, and what it costs: mirror and TD block on the same fresh tasks.
 
-use ictd::pretrain::{Branch, Measurement, PretrainConfig, TrainError, Trainer, emergence_of, measure};
+use ictd::pretrain::{
+    Branch, Measurement, PretrainConfig, TrainError, Trainer, emergence_of, first_gradient, measure,
+};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::path::{Point, Trace};
-use super::{failed, statistic};
+use super::{MirrorConfig, failed, statistic};
 use crate::LabError;
 use crate::studies::pretrain::Settings;
 
-/// Fresh tasks per seed.
-const TASKS: u64 = 100;
 /// Overrides that lead to the TD block from the paper's query.
 const TD_START: [&str; 3] = ["init.score_sign=td", "init.value_sign=td", "init.gain=1"];
 /// The settings: name and overrides; the first is the literal one.
@@ -18,10 +18,7 @@ const SETTINGS: [(&str, &[&str]); 5] = [
     ("literal", &[]),
     ("from TD signs, gain 1", &TD_START),
     ("literal, loss=true-value", &["loss=true-value"]),
-    (
-        "from TD signs, gain 1, loss=true-value",
-        &["loss=true-value", TD_START[0], TD_START[1], TD_START[2]],
-    ),
+    ("from TD signs, gain 1, loss=true-value", &["loss=true-value", TD_START[0], TD_START[1], TD_START[2]]),
     ("literal, representable=false", &["representable=false"]),
 ];
 
@@ -32,6 +29,10 @@ pub struct EndRow {
     pub setting: &'static str,
     /// Its overrides.
     pub overrides: String,
+    /// The first semi-gradient of TD by p_r, whatever the loss of training: mean over tasks.
+    pub first_gradient: f64,
+    /// E[v(query)·mean R] of its tasks.
+    pub correlation: f64,
     /// Seeds.
     pub seeds: usize,
     /// Seeds that end in the TD block.
@@ -66,7 +67,7 @@ pub struct EndRow {
     pub msve_sem: f64,
 }
 
-/// TD block minus mirror block, seed by seed on the same tasks.
+/// TD block minus mirror block, seed by seed on the same tasks, where both were reached.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairRow {
     /// The loss of training.
@@ -94,7 +95,7 @@ struct End {
 
 /// Trains every setting but the first, whose traces are given, and measures all ends.
 pub fn run(
-    epochs: u64,
+    study: &MirrorConfig,
     seeds: &[u64],
     literal: &[Trace],
     mut progress: impl FnMut(&EndRow),
@@ -103,26 +104,31 @@ pub fn run(
     let mut all = Vec::new();
     for (k, (setting, overrides)) in SETTINGS.into_iter().enumerate() {
         let overrides: Vec<String> =
-            overrides.iter().map(|s| s.to_string()).chain([format!("epochs={epochs}")]).collect();
+            overrides.iter().map(|s| s.to_string()).chain([format!("epochs={}", study.epochs)]).collect();
         let config = Settings::preset("paper", &overrides)?.config;
         let ends = seeds
             .par_iter()
             .enumerate()
             .map(|(s, &seed)| {
                 let params = if k == 0 { literal[s].params.clone() } else { train(&config, seed)? };
-                end(&config, seed, &params)
+                end(&config, seed, &params, study.tasks)
             })
             .collect::<Result<Vec<_>, _>>()
             .map_err(failed)?;
-        let row = summarise(setting, overrides.join(" "), &ends)?;
+        let first = first_gradient(&config, seeds[0], study.tasks).map_err(failed)?;
+        let row = EndRow {
+            first_gradient: statistic(first.gradient)?.mean,
+            correlation: statistic(first.value_correlation)?.mean,
+            ..summarise(setting, overrides.join(" "), &ends)?
+        };
         progress(&row);
         rows.push(row);
         all.push(ends);
     }
-    let pairs = [("td", 0), ("true-value", 2)]
-        .into_iter()
-        .map(|(loss, k)| pair(loss, &all[k], &all[k + 1]))
-        .collect::<Result<_, _>>()?;
+    let mut pairs = Vec::new();
+    for (loss, k) in [("td", 0), ("true-value", 2)] {
+        pairs.extend(pair(loss, &all[k], &all[k + 1])?);
+    }
     Ok((rows, pairs))
 }
 
@@ -134,11 +140,11 @@ fn train(config: &PretrainConfig, seed: u64) -> Result<Vec<f32>, TrainError> {
     Ok(trainer.into_state().params)
 }
 
-fn end(config: &PretrainConfig, seed: u64, params: &[f32]) -> Result<End, TrainError> {
+fn end(config: &PretrainConfig, seed: u64, params: &[f32], num_tasks: u64) -> Result<End, TrainError> {
     Ok(End {
         point: Point::of(config, params),
         branch: emergence_of(&config.shape(), params).branch,
-        measured: measure::<f32>(config, seed, params, TASKS)?,
+        measured: measure::<f32>(config, seed, params, num_tasks)?,
     })
 }
 
@@ -158,6 +164,8 @@ fn summarise(setting: &'static str, overrides: String, ends: &[End]) -> Result<E
     Ok(EndRow {
         setting,
         overrides,
+        first_gradient: 0.0,
+        correlation: 0.0,
         seeds: ends.len(),
         td: count(Branch::Td),
         mirror: count(Branch::Mirror),
@@ -177,15 +185,22 @@ fn summarise(setting: &'static str, overrides: String, ends: &[End]) -> Result<E
     })
 }
 
-fn pair(loss: &'static str, literal: &[End], td: &[End]) -> Result<PairRow, LabError> {
+/// `None` where no seed has both blocks.
+fn pair(loss: &'static str, literal: &[End], td: &[End]) -> Result<Option<PairRow>, LabError> {
     let gaps = |of: &dyn Fn(&End) -> f64| -> Vec<f64> {
-        literal.iter().zip(td).map(|(m, t)| of(t) - of(m)).collect()
+        let both = literal.iter().zip(td);
+        // A run from TD signs that ended elsewhere says nothing about the TD block.
+        let both = both.filter(|(m, t)| m.branch == Branch::Mirror && t.branch == Branch::Td);
+        both.map(|(m, t)| of(t) - of(m)).collect()
     };
     let losses = gaps(&|e| e.measured.td_loss);
     let mirror_lower = losses.iter().filter(|&&gap| gap > 0.0).count();
     let seeds = losses.len();
+    if seeds == 0 {
+        return Ok(None);
+    }
     let (td_loss, msve) = (statistic(losses)?, statistic(gaps(&|e| e.measured.msve))?);
-    Ok(PairRow {
+    Ok(Some(PairRow {
         loss,
         td_loss: td_loss.mean,
         td_loss_sem: td_loss.sem,
@@ -193,5 +208,5 @@ fn pair(loss: &'static str, literal: &[End], td: &[End]) -> Result<PairRow, LabE
         msve_sem: msve.sem,
         mirror_lower,
         seeds,
-    })
+    }))
 }

@@ -2,7 +2,7 @@
 
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
-use ictd::pretrain::{PretrainConfig, QueryPosition, first_gradient, measure, reduced_params};
+use ictd::pretrain::{Measurement, PretrainConfig, QueryPosition, first_gradient, measure, reduced_params};
 use ictd::td::ReflectedTd;
 use ictd::transformer::{AttentionParams, Parameters, Transformer, TransformerConfig};
 use rayon::prelude::*;
@@ -19,11 +19,8 @@ const TEMPERATURES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256
 const FIT_FROM: f64 = 8.0;
 /// Layers of the exact comparison.
 const LAYERS: usize = 10;
-/// Steps per factor of 2, and factors from the first, of the search for the best scales.
+/// Factors of V and of A among which the best are sought: half powers of 2.
 const SCALES: [f64; 9] = [0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0, 2.828, 4.0];
-/// Tasks of the search and of the report on what it found.
-const SEARCH_TASKS: u64 = 50;
-const REPORT_TASKS: u64 = 400;
 
 /// TD and mirror block at a temperature, all columns, L layers: root mean square over contexts.
 #[derive(Clone, Debug, Serialize)]
@@ -59,8 +56,25 @@ pub struct EstimatorRow {
     pub best_score: f64,
     /// δ² there, on other tasks.
     pub best_td_loss: f64,
-    /// Mean square error there.
+    /// Mean square error at the scales that make it smallest, on other tasks.
     pub best_msve: f64,
+}
+
+/// Uniform attention, v = k·mean R, for a query position.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConstantRow {
+    /// The query position.
+    pub query: &'static str,
+    /// E[r(query)·mean R].
+    pub reward_own: f64,
+    /// E[r(query)·mean R'] with R' the rewards of the target's window.
+    pub reward_next: f64,
+    /// E[v(query)·mean R].
+    pub value_own: f64,
+    /// The k with the smallest δ².
+    pub best_for_td_loss: f64,
+    /// The k with the smallest mean square error.
+    pub best_for_msve: f64,
 }
 
 /// What is found about the estimator.
@@ -78,12 +92,19 @@ pub struct Estimator {
     pub rest_slope: Option<Slope>,
     /// Slope of log spread against log τ.
     pub spread_slope: Option<Slope>,
+    /// Uniform attention.
+    pub constants: Vec<ConstantRow>,
     /// Both blocks for every query position.
     pub estimators: Vec<EstimatorRow>,
 }
 
 /// Compares the blocks on the first context of every task.
-pub fn run(config: &PretrainConfig, seed: u64, contexts: &Contexts) -> Result<Estimator, LabError> {
+pub fn run(
+    config: &PretrainConfig,
+    seed: u64,
+    contexts: &Contexts,
+    num_tasks: u64,
+) -> Result<Estimator, LabError> {
     let windows = contexts
         .first_windows()
         .map(|(rows, rewards)| Context::builder().episode(rows, rewards, End::Truncated).build())
@@ -98,8 +119,7 @@ pub fn run(config: &PretrainConfig, seed: u64, contexts: &Contexts) -> Result<Es
     };
     let d = config.features;
     let mirror = block(AttentionParams::mirror(d), config.tau, LAYERS)?;
-    let direct =
-        ReflectedTd { temperature: config.tau, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
+    let direct = ReflectedTd { temperature: config.tau, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
     let mut discrepancy = 0f64;
     for context in &windows {
         let forward = mirror.values(context)?;
@@ -128,9 +148,21 @@ pub fn run(config: &PretrainConfig, seed: u64, contexts: &Contexts) -> Result<Es
         (QueryPosition::Skip, "skip"),
         (QueryPosition::Stationary, "stationary"),
     ] {
-        estimators.extend(best_scales(&PretrainConfig { query, ..config.clone() }, name, seed)?);
+        estimators.extend(best_scales(&PretrainConfig { query, ..config.clone() }, name, seed, num_tasks)?);
     }
+    let constants = [("next", 0), ("skip", 1)].map(|(query, ahead)| {
+        let c = contexts.constants(ahead);
+        ConstantRow {
+            query,
+            reward_own: c.reward_own,
+            reward_next: c.reward_next,
+            value_own: c.value_own,
+            best_for_td_loss: c.best_for_td_loss,
+            best_for_msve: c.best_for_msve,
+        }
+    });
     Ok(Estimator {
+        constants: constants.to_vec(),
         discrepancy,
         contexts: windows.len(),
         layers: LAYERS,
@@ -151,8 +183,7 @@ fn compare(
     for context in windows {
         let (a, b) = (td.values(context)?, mirror.values(context)?);
         let values = a.values(td.num_layers());
-        let gaps: Vec<f64> =
-            values.iter().zip(b.values(mirror.num_layers())).map(|(a, b)| a - b).collect();
+        let gaps: Vec<f64> = values.iter().zip(b.values(mirror.num_layers())).map(|(a, b)| a - b).collect();
         let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
         let spread = |x: &[f64]| x.iter().map(|v| (v - mean(x)).abs()).fold(0.0, f64::max);
         for (sum, x) in squares.iter_mut().zip([mean(&gaps), spread(&gaps), spread(&values)]) {
@@ -163,10 +194,16 @@ fn compare(
     Ok(TemperatureRow { temperature, constant, rest, spread })
 }
 
-/// Both blocks with V scaled by a step size and A by a score scale, the best of both by δ². Searched on one
-/// seed's tasks and reported on another's.
-fn best_scales(config: &PretrainConfig, query: &'static str, seed: u64) -> Result<Vec<EstimatorRow>, LabError> {
-    let found = first_gradient(config, seed, REPORT_TASKS).map_err(failed)?;
+/// Both blocks with V scaled by a step size and A by a score scale, the best of them by δ² and by
+/// mean square error. Searched on one seed's tasks and reported on more of another's.
+fn best_scales(
+    config: &PretrainConfig,
+    query: &'static str,
+    seed: u64,
+    num_tasks: u64,
+) -> Result<Vec<EstimatorRow>, LabError> {
+    let (search, report) = (num_tasks.div_ceil(2), 4 * num_tasks);
+    let found = first_gradient(config, seed, report).map_err(failed)?;
     let correlation = statistic(found.value_correlation)?;
     let shape = config.shape();
     let look = |seed: u64, tasks: u64, sign: f64, step: f64, score: f64| {
@@ -180,17 +217,17 @@ fn best_scales(config: &PretrainConfig, query: &'static str, seed: u64) -> Resul
         .map(|(block, sign)| {
             let losses = grid
                 .par_iter()
-                .map(|&(step, score)| Ok(look(seed, SEARCH_TASKS, sign, step, score)?.td_loss))
-                .collect::<Result<Vec<f64>, LabError>>()?;
-            let mut best = 0;
-            for k in 1..losses.len() {
-                if losses[k] < losses[best] {
-                    best = k;
-                }
-            }
-            let (step, score) = grid[best];
-            let plain = look(seed + 1, REPORT_TASKS, sign, 1.0, 1.0)?;
-            let scaled = look(seed + 1, REPORT_TASKS, sign, step, score)?;
+                .map(|&(step, score)| look(seed, search, sign, step, score))
+                .collect::<Result<Vec<Measurement>, LabError>>()?;
+            let best = |of: &dyn Fn(&Measurement) -> f64| {
+                let smaller = |best, k| if of(&losses[k]) < of(&losses[best]) { k } else { best };
+                grid[(1..losses.len()).fold(0, smaller)]
+            };
+            let (step, score) = best(&|m| m.td_loss);
+            let (step_msve, score_msve) = best(&|m| m.msve);
+            let plain = look(seed + 1, report, sign, 1.0, 1.0)?;
+            let scaled = look(seed + 1, report, sign, step, score)?;
+            let for_msve = look(seed + 1, report, sign, step_msve, score_msve)?;
             Ok(EstimatorRow {
                 query,
                 correlation: correlation.mean,
@@ -201,7 +238,7 @@ fn best_scales(config: &PretrainConfig, query: &'static str, seed: u64) -> Resul
                 best_step: step,
                 best_score: score,
                 best_td_loss: scaled.td_loss,
-                best_msve: scaled.msve,
+                best_msve: for_msve.msve,
             })
         })
         .collect()

@@ -1,6 +1,7 @@
-//! The figure of the study: the path, the best u by a, its loss, and both blocks over temperature.
+//! The figure of the study: the path, what is unexplained and what pulls along it, the best u by a and its loss,
+//! and both blocks over temperature.
 
-use super::{BestRow, Mirror, PathRow};
+use super::{BestRow, Mirror, PathRow, PullRow};
 use crate::figure::style::{INK, PALETTE};
 use crate::figure::{Axis, Chart, Color, Scale, Scene, Series};
 
@@ -18,8 +19,15 @@ impl Mirror {
     /// The drawing.
     pub fn figure(&self) -> Scene {
         let (width, height) = PANEL;
-        let mut scene = Scene::new(2.0 * width, 2.0 * height, "How training finds the mirror block");
-        let panels = [self.path_chart(), self.best_chart(), self.loss_chart(), self.temperature_chart()];
+        let mut scene = Scene::new(2.0 * width, 3.0 * height, "How training finds the mirror block");
+        let panels = [
+            self.path_chart(),
+            self.order_chart(),
+            self.pull_chart(),
+            self.best_chart(),
+            self.loss_chart(),
+            self.temperature_chart(),
+        ];
         for (k, chart) in panels.iter().enumerate() {
             let (x, y) = ((k % 2) as f64 * width, (k / 2) as f64 * height);
             chart.draw(&mut scene, [x, y, width, height]);
@@ -48,6 +56,44 @@ impl Mirror {
         }
     }
 
+    /// Lines along the mean path.
+    fn along(&self, lines: &[(&str, Color, fn(&PullRow) -> f64)]) -> Vec<Series> {
+        // A logarithmic axis has no place for the start.
+        let rows = || self.pulls.iter().filter(|p| p.epoch > 0);
+        lines
+            .iter()
+            .map(|(name, color, of)| series(name, *color, rows().map(|p| (p.epoch as f64, of(p))).collect()))
+            .collect()
+    }
+
+    fn order_chart(&self) -> Chart {
+        Chart {
+            title: "(b) What δ still correlates with".into(),
+            x: axis("epoch", Scale::Log, None),
+            y: axis("correlation", Scale::Linear, None),
+            series: self.along(&[
+                ("mean reward (order 0)", PALETTE[0], |p| p.order_0),
+                ("reward covariance (1)", PALETTE[1], |p| p.order_1),
+                ("bootstrap (2)", PALETTE[2], |p| p.order_2),
+            ]),
+            note: "at the mean path; each order without its part along those before".into(),
+        }
+    }
+
+    fn pull_chart(&self) -> Chart {
+        Chart {
+            title: "(c) Where training pulls".into(),
+            x: axis("epoch", Scale::Log, None),
+            y: axis("minus the expected gradient", Scale::Linear, Some((-0.06, 0.06))),
+            series: self.along(&[
+                ("scale: (γ, 1) of (*p*_{t}, *p*_{v})", PALETTE[1], |p| p.pull_scale),
+                ("split: (1, −γ)", PALETTE[2], |p| p.pull_split),
+                ("diagonal of *A*", INK, |p| p.pull_a),
+            ]),
+            note: "at the mean path".into(),
+        }
+    }
+
     /// Lines on either side of a = 0, where the best u is not unique; those on the right have no name.
     fn by_score(&self, lines: &[(&str, Color, fn(&BestRow) -> f64)]) -> Vec<Series> {
         let side = |sign: f64| {
@@ -67,9 +113,9 @@ impl Mirror {
             ("*p*_{v}", PALETTE[2], |b| b.p_v),
         ]);
         Chart {
-            title: "(b) Where TD stands still for *A* = *aI*".into(),
+            title: "(d) Where TD stands still for A = a·I".into(),
             x: axis("*a*", Scale::Linear, None),
-            y: axis("value", Scale::Linear, Some((-6.0, 6.0))),
+            y: axis("value", Scale::Linear, None),
             series,
             note: "semi-gradient fixed points of the block with four numbers".into(),
         }
@@ -81,18 +127,18 @@ impl Mirror {
             ("mean square value error", PALETTE[4], |b| b.msve),
         ]);
         Chart {
-            title: "(c) The mirror side has the lower loss".into(),
+            title: "(e) What it costs there".into(),
             x: axis("*a*", Scale::Linear, None),
-            y: axis("loss at the points of (b)", Scale::Linear, None),
+            y: axis("loss", Scale::Linear, None),
             series,
-            note: String::new(),
+            note: "at the points of (d)".into(),
         }
     }
 
     fn temperature_chart(&self) -> Chart {
         let rows = &self.estimator.temperatures;
         Chart {
-            title: "(d) TD block minus mirror block".into(),
+            title: "(f) TD block minus mirror block".into(),
             x: axis("temperature τ", Scale::Log, None),
             y: axis("root mean square", Scale::Log, None),
             series: vec![
@@ -108,7 +154,10 @@ impl Mirror {
                     rows.iter().map(|r| (r.temperature, r.rest)).collect(),
                 ),
             ],
-            note: format!("θ_{{*}} and its mirror image, 3 layers, {} contexts", self.estimator.contexts),
+            note: format!(
+                "the TD block at scale 1 and its mirror image, {} contexts",
+                self.estimator.contexts
+            ),
         }
     }
 }

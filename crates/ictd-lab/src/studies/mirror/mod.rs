@@ -16,14 +16,13 @@ use contexts::Contexts;
 use crate::LabError;
 use crate::files::OutputDir;
 pub use ends::{EndRow, PairRow};
-pub use estimator::{Estimator, EstimatorRow, TemperatureRow};
+pub use estimator::{ConstantRow, Estimator, EstimatorRow, TemperatureRow};
 pub use path::{FirstGradientRow, HeldRow, PathRow, Point, PredictedPhase, PullRow, Settling};
 
-/// Tasks of what is measured at one point: gradients, correlations, fixed points.
-const TASKS: u64 = 100;
-/// Score scales at which the fixed point is sought.
-const SCORES: [f64; 16] =
-    [-1.6, -1.4, -1.2, -1.0, -0.8, -0.6, -0.4, -0.2, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6];
+/// Score scales at which the fixed point is sought, besides 1: outward from it. Towards 0 it is no longer
+/// determined: under uniform attention u matters through one number only.
+const SMALLER: [f64; 3] = [0.8, 0.6, 0.4];
+const LARGER: [f64; 2] = [1.3, 1.6];
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -34,6 +33,8 @@ pub struct MirrorConfig {
     pub seeds: u64,
     /// Epochs of every training run.
     pub epochs: u64,
+    /// Fresh tasks of everything that is measured at a point; four times as many where blocks are compared.
+    pub tasks: u64,
 }
 
 /// The best u for an A = a·I.
@@ -93,6 +94,9 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
     if !(1..=100_000).contains(&config.seeds) {
         return Err(LabError::Invalid(format!("seeds is {}, expected 1 to 100000", config.seeds)));
     }
+    if !(1..=100_000).contains(&config.tasks) {
+        return Err(LabError::Invalid(format!("tasks is {}, expected 1 to 100000", config.tasks)));
+    }
     let last = config.seed.checked_add(config.seeds).filter(|last| *last < u64::MAX).ok_or_else(|| {
         LabError::Invalid(format!("seed is {}, expected room for {} more", config.seed, config.seeds))
     })?;
@@ -100,29 +104,29 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
     literal.check().map_err(|e| LabError::Invalid(e.to_string()))?;
     let seeds: Vec<u64> = (config.seed..last).collect();
     // What is measured at a point uses tasks of a seed that nothing was trained on.
-    let contexts = Contexts::sample(&literal, last, TASKS)?;
-    let first_gradients = path::first_gradients(&literal, last, &contexts, TASKS)?;
+    let contexts = Contexts::sample(&literal, last, config.tasks)?;
+    let first_gradients = path::first_gradients(&literal, last, &contexts, config.tasks)?;
     let traces = seeds
         .par_iter()
         .map(|&seed| path::trace(&literal, seed))
         .collect::<Result<Vec<_>, _>>()
         .map_err(failed)?;
     progress(&format!("path: {} seeds trained", traces.len()));
-    let pulls = path::pulls(&literal, last, &contexts, TASKS, &traces)?;
+    let pulls = path::pulls(&literal, last, &contexts, config.tasks, &traces)?;
     progress("pulls along the mean path measured");
-    let held = path::held(&literal, &seeds[..seeds.len().div_ceil(4)])?;
+    let held = path::held(&literal, &seeds[..seeds.len().div_ceil(4)], config.tasks)?;
     progress(&format!("training with A held: {} values", held.len()));
     let row = |(a, found): (f64, Option<([f64; 3], contexts::Losses)>)| {
-        let ([p_r, p_t, p_v], losses) = found
-            .unwrap_or(([f64::NAN; 3], contexts::Losses { td_loss: f64::NAN, msve: f64::NAN }));
+        let ([p_r, p_t, p_v], losses) =
+            found.unwrap_or(([f64::NAN; 3], contexts::Losses { td_loss: f64::NAN, msve: f64::NAN }));
         BestRow { a, found: found.is_some(), p_r, p_t, p_v, td_loss: losses.td_loss, msve: losses.msve }
     };
-    let best: Vec<BestRow> = contexts.fixed_points(&SCORES).into_iter().map(row).collect();
+    let best: Vec<BestRow> = contexts.fixed_points(&SMALLER, &LARGER).into_iter().map(row).collect();
     progress(&format!("best u: {} of {} found", best.iter().filter(|b| b.found).count(), best.len()));
-    let estimator = estimator::run(&literal, last, &contexts)?;
+    let estimator = estimator::run(&literal, last, &contexts, config.tasks)?;
     progress(&format!("estimator: discrepancy {:.1e}", estimator.discrepancy));
     let half = seeds.len().div_ceil(2);
-    let (ends, pairs) = ends::run(config.epochs, &seeds[..half], &traces[..half], |row| {
+    let (ends, pairs) = ends::run(config, &seeds[..half], &traces[..half], |row| {
         progress(&format!("{}: {} td, {} mirror, {} none", row.setting, row.td, row.mirror, row.none));
     })?;
     Ok(Mirror {
@@ -149,6 +153,7 @@ impl Mirror {
         out.csv("held", &self.held)?;
         out.csv("best", &self.best)?;
         out.csv("temperatures", &self.estimator.temperatures)?;
+        out.csv("constants", &self.estimator.constants)?;
         out.csv("estimators", &self.estimator.estimators)?;
         out.csv("ends", &self.ends)?;
         out.csv("pairs", &self.pairs)?;

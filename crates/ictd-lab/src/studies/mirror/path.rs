@@ -13,8 +13,6 @@ use crate::LabError;
 const PROBE: f64 = -1e-3;
 /// Values at which A's diagonal is held.
 const HELD: [f64; 5] = [-0.8, -0.2, 0.0, 0.2, 0.8];
-/// Tasks on which an end is measured.
-const END_TASKS: u64 = 100;
 
 /// A first gradient, measured at u = (p_r, 0, 0), A = 0, and as the averages C and D predict it.
 #[derive(Clone, Debug, Serialize)]
@@ -47,10 +45,7 @@ impl Point {
         let (d, rows) = (shape.feature_dim, shape.num_rows());
         let last = rows * rows - 3;
         let diagonal = (0..d).map(|i| f64::from(params[rows * rows + i * rows + i]));
-        Self {
-            u: [0, 1, 2].map(|k| f64::from(params[last + k])),
-            a: diagonal.sum::<f64>() / d as f64,
-        }
+        Self { u: [0, 1, 2].map(|k| f64::from(params[last + k])), a: diagonal.sum::<f64>() / d as f64 }
     }
 
     fn numbers(&self) -> [f64; 4] {
@@ -120,7 +115,7 @@ pub struct PathRow {
     pub p_v: f64,
     /// Mean diagonal of A.
     pub a: f64,
-    /// Smallest and largest of the four over seeds.
+    /// Smallest p_r over seeds.
     pub p_r_low: f64,
     /// Largest p_r.
     pub p_r_high: f64,
@@ -143,7 +138,7 @@ pub struct PathRow {
 pub struct PullRow {
     /// Epochs done.
     pub epoch: usize,
-    /// Mean p_r, p_t, p_v and diagonal of A.
+    /// Mean p_r over seeds.
     pub p_r: f64,
     /// Mean p_t.
     pub p_t: f64,
@@ -379,11 +374,11 @@ pub fn pulls(
 }
 
 /// Trains with A put back to a·I after every epoch, so that it moves by the few steps of an epoch at most.
-pub fn held(config: &PretrainConfig, seeds: &[u64]) -> Result<Vec<HeldRow>, LabError> {
-    HELD.into_iter().map(|a| held_at(config, seeds, a)).collect()
+pub fn held(config: &PretrainConfig, seeds: &[u64], num_tasks: u64) -> Result<Vec<HeldRow>, LabError> {
+    HELD.into_iter().map(|a| held_at(config, seeds, a, num_tasks)).collect()
 }
 
-fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64) -> Result<HeldRow, LabError> {
+fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Result<HeldRow, LabError> {
     let shape = config.shape();
     let (rows, block) = (shape.num_rows(), reduced_params(&shape, [0.0; 3], a));
     let train = |&seed: &u64| -> Result<(Point, f64), TrainError> {
@@ -400,7 +395,7 @@ fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64) -> Result<HeldRow, La
             state = trainer.into_state();
             hold(&mut state.params);
         }
-        let td_loss = measure::<f32>(config, seed, &state.params, END_TASKS)?.td_loss;
+        let td_loss = measure::<f32>(config, seed, &state.params, num_tasks)?.td_loss;
         Ok((Point::of(config, &state.params), td_loss))
     };
     let ends = seeds.par_iter().map(train).collect::<Result<Vec<_>, _>>().map_err(failed)?;
