@@ -1,7 +1,6 @@
 //! The literal setting's contexts and the block with four numbers, in direct form.
 //!
-//! A = a·I and V's last row (0, p_r, p_t, p_v): by measurement the gradient of the whole block at its mean
-//! parameters. Written without the training engine, so that each checks the other.
+//! A = a·I and V's last row (0, p_r, p_t, p_v). Written without the training engine, so that each checks the other.
 
 use ictd::linalg::solve;
 use ictd::matrix::Matrix;
