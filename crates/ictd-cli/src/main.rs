@@ -5,6 +5,7 @@ mod branches;
 mod certify;
 mod forward;
 mod lemmas;
+mod mirror;
 mod msve;
 mod neu;
 mod pretrain;
@@ -52,6 +53,8 @@ enum Command {
     Readings(readings::Arguments),
     /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
     Branches(branches::Arguments),
+    /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
+    Mirror(mirror::Arguments),
     /// Certify whether depth can be trusted on a task or a context, and say what to change if not
     ///
     /// The status is "certified" when every layer contracts, "estimated" when errors vanish in the long run
@@ -88,7 +91,7 @@ struct Common {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Directory for figures and tables, created if needed [default: out/COMMAND for verify, msve,
-    /// readings, branches, regimes, bound and neu; the others write files only when it is given]
+    /// readings, branches, mirror, regimes, bound and neu; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Command::Pretrain(arguments) => pretrain::run(arguments),
         Command::Readings(arguments) => readings::run(arguments),
         Command::Branches(arguments) => branches::run(arguments),
+        Command::Mirror(arguments) => mirror::run(arguments),
         Command::Certify(arguments) => certify::run(arguments),
         Command::Regimes(arguments) => regimes::run(arguments),
         Command::Bound(arguments) => bound::run(arguments),

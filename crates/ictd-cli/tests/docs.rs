@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use assert_cmd::Command;
 
 /// Added to commands that take long as they are: the same code, fewer samples.
-const SMALLER: [(&str, &[&str]); 8] = [
+const SMALLER: [(&str, &[&str]); 9] = [
     ("reproduce", &["--quick", "--seeds", "1"]),
     ("pretrain", &["--set", "epochs=20"]),
     ("readings", &["--seeds", "1", "--set", "epochs=2"]),
+    ("mirror", &["--seeds", "1", "--epochs", "20", "--tasks", "3"]),
     ("regimes", &["--tasks", "1", "--states", "12"]),
     ("bound", &["--contexts", "2"]),
     ("neu", &["--samples", "20"]),

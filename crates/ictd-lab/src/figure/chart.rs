@@ -27,7 +27,7 @@ pub struct Axis {
 /// A line with markers and an optional band.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Its name in the legend; empty for none, after all series that have one.
     pub name: String,
     /// Its colour.
     pub color: Color,
@@ -154,7 +154,8 @@ impl Chart {
     /// The series in rows that fit into a width; none when there is only one series.
     fn legend_rows(&self, width: f64) -> Vec<&[Series]> {
         let mut rows = Vec::new();
-        let mut rest = if self.series.len() > 1 { self.series.as_slice() } else { &[] };
+        let named = self.series.iter().position(|s| s.name.is_empty()).unwrap_or(self.series.len());
+        let mut rest = if self.series.len() > 1 { &self.series[..named] } else { &[] };
         while !rest.is_empty() {
             let mut used = 0.0;
             let fits = rest.iter().take_while(|series| {

@@ -4,6 +4,7 @@ pub mod branches;
 pub mod chain_topology;
 pub mod first_gradient;
 pub mod forward;
+pub mod mirror;
 pub mod msve;
 pub mod pretrain;
 pub mod readings;

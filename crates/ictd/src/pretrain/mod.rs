@@ -7,6 +7,7 @@
 
 mod band;
 mod config;
+mod drift;
 mod emergence;
 mod lanes;
 mod measure;
@@ -24,6 +25,7 @@ pub use config::{
     ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryMix, QueryPosition,
     QueryReward, RhoSchedule, Sign, SourceColumns, SourceQuery, Target,
 };
+pub use drift::{Drift, drift, reduced_params};
 pub use emergence::{Branch, Emergence};
 pub use lanes::Element;
 pub use measure::{FirstGradient, Measurement, first_gradient, measure};

@@ -3,11 +3,13 @@
 
 mod linear;
 mod nonparametric;
+mod reflected;
 mod tabular;
 mod weighted;
 
 pub use linear::LinearTd;
 pub use nonparametric::NonParametricTd;
+pub use reflected::ReflectedTd;
 pub use tabular::TabularTd;
 pub use weighted::WeightedSoftmaxTd;
 

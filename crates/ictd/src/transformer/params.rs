@@ -66,6 +66,14 @@ impl AttentionParams {
         Self { value_matrix, score_matrix }
     }
 
+    /// The mirror image of theta_* for d features: V and A negated, so that V's last row is [0_d, -1, -1, 1] and
+    /// A is diag(-I_d, 0). Its forward pass is [`ReflectedTd`](crate::td::ReflectedTd).
+    pub fn mirror(feature_dim: usize) -> Self {
+        let negated = |m: &Matrix| Matrix::from_fn(m.num_rows(), m.num_cols(), |i, j| -m[(i, j)]);
+        let theta = Self::theta_star(feature_dim);
+        Self { value_matrix: negated(&theta.value_matrix), score_matrix: negated(&theta.score_matrix) }
+    }
+
     /// V.
     pub fn value_matrix(&self) -> &Matrix {
         &self.value_matrix

@@ -9,4 +9,4 @@ pub mod neu;
 pub mod regimes;
 
 pub use family::{FamilyKind, TaskFamily};
-pub use fit::Slope;
+pub use fit::{Slope, power};

@@ -1,0 +1,212 @@
+//! Where training ends, and what it costs: mirror and TD block on the same fresh tasks.
+
+use ictd::pretrain::{
+    Branch, Measurement, PretrainConfig, TrainError, Trainer, emergence_of, first_gradient, measure,
+};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::path::{Point, Trace};
+use super::{MirrorConfig, failed, statistic};
+use crate::LabError;
+use crate::studies::pretrain::Settings;
+
+/// Overrides that lead to the TD block from the paper's query.
+const TD_START: [&str; 3] = ["init.score_sign=td", "init.value_sign=td", "init.gain=1"];
+/// The settings: name and overrides; the first is the literal one.
+const SETTINGS: [(&str, &[&str]); 5] = [
+    ("literal", &[]),
+    ("from TD signs, gain 1", &TD_START),
+    ("literal, loss=true-value", &["loss=true-value"]),
+    ("from TD signs, gain 1, loss=true-value", &["loss=true-value", TD_START[0], TD_START[1], TD_START[2]]),
+    ("literal, representable=false", &["representable=false"]),
+];
+
+/// Where the seeds of a setting end.
+#[derive(Clone, Debug, Serialize)]
+pub struct EndRow {
+    /// The setting.
+    pub setting: &'static str,
+    /// Its overrides.
+    pub overrides: String,
+    /// The first semi-gradient of TD by p_r, whatever the loss of training: mean over tasks.
+    pub first_gradient: f64,
+    /// E[v(query)·mean R] of its tasks.
+    pub correlation: f64,
+    /// Seeds.
+    pub seeds: usize,
+    /// Seeds that end in the TD block.
+    pub td: usize,
+    /// In its mirror image.
+    pub mirror: usize,
+    /// In neither.
+    pub none: usize,
+    /// The most frequent signs of (p_r, p_t, p_v).
+    pub signs: String,
+    /// Seeds with these signs.
+    pub with_signs: usize,
+    /// Mean p_r.
+    pub p_r: f64,
+    /// Mean p_t.
+    pub p_t: f64,
+    /// Mean p_v.
+    pub p_v: f64,
+    /// Mean of A's mean diagonal.
+    pub a: f64,
+    /// Smallest over seeds.
+    pub a_low: f64,
+    /// Largest over seeds.
+    pub a_high: f64,
+    /// Mean δ².
+    pub td_loss: f64,
+    /// Its standard error over seeds.
+    pub td_loss_sem: f64,
+    /// Mean square error.
+    pub msve: f64,
+    /// Its standard error over seeds.
+    pub msve_sem: f64,
+}
+
+/// TD block minus mirror block, seed by seed on the same tasks, where both were reached.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairRow {
+    /// The loss of training.
+    pub loss: &'static str,
+    /// Mean difference of δ².
+    pub td_loss: f64,
+    /// Its standard error.
+    pub td_loss_sem: f64,
+    /// Mean difference of the mean square error.
+    pub msve: f64,
+    /// Its standard error.
+    pub msve_sem: f64,
+    /// Seeds on which the mirror has the smaller δ².
+    pub mirror_lower: usize,
+    /// Seeds.
+    pub seeds: usize,
+}
+
+/// An end: point, branch, what it does on fresh tasks.
+struct End {
+    point: Point,
+    branch: Branch,
+    measured: Measurement,
+}
+
+/// Trains every setting but the first, whose traces are given, and measures all ends.
+pub fn run(
+    study: &MirrorConfig,
+    seeds: &[u64],
+    literal: &[Trace],
+    mut progress: impl FnMut(&EndRow),
+) -> Result<(Vec<EndRow>, Vec<PairRow>), LabError> {
+    let mut rows = Vec::new();
+    let mut all = Vec::new();
+    for (k, (setting, overrides)) in SETTINGS.into_iter().enumerate() {
+        let overrides: Vec<String> =
+            overrides.iter().map(|s| s.to_string()).chain([format!("epochs={}", study.epochs)]).collect();
+        let config = Settings::preset("paper", &overrides)?.config;
+        let ends = seeds
+            .par_iter()
+            .enumerate()
+            .map(|(s, &seed)| {
+                let params = if k == 0 { literal[s].params.clone() } else { train(&config, seed)? };
+                end(&config, seed, &params, study.tasks)
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        let first = first_gradient(&config, seeds[0], study.tasks).map_err(failed)?;
+        let row = EndRow {
+            first_gradient: statistic(first.gradient)?.mean,
+            correlation: statistic(first.value_correlation)?.mean,
+            ..summarise(setting, overrides.join(" "), &ends)?
+        };
+        progress(&row);
+        rows.push(row);
+        all.push(ends);
+    }
+    let mut pairs = Vec::new();
+    for (loss, k) in [("td", 0), ("true-value", 2)] {
+        pairs.extend(pair(loss, &all[k], &all[k + 1])?);
+    }
+    Ok((rows, pairs))
+}
+
+fn train(config: &PretrainConfig, seed: u64) -> Result<Vec<f32>, TrainError> {
+    let mut trainer = Trainer::<f32>::new(config, seed)?;
+    while !trainer.is_done() {
+        trainer.epoch()?;
+    }
+    Ok(trainer.into_state().params)
+}
+
+fn end(config: &PretrainConfig, seed: u64, params: &[f32], num_tasks: u64) -> Result<End, TrainError> {
+    Ok(End {
+        point: Point::of(config, params),
+        branch: emergence_of(&config.shape(), params).branch,
+        measured: measure::<f32>(config, seed, params, num_tasks)?,
+    })
+}
+
+fn summarise(setting: &'static str, overrides: String, ends: &[End]) -> Result<EndRow, LabError> {
+    let count = |branch| ends.iter().filter(|e| e.branch == branch).count();
+    let mean = |of: &dyn Fn(&End) -> f64| ends.iter().map(of).sum::<f64>() / ends.len() as f64;
+    let td_loss = statistic(ends.iter().map(|e| e.measured.td_loss).collect())?;
+    let msve = statistic(ends.iter().map(|e| e.measured.msve).collect())?;
+    let mut signs: Vec<String> = ends.iter().map(|e| e.point.signs()).collect();
+    signs.sort_unstable();
+    let (mut most, mut with_signs) = (String::new(), 0);
+    for run in signs.chunk_by(|a, b| a == b) {
+        if run.len() > with_signs {
+            (most, with_signs) = (run[0].clone(), run.len());
+        }
+    }
+    Ok(EndRow {
+        setting,
+        overrides,
+        first_gradient: 0.0,
+        correlation: 0.0,
+        seeds: ends.len(),
+        td: count(Branch::Td),
+        mirror: count(Branch::Mirror),
+        none: count(Branch::None),
+        signs: most,
+        with_signs,
+        p_r: mean(&|e| e.point.u[0]),
+        p_t: mean(&|e| e.point.u[1]),
+        p_v: mean(&|e| e.point.u[2]),
+        a: mean(&|e| e.point.a),
+        a_low: ends.iter().map(|e| e.point.a).fold(f64::INFINITY, f64::min),
+        a_high: ends.iter().map(|e| e.point.a).fold(f64::NEG_INFINITY, f64::max),
+        td_loss: td_loss.mean,
+        td_loss_sem: td_loss.sem,
+        msve: msve.mean,
+        msve_sem: msve.sem,
+    })
+}
+
+/// `None` where no seed has both blocks.
+fn pair(loss: &'static str, literal: &[End], td: &[End]) -> Result<Option<PairRow>, LabError> {
+    let gaps = |of: &dyn Fn(&End) -> f64| -> Vec<f64> {
+        let both = literal.iter().zip(td);
+        // A run from TD signs that ended elsewhere says nothing about the TD block.
+        let both = both.filter(|(m, t)| m.branch == Branch::Mirror && t.branch == Branch::Td);
+        both.map(|(m, t)| of(t) - of(m)).collect()
+    };
+    let losses = gaps(&|e| e.measured.td_loss);
+    let mirror_lower = losses.iter().filter(|&&gap| gap > 0.0).count();
+    let seeds = losses.len();
+    if seeds == 0 {
+        return Ok(None);
+    }
+    let (td_loss, msve) = (statistic(losses)?, statistic(gaps(&|e| e.measured.msve))?);
+    Ok(Some(PairRow {
+        loss,
+        td_loss: td_loss.mean,
+        td_loss_sem: td_loss.sem,
+        msve: msve.mean,
+        msve_sem: msve.sem,
+        mirror_lower,
+        seeds,
+    }))
+}

@@ -1,0 +1,245 @@
+//! What the mirror block computes, beside the TD block.
+
+use ictd::context::{Context, End};
+use ictd::kernel::{Attention, KernelName};
+use ictd::pretrain::{Measurement, PretrainConfig, QueryPosition, first_gradient, measure, reduced_params};
+use ictd::td::ReflectedTd;
+use ictd::transformer::{AttentionParams, Parameters, Transformer, TransformerConfig};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::contexts::Contexts;
+use super::{failed, statistic};
+use crate::LabError;
+use crate::studies::theory::{Slope, power};
+
+/// Temperatures of the comparison; the slope is fitted from [`FIT_FROM`] on.
+const TEMPERATURES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+/// Scores are at most d/τ = 1/2 from here on.
+const FIT_FROM: f64 = 8.0;
+/// Layers of the exact comparison.
+const LAYERS: usize = 10;
+/// Factors of V and of A among which the best are sought: half powers of 2.
+const SCALES: [f64; 9] = [0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0, 2.828, 4.0];
+
+/// TD and mirror block at a temperature, all columns, L layers: root mean square over contexts.
+#[derive(Clone, Debug, Serialize)]
+pub struct TemperatureRow {
+    /// τ.
+    pub temperature: f64,
+    /// The mean over columns of the difference of the two blocks' values.
+    pub constant: f64,
+    /// The largest distance of a column's difference from that mean.
+    pub rest: f64,
+    /// The largest distance of a column's TD value from the mean of all columns: what tells states apart.
+    pub spread: f64,
+}
+
+/// One block, at theta_*'s scale and at its best scale, for a query position.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimatorRow {
+    /// The query position.
+    pub query: &'static str,
+    /// E[v(query)·mean R].
+    pub correlation: f64,
+    /// Its standard error.
+    pub correlation_sem: f64,
+    /// td or mirror.
+    pub block: &'static str,
+    /// Mean δ² at theta_* or its mirror image.
+    pub td_loss: f64,
+    /// Mean square error there.
+    pub msve: f64,
+    /// Scale of V with the smallest δ².
+    pub best_step: f64,
+    /// Scale of A with it.
+    pub best_score: f64,
+    /// δ² there, on other tasks.
+    pub best_td_loss: f64,
+    /// Mean square error at the scales that make it smallest, on other tasks.
+    pub best_msve: f64,
+}
+
+/// Uniform attention, v = k·mean R, for a query position.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConstantRow {
+    /// The query position.
+    pub query: &'static str,
+    /// E[r(query)·mean R].
+    pub reward_own: f64,
+    /// E[r(query)·mean R'] with R' the rewards of the target's window.
+    pub reward_next: f64,
+    /// E[v(query)·mean R].
+    pub value_own: f64,
+    /// The k with the smallest δ².
+    pub best_for_td_loss: f64,
+    /// The k with the smallest mean square error.
+    pub best_for_msve: f64,
+}
+
+/// What is found about the estimator.
+#[derive(Clone, Debug, Serialize)]
+pub struct Estimator {
+    /// Largest relative discrepancy of the mirror block and TD on reflected transitions.
+    pub discrepancy: f64,
+    /// Contexts and layers it was looked for in.
+    pub contexts: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Over temperatures.
+    pub temperatures: Vec<TemperatureRow>,
+    /// Slope of log rest against log τ.
+    pub rest_slope: Option<Slope>,
+    /// Slope of log spread against log τ.
+    pub spread_slope: Option<Slope>,
+    /// Uniform attention.
+    pub constants: Vec<ConstantRow>,
+    /// Both blocks for every query position.
+    pub estimators: Vec<EstimatorRow>,
+}
+
+/// Compares the blocks on the first context of every task.
+pub fn run(
+    config: &PretrainConfig,
+    seed: u64,
+    contexts: &Contexts,
+    num_tasks: u64,
+) -> Result<Estimator, LabError> {
+    let windows = contexts
+        .first_windows()
+        .map(|(rows, rewards)| Context::builder().episode(rows, rewards, End::Truncated).build())
+        .collect::<Result<Vec<_>, _>>()?;
+    let block = |params: AttentionParams, temperature: f64, num_layers: usize| -> Result<_, LabError> {
+        let attention = Attention::new(KernelName::Softmax.at(temperature)?, 0.0)?;
+        let config = TransformerConfig {
+            parameters: Parameters::Tied(params),
+            ..TransformerConfig::theta_star(attention, num_layers, config.gamma)
+        };
+        Ok(config.check()?)
+    };
+    let d = config.features;
+    let mirror = block(AttentionParams::mirror(d), config.tau, LAYERS)?;
+    let direct = ReflectedTd { temperature: config.tau, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
+    let mut discrepancy = 0f64;
+    for context in &windows {
+        let forward = mirror.values(context)?;
+        for (layer, expected) in direct.run(context).iter().enumerate() {
+            let scale = expected.iter().fold(1f64, |m, v| m.max(v.abs()));
+            for (a, b) in forward.values(layer).iter().zip(expected) {
+                discrepancy = discrepancy.max((a - b).abs() / scale);
+            }
+        }
+    }
+    let temperatures = TEMPERATURES
+        .into_iter()
+        .map(|temperature| {
+            let td = block(AttentionParams::theta_star(d), temperature, config.layers)?;
+            let mirror = block(AttentionParams::mirror(d), temperature, config.layers)?;
+            compare(&td, &mirror, &windows, temperature)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let slope = |of: &dyn Fn(&TemperatureRow) -> f64| {
+        let warm = temperatures.iter().filter(|t| t.temperature >= FIT_FROM);
+        power(&warm.map(|t| (t.temperature, of(t))).collect::<Vec<_>>())
+    };
+    let mut estimators = Vec::new();
+    for (query, name) in [
+        (QueryPosition::Next, "next"),
+        (QueryPosition::Skip, "skip"),
+        (QueryPosition::Stationary, "stationary"),
+    ] {
+        estimators.extend(best_scales(&PretrainConfig { query, ..config.clone() }, name, seed, num_tasks)?);
+    }
+    let constants = [("next", 0), ("skip", 1)].map(|(query, ahead)| {
+        let c = contexts.constants(ahead);
+        ConstantRow {
+            query,
+            reward_own: c.reward_own,
+            reward_next: c.reward_next,
+            value_own: c.value_own,
+            best_for_td_loss: c.best_for_td_loss,
+            best_for_msve: c.best_for_msve,
+        }
+    });
+    Ok(Estimator {
+        constants: constants.to_vec(),
+        discrepancy,
+        contexts: windows.len(),
+        layers: LAYERS,
+        rest_slope: slope(&|t| t.rest),
+        spread_slope: slope(&|t| t.spread),
+        temperatures,
+        estimators,
+    })
+}
+
+fn compare(
+    td: &Transformer,
+    mirror: &Transformer,
+    windows: &[Context],
+    temperature: f64,
+) -> Result<TemperatureRow, LabError> {
+    let mut squares = [0.0; 3];
+    for context in windows {
+        let (a, b) = (td.values(context)?, mirror.values(context)?);
+        let values = a.values(td.num_layers());
+        let gaps: Vec<f64> = values.iter().zip(b.values(mirror.num_layers())).map(|(a, b)| a - b).collect();
+        let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+        let spread = |x: &[f64]| x.iter().map(|v| (v - mean(x)).abs()).fold(0.0, f64::max);
+        for (sum, x) in squares.iter_mut().zip([mean(&gaps), spread(&gaps), spread(&values)]) {
+            *sum += x * x;
+        }
+    }
+    let [constant, rest, spread] = squares.map(|s: f64| (s / windows.len() as f64).sqrt());
+    Ok(TemperatureRow { temperature, constant, rest, spread })
+}
+
+/// Both blocks with V scaled by a step size and A by a score scale, the best of them by δ² and by
+/// mean square error. Searched on one seed's tasks and reported on more of another's.
+fn best_scales(
+    config: &PretrainConfig,
+    query: &'static str,
+    seed: u64,
+    num_tasks: u64,
+) -> Result<Vec<EstimatorRow>, LabError> {
+    let (search, report) = (num_tasks.div_ceil(2), 4 * num_tasks);
+    let found = first_gradient(config, seed, report).map_err(failed)?;
+    let correlation = statistic(found.value_correlation)?;
+    let shape = config.shape();
+    let look = |seed: u64, tasks: u64, sign: f64, step: f64, score: f64| {
+        let u = [1.0, 1.0, -1.0].map(|p| sign * step * p);
+        let params: Vec<f32> = reduced_params(&shape, u, sign * score).iter().map(|&x| x as f32).collect();
+        measure::<f32>(config, seed, &params, tasks).map_err(failed)
+    };
+    let grid: Vec<(f64, f64)> = SCALES.into_iter().flat_map(|s| SCALES.map(|a| (s, a))).collect();
+    [("td", 1.0), ("mirror", -1.0)]
+        .into_iter()
+        .map(|(block, sign)| {
+            let losses = grid
+                .par_iter()
+                .map(|&(step, score)| look(seed, search, sign, step, score))
+                .collect::<Result<Vec<Measurement>, LabError>>()?;
+            let best = |of: &dyn Fn(&Measurement) -> f64| {
+                let smaller = |best, k| if of(&losses[k]) < of(&losses[best]) { k } else { best };
+                grid[(1..losses.len()).fold(0, smaller)]
+            };
+            let (step, score) = best(&|m| m.td_loss);
+            let (step_msve, score_msve) = best(&|m| m.msve);
+            let plain = look(seed + 1, report, sign, 1.0, 1.0)?;
+            let scaled = look(seed + 1, report, sign, step, score)?;
+            let for_msve = look(seed + 1, report, sign, step_msve, score_msve)?;
+            Ok(EstimatorRow {
+                query,
+                correlation: correlation.mean,
+                correlation_sem: correlation.sem,
+                block,
+                td_loss: plain.td_loss,
+                msve: plain.msve,
+                best_step: step,
+                best_score: score,
+                best_td_loss: scaled.td_loss,
+                best_msve: for_msve.msve,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! The mirror block: how training gets there, what it computes, and why it is the better end.
+
+mod contexts;
+mod ends;
+mod estimator;
+mod figure;
+mod path;
+
+use ictd::evaluate::MeanSem;
+use ictd::pretrain::{PretrainConfig, TrainError};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use contexts::Contexts;
+
+use crate::LabError;
+use crate::files::OutputDir;
+pub use ends::{EndRow, PairRow};
+pub use estimator::{ConstantRow, Estimator, EstimatorRow, TemperatureRow};
+pub use path::{FirstGradientRow, HeldRow, PathRow, Point, PredictedPhase, PullRow, Settling};
+
+/// Score scales at which the fixed point is sought, besides 1: outward from it. Towards 0 it is no longer
+/// determined: under uniform attention u matters through one number only.
+const SMALLER: [f64; 3] = [0.8, 0.6, 0.4];
+const LARGER: [f64; 2] = [1.3, 1.6];
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct MirrorConfig {
+    /// First seed.
+    pub seed: u64,
+    /// Seeds of the path; half as many, at least one, of the ends, and a quarter of training with A held.
+    pub seeds: u64,
+    /// Epochs of every training run.
+    pub epochs: u64,
+    /// Fresh tasks of everything that is measured at a point; four times as many where blocks are compared.
+    pub tasks: u64,
+}
+
+/// The best u for an A = a·I.
+#[derive(Clone, Debug, Serialize)]
+pub struct BestRow {
+    /// a.
+    pub a: f64,
+    /// Whether the search settled; the numbers are NaN where it did not.
+    pub found: bool,
+    /// p_r.
+    pub p_r: f64,
+    /// p_t.
+    pub p_t: f64,
+    /// p_v.
+    pub p_v: f64,
+    /// Mean δ² there.
+    pub td_loss: f64,
+    /// Mean square error there.
+    pub msve: f64,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mirror {
+    /// Gradients at the start.
+    pub first_gradients: Vec<FirstGradientRow>,
+    /// When signs settle.
+    pub settling: Vec<Settling>,
+    /// How long the signs are those of the first gradients.
+    pub predicted_phase: PredictedPhase,
+    /// The mean path.
+    pub path: Vec<PathRow>,
+    /// What pulls along it.
+    pub pulls: Vec<PullRow>,
+    /// Training with A held.
+    pub held: Vec<HeldRow>,
+    /// The best u by a.
+    pub best: Vec<BestRow>,
+    /// What the block computes.
+    pub estimator: Estimator,
+    /// Where settings end.
+    pub ends: Vec<EndRow>,
+    /// TD block minus mirror block.
+    pub pairs: Vec<PairRow>,
+}
+
+fn failed(error: TrainError) -> LabError {
+    LabError::Failed(error.to_string())
+}
+
+fn statistic(samples: Vec<f64>) -> Result<MeanSem, LabError> {
+    MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
+}
+
+/// Runs the study; tells `progress` about each part.
+pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirror, LabError> {
+    if !(1..=100_000).contains(&config.seeds) {
+        return Err(LabError::Invalid(format!("seeds is {}, expected 1 to 100000", config.seeds)));
+    }
+    if !(1..=100_000).contains(&config.tasks) {
+        return Err(LabError::Invalid(format!("tasks is {}, expected 1 to 100000", config.tasks)));
+    }
+    let last = config.seed.checked_add(config.seeds).filter(|last| *last < u64::MAX).ok_or_else(|| {
+        LabError::Invalid(format!("seed is {}, expected room for {} more", config.seed, config.seeds))
+    })?;
+    let literal = PretrainConfig { epochs: config.epochs, ..PretrainConfig::paper() };
+    literal.check().map_err(|e| LabError::Invalid(e.to_string()))?;
+    let seeds: Vec<u64> = (config.seed..last).collect();
+    // What is measured at a point uses tasks of a seed that nothing was trained on.
+    let contexts = Contexts::sample(&literal, last, config.tasks)?;
+    let first_gradients = path::first_gradients(&literal, last, &contexts, config.tasks)?;
+    let traces = seeds
+        .par_iter()
+        .map(|&seed| path::trace(&literal, seed))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
+    progress(&format!("path: {} seeds trained", traces.len()));
+    let pulls = path::pulls(&literal, last, &contexts, config.tasks, &traces)?;
+    progress("pulls along the mean path measured");
+    let held = path::held(&literal, &seeds[..seeds.len().div_ceil(4)], config.tasks)?;
+    progress(&format!("training with A held: {} values", held.len()));
+    let row = |(a, found): (f64, Option<([f64; 3], contexts::Losses)>)| {
+        let ([p_r, p_t, p_v], losses) =
+            found.unwrap_or(([f64::NAN; 3], contexts::Losses { td_loss: f64::NAN, msve: f64::NAN }));
+        BestRow { a, found: found.is_some(), p_r, p_t, p_v, td_loss: losses.td_loss, msve: losses.msve }
+    };
+    let best: Vec<BestRow> = contexts.fixed_points(&SMALLER, &LARGER).into_iter().map(row).collect();
+    progress(&format!("best u: {} of {} found", best.iter().filter(|b| b.found).count(), best.len()));
+    let estimator = estimator::run(&literal, last, &contexts, config.tasks)?;
+    progress(&format!("estimator: discrepancy {:.1e}", estimator.discrepancy));
+    let half = seeds.len().div_ceil(2);
+    let (ends, pairs) = ends::run(config, &seeds[..half], &traces[..half], |row| {
+        progress(&format!("{}: {} td, {} mirror, {} none", row.setting, row.td, row.mirror, row.none));
+    })?;
+    Ok(Mirror {
+        first_gradients,
+        settling: path::settling(&traces),
+        predicted_phase: path::predicted_phase(&traces),
+        path: path::path(&traces),
+        pulls,
+        held,
+        best,
+        estimator,
+        ends,
+        pairs,
+    })
+}
+
+impl Mirror {
+    /// Writes the figure and the tables.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        out.csv("first_gradients", &self.first_gradients)?;
+        out.csv("settling", &self.settling)?;
+        out.csv("path", &self.path)?;
+        out.csv("pulls", &self.pulls)?;
+        out.csv("held", &self.held)?;
+        out.csv("best", &self.best)?;
+        out.csv("temperatures", &self.estimator.temperatures)?;
+        out.csv("constants", &self.estimator.constants)?;
+        out.csv("estimators", &self.estimator.estimators)?;
+        out.csv("ends", &self.ends)?;
+        out.csv("pairs", &self.pairs)?;
+        out.figure("mirror", &self.figure())
+    }
+}

@@ -1,0 +1,122 @@
+//! Where training pushes the block's few decisive numbers, at given parameters.
+
+use super::config::{Loss, PretrainConfig};
+use super::pass::{Pass as _, Precision};
+use super::shape::Shape;
+use super::trainer::{TrainError, Trainer};
+
+/// The loss and its semi-gradient by (p_r, p_t, p_v), V's entries for reward, target and value in its last
+/// row, and by A's diagonal, on one fresh task. Training moves against the gradient.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drift {
+    /// Derivative by (p_r, p_t, p_v).
+    pub value: [f64; 3],
+    /// Derivative by A's diagonal, mean over its entries.
+    pub score: f64,
+    /// Mean δ² at the queries.
+    pub td_loss: f64,
+    /// Mean square error against the exact values of the queries.
+    pub msve: f64,
+}
+
+/// The drift at `params` on `num_tasks` fresh tasks of a seed, one entry per task, with ρ as at the end of
+/// training. The tasks are those of [`measure`](super::measure), so that both numbers can be set side by side.
+///
+/// Derivatives are those of the configured loss for `td` and `true-value`; the other losses are answered
+/// with the semi-gradient of `td`.
+pub fn drift<E: Precision>(
+    config: &PretrainConfig,
+    seed: u64,
+    params: &[E],
+    num_tasks: u64,
+) -> Result<Vec<Drift>, TrainError> {
+    let mut trainer = Trainer::<E>::new(config, seed)?;
+    trainer.state.params.copy_from_slice(params);
+    let (batch, hyper) = (config.batch, trainer.hyper(config.num_steps()));
+    let (d, rows) = (trainer.shape.feature_dim, trainer.shape.num_rows());
+    let row = (rows - 1) * rows + d;
+    (0..num_tasks)
+        .map(|task| {
+            trainer.fresh_windows(config.epochs + task)?;
+            let td_loss = trainer.predict(hyper, 0);
+            let mut msve = 0.0;
+            for t in 0..batch {
+                let prediction = trainer.out[t].get();
+                let error = prediction - trainer.rollout.value(t);
+                msve += error * error / batch as f64;
+                let slope = match config.loss {
+                    Loss::TrueValue => error,
+                    _ => prediction - trainer.rollout.reward(t) - config.gamma * trainer.targets[t].get(),
+                };
+                trainer.out_bar[t] = E::of(2.0 * slope / batch as f64);
+            }
+            trainer.gradient.fill(0.0);
+            let bar = &trainer.out_bar[..batch];
+            trainer.pass.backward(hyper, &trainer.state.params, bar, &mut trainer.gradient);
+            let g = &trainer.gradient;
+            let diagonal = (0..d).map(|i| g[rows * rows + i * rows + i]);
+            Ok(Drift {
+                value: [g[row], g[row + 1], g[row + 2]],
+                score: diagonal.sum::<f64>() / d as f64,
+                td_loss,
+                msve,
+            })
+        })
+        .collect()
+}
+
+/// The block with A = a·I and V's last row (0, u): the parameters of every pair of a shape.
+pub fn reduced_params(shape: &Shape, u: [f64; 3], a: f64) -> Vec<f64> {
+    let (d, rows) = (shape.feature_dim, shape.num_rows());
+    let mut pair = vec![0.0; 2 * rows * rows];
+    pair[(rows - 1) * rows + d..rows * rows].copy_from_slice(&u);
+    for i in 0..d {
+        pair[rows * rows + i * rows + i] = a;
+    }
+    pair.repeat(shape.num_pairs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{QueryPosition, measure};
+    use super::*;
+
+    /// With the exact values as targets the drift is the gradient of the MSVE: central differences with step
+    /// 1e-4, whose truncation is about 1e-8 of third derivatives of order 1.
+    #[test]
+    fn drift_is_the_gradient_of_the_loss() {
+        for query in [QueryPosition::Next, QueryPosition::Stationary] {
+            let config = PretrainConfig { loss: Loss::TrueValue, query, batch: 8, ..PretrainConfig::paper() };
+            let shape = config.shape();
+            let (u, a) = ([-0.8, 0.3, 0.2], -0.7);
+            let msve = |u: [f64; 3], a: f64| {
+                drift::<f64>(&config, 4, &reduced_params(&shape, u, a), 1).unwrap()[0].msve
+            };
+            let found = drift::<f64>(&config, 4, &reduced_params(&shape, u, a), 1).unwrap()[0];
+            let h = 1e-4;
+            for k in 0..3 {
+                let (mut up, mut down) = (u, u);
+                up[k] += h;
+                down[k] -= h;
+                let difference = (msve(up, a) - msve(down, a)) / (2.0 * h);
+                assert!((found.value[k] - difference).abs() < 1e-6, "{query:?} {k}: {found:?} {difference}");
+            }
+            // Moving the whole diagonal is d times moving its mean entry.
+            let difference = (msve(u, a + h) - msve(u, a - h)) / (2.0 * h) / 4.0;
+            assert!((found.score - difference).abs() < 1e-6, "{query:?}: {found:?} {difference}");
+        }
+    }
+
+    /// Both look at the same fresh tasks.
+    #[test]
+    fn drift_and_measurement_see_the_same_tasks() {
+        let config = PretrainConfig::paper();
+        let params = reduced_params(&config.shape(), [1.0, 1.0, -1.0], 1.0);
+        let found = drift::<f64>(&config, 2, &params, 3).unwrap();
+        let measured = measure::<f64>(&config, 2, &params, 3).unwrap();
+        let msve = found.iter().map(|d| d.msve).sum::<f64>() / 3.0;
+        // The same sums in another order.
+        assert!((msve - measured.msve).abs() < 1e-12 && (msve - measured.msve_theta_star).abs() < 1e-12);
+        assert!((found.iter().map(|d| d.td_loss).sum::<f64>() / 3.0 - measured.td_loss).abs() < 1e-12);
+    }
+}
