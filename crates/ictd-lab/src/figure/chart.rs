@@ -151,10 +151,11 @@ impl Chart {
         }
     }
 
-    /// The series in rows that fit into a width; none when there is only one series.
+    /// The series in rows that fit into a width; none when there is only one series or none has a name.
     fn legend_rows(&self, width: f64) -> Vec<&[Series]> {
         let mut rows = Vec::new();
-        let mut rest = if self.series.len() > 1 { self.series.as_slice() } else { &[] };
+        let named = self.series.iter().any(|s| !s.name.is_empty());
+        let mut rest = if self.series.len() > 1 && named { self.series.as_slice() } else { &[] };
         while !rest.is_empty() {
             let mut used = 0.0;
             let fits = rest.iter().take_while(|series| {

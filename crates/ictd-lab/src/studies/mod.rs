@@ -1,12 +1,15 @@
 //! The experiments: one file per figure or claim.
 
+pub mod attention;
 pub mod branches;
 pub mod chain_topology;
+pub mod cost;
 pub mod forward;
 pub mod msve;
 pub mod pretrain;
 pub mod reproduce;
 pub mod shift_picture;
+pub mod step_size;
 pub mod tasks;
 pub mod theory;
 pub mod verify;

@@ -157,7 +157,8 @@ impl<F: Fn(u64) -> Result<FiniteTask, TaskError> + Sync> NeuSampler<F> {
         let size = params.num_free();
         let n = self.context_len;
         let deepest = self.depths.iter().copied().max().unwrap_or(0);
-        let mut found = vec![Updates { same_prompt: vec![0.0; size], ..Updates::default() }; self.depths.len()];
+        let mut found =
+            vec![Updates { same_prompt: vec![0.0; size], ..Updates::default() }; self.depths.len()];
         let (mut pass, mut successor) = (StatePass::default(), StatePass::default());
         let mut gradient = vec![0.0; size];
         let mut states = Vec::new();
@@ -249,8 +250,9 @@ mod tests {
     #[test]
     fn standard_errors_are_those_of_repetitions() {
         let star = LoopedParams::theta_star(2);
-        let estimates: Vec<Neu> =
-            (0..10).map(|seed| NeuSampler { seed, ..sampler(20, &[2], 500) }.estimate(&star).unwrap().remove(0)).collect();
+        let estimates: Vec<Neu> = (0..10)
+            .map(|seed| NeuSampler { seed, ..sampler(20, &[2], 500) }.estimate(&star).unwrap().remove(0))
+            .collect();
         let mean = estimates.iter().map(|e| e.norm).sum::<f64>() / 10.0;
         let scatter = (estimates.iter().map(|e| (e.norm - mean).powi(2)).sum::<f64>() / 9.0).sqrt();
         let claimed = estimates.iter().map(|e| e.norm_sem).sum::<f64>() / 10.0;
@@ -273,9 +275,8 @@ mod tests {
             };
             (0..repetitions).map(draw).collect()
         };
-        let average = |found: &[Neu], of: fn(&Neu) -> f64| {
-            found.iter().map(of).sum::<f64>() / f64::from(repetitions)
-        };
+        let average =
+            |found: &[Neu], of: fn(&Neu) -> f64| found.iter().map(of).sum::<f64>() / f64::from(repetitions);
         let none = at(0.0);
         let scatter = average(&none, |e| e.split * e.split).sqrt();
         // Three standard errors of a mean of 400.

@@ -280,15 +280,18 @@ impl StatePass {
             let column = &self.weights[s * m..(s + 1) * m];
             let bars = &self.weights_bar[s * m..(s + 1) * m];
             let mean: f64 = column.iter().zip(bars).map(|(w, b)| w * b).sum();
-            let x = features.row(self.states[s]);
+            // Σ_t (score's share of t)·x(t), then its outer product with x(s).
+            let mut pulled = vec![0.0; d];
             for t in 0..m {
                 let score_bar = column[t] * (bars[t] - mean);
                 if score_bar != 0.0 {
-                    for (a, y) in features.row(self.states[t]).iter().enumerate() {
-                        let slots = &mut gradient[3 + a * d..3 + (a + 1) * d];
-                        slots.iter_mut().zip(x).for_each(|(slot, x)| *slot += score_bar * y * x);
-                    }
+                    let y = features.row(self.states[t]);
+                    pulled.iter_mut().zip(y).for_each(|(sum, y)| *sum += score_bar * y);
                 }
+            }
+            let x = features.row(self.states[s]);
+            for (slots, y) in gradient[3..].chunks_exact_mut(d).zip(&pulled) {
+                slots.iter_mut().zip(x).for_each(|(slot, x)| *slot += y * x);
             }
         }
     }

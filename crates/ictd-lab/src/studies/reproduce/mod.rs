@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::Verdict;
+use super::cost::{self, CostTimes};
 use crate::LabError;
 use crate::files::{OutputDir, process, to_json_17};
 
@@ -90,19 +91,31 @@ pub struct Study {
 }
 
 /// All studies, in the order of the paper.
-pub const STUDIES: [Study; 15] = [
-    Study { id: "equivalence", claims: &["thm1", "lem1", "special-cases", "fig7"], run: equivalence::run },
+pub const STUDIES: [Study; 19] = [
+    Study {
+        id: "equivalence",
+        claims: &["thm1", "lem1", "special-cases", "fig7", "step-size"],
+        run: equivalence::run,
+    },
+    Study { id: "tsm-cost", claims: &["tsm-cost"], run: equivalence::cost },
     Study { id: "fig1", claims: &["fig1"], run: figures::figure_1 },
+    Study { id: "softmax-vs-linear", claims: &["softmax-vs-linear"], run: figures::softmax_against_linear },
     Study { id: "fig2", claims: &["fig2"], run: figures::figure_2 },
     Study { id: "fig4", claims: &["fig4"], run: figures::figure_4 },
-    Study { id: "assumption", claims: &["ass5.1", "stability"], run: convergence::assumption },
+    Study {
+        id: "assumption",
+        claims: &["ass5.1", "ass5.1-at-identity", "stability"],
+        run: convergence::assumption,
+    },
     Study {
         id: "theorem2",
         claims: &["lem4", "lem5", "lem6", "lem7", "thm2-bound"],
         run: convergence::theorem_2,
     },
     Study { id: "rates", claims: &["thm2-decay", "thm2-floor"], run: convergence::rates },
-    Study { id: "theorem3", claims: &["thm3", "thm3-paper"], run: objective::theorem_3 },
+    Study { id: "depth", claims: &["depth"], run: convergence::depth },
+    Study { id: "theorem3", claims: &["thm3", "thm3-paper", "same-prompt"], run: objective::theorem_3 },
+    Study { id: "thm3-bound", claims: &["thm3-bound"], run: objective::theorem_3_bound },
     Study { id: "lemmas", claims: &["lem8", "lem9", "lem10"], run: objective::lemmas },
     Study { id: "fig3", claims: &["fig3a", "fig3b", "fig5"], run: emergence::literal },
     Study {
@@ -169,6 +182,8 @@ struct Timings<'a> {
     peak_rss_kib: Option<u64>,
     cpu: String,
     threads: usize,
+    /// Seconds per layer of the constructions whose operations the claim `tsm-cost` counts, when it was judged anew.
+    layers: Option<CostTimes>,
 }
 
 /// What a finished study leaves for later runs.
@@ -248,6 +263,8 @@ pub fn run(
     let reproduction = Reproduction { claims, timings };
     let all = with_others(&reproduction, studies, plan, &cache, path)?;
     out.json("claims", &all)?;
+    let counted = |t: &Timing| t.claims.contains(&"tsm-cost") && !t.cached;
+    let layers = reproduction.timings.iter().any(counted).then(cost::measure).transpose()?;
     out.json(
         "timings",
         &Timings {
@@ -256,6 +273,7 @@ pub fn run(
             peak_rss_kib: process::peak_rss_kib(),
             cpu: process::cpu_name(),
             threads: rayon::current_num_threads(),
+            layers,
         },
     )?;
     out.write("report.html", report::html(&all, plan, path)?.as_bytes())?;
@@ -368,7 +386,10 @@ mod tests {
         let out = OutputDir::create(dir.path()).unwrap();
         let plan = Plan { seed: 0, seeds: Some(2), quick: true };
         // Those without training: the others are run by the tests of the command.
-        for study in STUDIES.into_iter().filter(|s| ["equivalence", "fig1", "fig2", "fig4"].contains(&s.id)) {
+        for study in STUDIES.into_iter().filter(|s| {
+            ["equivalence", "tsm-cost", "fig1", "softmax-vs-linear", "fig2", "fig4", "rates", "depth"]
+                .contains(&s.id)
+        }) {
             let found = (study.run)(&plan, &out).unwrap();
             let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
             assert_eq!(ids, study.claims);
