@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Depths, separated by commas [default: 1,2,3,4,5,6,8,10,12,15,40; 3 for --params]
     #[arg(long, value_delimiter = ',', value_name = "L,L,…")]
     layers: Option<Vec<usize>>,
-    /// Tasks per estimate, one trajectory each
+    /// Tasks per estimate, one trajectory each; short contexts get up to four times as many
     #[arg(long, default_value_t = 2000, allow_negative_numbers = true)]
     samples: u64,
     #[command(flatten)]

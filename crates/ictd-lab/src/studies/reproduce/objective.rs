@@ -85,12 +85,13 @@ fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&Controls>) -> C
         )
     };
     let uncertainty = format!(
-        "s.e. at most {:.4}, {:.4}, {:.4}; {} tasks per estimate; slopes of the points marked in the CSV: {} in log n, {} per layer; J shows {:.4} at \
+        "s.e. at most {:.4}, {:.4}, {:.4}; {} tasks at the shortest context, {} at the longest; slopes of the points marked in the CSV: {} in log n, {} per layer; J shows {:.4} at \
          the end when noise is left in",
         short.split_sem,
         last.split_sem,
         shallow.split_sem,
-        report.config.samples,
+        short.samples,
+        last.samples,
         slope(report.length_slope),
         slope(report.depth_slope),
         last.neu

@@ -142,9 +142,8 @@ impl Rates {
             note: "one line per task".into(),
         }
         .draw(&mut scene, [0.0, 0.0, width, height]);
-        let mut order: Vec<&TaskRates> =
+        let order: Vec<&TaskRates> =
             self.tasks.iter().filter(|t| t.decay.is_some() && t.paper_decay.is_some()).collect();
-        order.sort_by(|a, b| a.spectral_decay.total_cmp(&b.spectral_decay));
         let line = |name: &str, color, dash: &[f64], y: fn(&TaskRates) -> f64, band| Series {
             name: name.into(),
             color,
@@ -158,7 +157,7 @@ impl Rates {
         };
         Chart {
             title: "(b) decay per layer".into(),
-            x: Axis { label: "task, fastest first".into(), scale: Scale::Linear, range: None },
+            x: Axis { label: "task".into(), scale: Scale::Linear, range: None },
             y: Axis {
                 label: "slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞} per layer".into(),
                 scale: Scale::Linear,

@@ -33,8 +33,16 @@ pub struct NeuConfig {
     pub lengths: Vec<usize>,
     /// Depths of the sweep.
     pub layers: Vec<usize>,
-    /// Samples per estimate.
+    /// Tasks per estimate, one trajectory each; see [`samples_at`](Self::samples_at).
     pub samples: u64,
+}
+
+impl NeuConfig {
+    /// Tasks per estimate at a length: short contexts cost less and scatter more, and get up to four times as many.
+    fn samples_at(&self, n: usize) -> u64 {
+        let longest = self.lengths.iter().copied().max().unwrap_or(n);
+        self.samples.saturating_mul((longest / (10 * n.max(1))).clamp(1, 4) as u64)
+    }
 }
 
 /// An estimate.
@@ -173,7 +181,7 @@ pub fn estimate(
     }
     let depths = layers.iter().map(|&l| ("layers", l as u64, 1, 10_000));
     // A half of the samples needs two for a standard error; contexts are kept while they are counted.
-    let others = [("n", n as u64, 1, 10_000_000), ("samples", samples, 4, 1_000_000)];
+    let others = [("n", n as u64, 1, 10_000_000), ("samples", samples, 4, 4_000_000)];
     for (name, value, low, high) in others.into_iter().chain(depths) {
         if !(low..=high).contains(&value) {
             return Err(LabError::Invalid(format!("{name} is {value}, expected {low} to {high}")));
@@ -220,7 +228,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     let star = LoopedParams::theta_star(d);
     let mut points = Vec::new();
     for &n in &config.lengths {
-        let found = estimate(&config.family, &star, n, &config.layers, config.samples)?;
+        let found = estimate(&config.family, &star, n, &config.layers, config.samples_at(n))?;
         points.extend(found.iter().map(|f| point("theta_*", n, f, theorem.as_ref())));
     }
     // Against n: what stands out of noise. Against L: from the depth with the largest J on, as far as the floor of the longest

@@ -59,8 +59,10 @@ impl NeuReport {
             note: format!("{} at n = {longest}", slope(self.depth_slope, "per layer")),
         }
         .draw(scene, [470.0, top, 470.0, 300.0]);
-        let note =
-            format!("{}; {} tasks per estimate, band: standard error", self.describe, self.config.samples);
+        let note = format!(
+            "{}; at least {} tasks per estimate, band: standard error",
+            self.describe, self.config.samples
+        );
         scene.text(470.0, top + 314.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
     }
 }
