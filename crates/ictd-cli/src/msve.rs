@@ -18,7 +18,7 @@ pub struct Arguments {
     /// Depth L
     #[arg(long, default_value_t = MsveConfig::default().num_layers, allow_negative_numbers = true)]
     layers: usize,
-    /// Context lengths, separated by commas [default: 1,3,…,39]
+    /// Context lengths, separated by commas [default: 1,3,…,39 for the verdict, and 60 to 1000 beside]
     #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
     lengths: Option<Vec<usize>>,
     /// Kernel: softmax, relu, elu1, rbf, linear or tabular
@@ -36,9 +36,14 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let default = MsveConfig::default();
+    let (context_lens, longer_lens) = match arguments.lengths {
+        Some(lengths) => (lengths, Vec::new()),
+        None => (default.context_lens, default.longer_lens),
+    };
     let curve = msve::run(&MsveConfig {
         num_tasks: arguments.tasks,
-        context_lens: arguments.lengths.unwrap_or(default.context_lens),
+        context_lens,
+        longer_lens,
         num_layers: arguments.layers,
         kernel: arguments.kernel,
         temperature: arguments.temperature,
@@ -53,9 +58,18 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         let rows: Vec<Vec<String>> = curve
             .points
             .iter()
-            .map(|p| vec![p.context_len.to_string(), format!("{:.4}", p.mean), format!("{:.4}", p.sem)])
+            .map(|p| {
+                let numbers = [p.mean, p.sem, p.gain, p.gain_sem].map(|x| format!("{x:.4}"));
+                std::iter::once(p.context_len.to_string()).chain(numbers).collect()
+            })
             .collect();
-        let mut text = table::render(&["n", "MSVE", "± s.e.m."], &rows);
+        let mut text = table::render(&["n", "MSVE", "± s.e.m.", "better than 0 by", "± s.e.m."], &rows);
+        text += &format!(
+            "\npredictor 0: {:.4} ± {:.4}; the Transformer is better {}\n",
+            curve.zero,
+            curve.zero_sem,
+            curve.beats_zero_from.map_or_else(|| "nowhere".into(), |n| format!("from n = {n} on"))
+        );
         text += &format!(
             "\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
             curve.config.num_tasks, curve.drop, curve.drop_sem, curve.rank_correlation, curve.verdict

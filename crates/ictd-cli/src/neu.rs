@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Depths, separated by commas [default: 1,2,3,4,5,6,8,10,12,15,40; 3 for --params]
     #[arg(long, value_delimiter = ',', value_name = "L,L,…")]
     layers: Option<Vec<usize>>,
-    /// Tasks per estimate, one trajectory each
+    /// Tasks per estimate, one trajectory each; short contexts get up to four times as many
     #[arg(long, default_value_t = 2000, allow_negative_numbers = true)]
     samples: u64,
     #[command(flatten)]
@@ -82,7 +82,12 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
                 slope(report.length_slope.map(|s| (s.slope, s.half_width))),
                 slope(report.depth_slope.map(|s| (s.slope, s.half_width)))
             );
-            text += &render(&report.points);
+            // The table shows the edges of the grid; the CSV has all of it.
+            let deepest = report.config.layers.iter().max();
+            let longest = report.config.lengths.iter().max();
+            let at_edge = |p: &&NeuPoint| Some(&p.layers) == deepest || Some(&p.n) == longest;
+            let edge: Vec<NeuPoint> = report.points.iter().filter(at_edge).cloned().collect();
+            text += &render(&edge);
             text += "\n";
         }
         print_data(&text)?;
@@ -102,8 +107,8 @@ fn compare(arguments: &Arguments, file: &Path) -> Result<Outcome, LabError> {
     let star = LoopedParams::theta_star(family.feature_dim());
     let mut points = Vec::new();
     for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
-        let found = neu::estimate(&family, params, n, layers, arguments.samples)?;
-        points.push(neu::point(&name, n, layers, &found, None));
+        let found = neu::estimate(&family, params, n, &[layers], arguments.samples)?;
+        points.extend(found.iter().map(|f| neu::point(&name, n, f, None)));
     }
     if let Some(out) = &arguments.common.out {
         OutputDir::create(out)?.csv("neu", &points)?;
@@ -128,6 +133,8 @@ fn render(points: &[NeuPoint]) -> String {
                 format!("{:.5}", p.neu),
                 format!("{:.5}", p.sem),
                 format!("{:.5}", p.noise),
+                format!("{:.5}", p.split),
+                format!("{:.5}", p.split_sem),
                 format!("{:.5}", p.same_prompt),
                 bound(p.bound_depth),
                 bound(p.bound_sampling),
@@ -142,6 +149,8 @@ fn render(points: &[NeuPoint]) -> String {
         "J",
         "± s.e.",
         "noise",
+        "without noise",
+        "± s.e.",
         "same prompt",
         "depth term",
         "sampling term",

@@ -89,7 +89,7 @@ fn finished_studies_are_not_run_again() {
     assert_eq!(json(&output)["claims"].as_array().unwrap().len(), 1);
     let all: serde_json::Value =
         serde_json::from_slice(&fs::read(dir.path().join("o/claims.json")).unwrap()).unwrap();
-    assert_eq!(all["claims"].as_array().unwrap().len(), 5);
+    assert_eq!(all["claims"].as_array().unwrap().len(), 6);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn check_compares_with_stored_values() {
     let arguments = ["reproduce", "--only", "thm1,fig1,rates,fig2", "--check", "--json", "--out", "o"];
     let output = ictd_in(dir.path(), &arguments);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(message.contains("check: 8 of 8 claims as stored"), "{message}");
-    assert_eq!(json(&output)["claims"].as_array().unwrap().len(), 8);
+    assert!(message.contains("check: 9 of 9 claims as stored"), "{message}");
+    assert_eq!(json(&output)["claims"].as_array().unwrap().len(), 9);
 }
 
 #[test]

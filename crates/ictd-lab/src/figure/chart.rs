@@ -151,7 +151,7 @@ impl Chart {
         }
     }
 
-    /// The series in rows that fit into a width; none when there is only one series.
+    /// The series in rows that fit into a width, up to the first without a name; none when there is only one series.
     fn legend_rows(&self, width: f64) -> Vec<&[Series]> {
         let mut rows = Vec::new();
         let named = self.series.iter().position(|s| s.name.is_empty()).unwrap_or(self.series.len());

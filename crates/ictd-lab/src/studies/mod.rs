@@ -1,7 +1,9 @@
 //! The experiments: one file per figure or claim.
 
+pub mod attention;
 pub mod branches;
 pub mod chain_topology;
+pub mod cost;
 pub mod first_gradient;
 pub mod forward;
 pub mod mirror;
@@ -11,6 +13,7 @@ pub mod readings;
 pub mod reproduce;
 pub mod self_concentration;
 pub mod shift_picture;
+pub mod step_size;
 pub mod tasks;
 pub mod theory;
 pub mod verify;

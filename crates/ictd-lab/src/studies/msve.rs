@@ -13,13 +13,15 @@ use crate::LabError;
 use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
 
-/// What to measure. The defaults are SPEC §6's reading of Figure 1.
+/// What to measure. The defaults are our reading of Figure 1, and contexts longer than it shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct MsveConfig {
     /// Number of tasks.
     pub num_tasks: u64,
-    /// Context lengths n.
+    /// Context lengths n that the verdict rests on.
     pub context_lens: Vec<usize>,
+    /// Longer contexts, shown beside.
+    pub longer_lens: Vec<usize>,
     /// Depth L.
     pub num_layers: usize,
     /// Name of the kernel.
@@ -37,6 +39,7 @@ impl Default for MsveConfig {
         Self {
             num_tasks: 300,
             context_lens: (1..40).step_by(2).collect(),
+            longer_lens: vec![60, 100, 200, 300, 500, 1000],
             num_layers: 15,
             kernel: "softmax".into(),
             temperature: 1.0,
@@ -55,6 +58,10 @@ pub struct MsvePoint {
     pub mean: f64,
     /// Its standard error.
     pub sem: f64,
+    /// Mean over tasks of (error of the predictor 0 - error), tasks paired: positive where the Transformer is better.
+    pub gain: f64,
+    /// Its standard error.
+    pub gain_sem: f64,
     /// Number of tasks.
     pub tasks: usize,
 }
@@ -66,6 +73,13 @@ pub struct MsveCurve {
     pub config: MsveConfig,
     /// The curve.
     pub points: Vec<MsvePoint>,
+    /// Mean error of the predictor 0, which no context changes.
+    pub zero: f64,
+    /// Its standard error.
+    pub zero_sem: f64,
+    /// The shortest context from which on the Transformer is better than the predictor 0 by more than three
+    /// standard errors, at every longer context too.
+    pub beats_zero_from: Option<usize>,
     /// Mean over tasks of (error at the shortest context - error at the longest), with its standard
     /// error: tasks are paired.
     pub drop: f64,
@@ -86,8 +100,13 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     let mut config = config.clone();
     config.context_lens.sort_unstable();
     config.context_lens.dedup();
+    let judged = config.context_lens.last().copied().unwrap_or(0);
+    config.longer_lens.retain(|n| *n > judged);
+    config.longer_lens.sort_unstable();
+    config.longer_lens.dedup();
     let config = &config;
-    let longest = config.context_lens.last().copied().unwrap_or(0);
+    let lens: Vec<usize> = config.context_lens.iter().chain(&config.longer_lens).copied().collect();
+    let longest = lens.last().copied().unwrap_or(0);
     if config.context_lens.len() < 2 || config.context_lens[0] == 0 || longest > 100_000 {
         return Err(LabError::Invalid(
             "lengths: expected at least two different ones from 1 to 100000".into(),
@@ -106,30 +125,34 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     // Collected in task order, so that sums do not depend on the number of threads.
     let errors = (0..config.num_tasks)
         .into_par_iter()
-        .map(|task| errors_of_task(config, &transformer, longest, task))
-        .collect::<Result<Vec<Vec<f64>>, LabError>>()?;
+        .map(|task| errors_of_task(config.seed, &transformer, &lens, task))
+        .collect::<Result<Vec<TaskErrors>, LabError>>()?;
     let statistic = |samples: Vec<f64>| {
         MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("tasks: expected at least 1".into()))
     };
-    let points = config
-        .context_lens
+    let points = lens
         .iter()
         .enumerate()
         .map(|(i, &context_len)| {
-            let MeanSem { mean, sem, count } = statistic(errors.iter().map(|e| e[i]).collect())?;
+            let MeanSem { mean, sem, count } = statistic(errors.iter().map(|e| e.by_length[i]).collect())?;
+            let gain = statistic(errors.iter().map(|e| e.zero - e.by_length[i]).collect())?;
             if !sem.is_finite() {
                 let message =
                     format!("the error at context length {context_len} overflows; lower the step size");
                 return Err(LabError::Failed(message));
             }
-            Ok(MsvePoint { context_len, mean, sem, tasks: count })
+            Ok(MsvePoint { context_len, mean, sem, gain: gain.mean, gain_sem: gain.sem, tasks: count })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
     let last = config.context_lens.len() - 1;
-    let drop = statistic(errors.iter().map(|e| e[0] - e[last]).collect())?;
-    let lens: Vec<f64> = points.iter().map(|p| p.context_len as f64).collect();
-    let means: Vec<f64> = points.iter().map(|p| p.mean).collect();
+    let drop = statistic(errors.iter().map(|e| e.by_length[0] - e.by_length[last]).collect())?;
+    let judged = &points[..=last];
+    let lens: Vec<f64> = judged.iter().map(|p| p.context_len as f64).collect();
+    let means: Vec<f64> = judged.iter().map(|p| p.mean).collect();
     let rank_correlation = spearman(&lens, &means);
+    let zero = statistic(errors.iter().map(|e| e.zero).collect())?;
+    let better = points.iter().rev().take_while(|p| p.gain > 3.0 * p.gain_sem);
+    let beats_zero_from = better.last().map(|p| p.context_len);
     let verdict = match (drop.mean > 3.0 * drop.sem, rank_correlation <= -0.9) {
         (true, true) => Verdict::Reproduced,
         (true, false) => Verdict::Partly,
@@ -138,6 +161,9 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     Ok(MsveCurve {
         config: config.clone(),
         points,
+        zero: zero.mean,
+        zero_sem: zero.sem,
+        beats_zero_from,
         drop: drop.mean,
         drop_sem: drop.sem,
         rank_correlation,
@@ -145,25 +171,34 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     })
 }
 
+/// The errors of a task.
+struct TaskErrors {
+    by_length: Vec<f64>,
+    zero: f64,
+}
+
 fn errors_of_task(
-    config: &MsveConfig,
+    seed: u64,
     transformer: &Transformer,
-    longest: usize,
+    lens: &[usize],
     index: u64,
-) -> Result<Vec<f64>, LabError> {
-    let mut stream = Stream::new(config.seed, Purpose::Task, index);
+) -> Result<TaskErrors, LabError> {
+    let mut stream = Stream::new(seed, Purpose::Task, index);
     let task = Loop::figure_1(&mut stream).generate(&mut stream)?;
-    let states = task.mrp().sample_states(longest, &mut Stream::new(config.seed, Purpose::Trajectory, index));
+    let longest = lens.last().copied().unwrap_or(0);
+    let states = task.mrp().sample_states(longest, &mut Stream::new(seed, Purpose::Trajectory, index));
     let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
     let mut evaluator = Evaluator::default();
-    let error = |&n: &usize| {
+    let error_of = |estimates: &[f64]| msve(estimates, task.values(), task.stationary_distribution());
+    let error = |&n: &usize| -> Result<f64, LabError> {
         let context = task.context_of(&states[..=n], &queries);
         let values = evaluator.evaluate(transformer, &context)?;
         let estimates: Vec<f64> =
             queries.iter().map(|s| values.value(transformer.num_layers(), n + 1 + s)).collect();
-        Ok(msve(&estimates, task.values(), task.stationary_distribution()))
+        Ok(error_of(&estimates))
     };
-    config.context_lens.iter().map(error).collect()
+    let zero = error_of(&vec![0.0; queries.len()]);
+    Ok(TaskErrors { by_length: lens.iter().map(error).collect::<Result<_, LabError>>()?, zero })
 }
 
 /// Spearman's rank correlation: Pearson's, of ranks, where ties share their mean rank; 0 when one list is
@@ -181,30 +216,47 @@ pub(super) fn spearman(x: &[f64], y: &[f64]) -> f64 {
 }
 
 impl MsveCurve {
-    /// Figure 1: mean error by context length with its standard error.
+    /// Figure 1: mean error by context length with its standard error, in the paper's range and beyond, beside that of
+    /// the predictor 0.
     pub fn figure(&self) -> Scene {
         let c = &self.config;
-        let chart = Chart {
-            title: "Value error against context length".into(),
-            x: Axis { label: "context length *n* (transitions)".into(), scale: Scale::Linear, range: None },
-            y: Axis { label: "mean square value error".into(), scale: Scale::Log, range: None },
-            series: vec![Series {
+        let (width, height) = (450.0, 340.0);
+        let shortest = c.context_lens.first().copied().unwrap_or(1) as f64;
+        let chart = |title: &str, scale, last: usize| {
+            let own: Vec<&MsvePoint> = self.points.iter().filter(|p| p.context_len <= last).collect();
+            let curve = Series {
                 name: c.kernel.clone(),
                 color: PALETTE[0],
                 dash: Vec::new(),
-                points: self.points.iter().map(|p| (p.context_len as f64, p.mean)).collect(),
-                band: self
-                    .points
-                    .iter()
-                    .map(|p| ((p.mean - p.sem).max(0.1 * p.mean), p.mean + p.sem))
-                    .collect(),
-            }],
-            note: format!(
-                "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. over {} Loop tasks",
-                c.kernel, c.num_layers, c.num_tasks
-            ),
+                points: own.iter().map(|p| (p.context_len as f64, p.mean)).collect(),
+                band: own.iter().map(|p| ((p.mean - p.sem).max(0.1 * p.mean), p.mean + p.sem)).collect(),
+            };
+            let zero = Series {
+                name: "predictor 0".into(),
+                color: PALETTE[1],
+                dash: vec![4.0, 3.0],
+                points: vec![(shortest, self.zero), (last as f64, self.zero)],
+                band: vec![(self.zero - self.zero_sem, self.zero + self.zero_sem); 2],
+            };
+            Chart {
+                title: title.into(),
+                x: Axis { label: "context length *n* (transitions)".into(), scale, range: None },
+                y: Axis { label: "mean square value error".into(), scale: Scale::Log, range: None },
+                series: vec![curve, zero],
+                note: format!(
+                    "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. over {} Loop tasks",
+                    c.kernel, c.num_layers, c.num_tasks
+                ),
+            }
         };
-        chart.scene(460.0, 320.0)
+        let judged = c.context_lens.last().copied().unwrap_or(1);
+        let Some(&longest) = c.longer_lens.last() else {
+            return chart("Value error against context length", Scale::Linear, judged).scene(width, height);
+        };
+        let mut scene = Scene::new(2.0 * width, height, "Value error against context length");
+        chart("(a) the paper's range", Scale::Linear, judged).draw(&mut scene, [0.0, 0.0, width, height]);
+        chart("(b) longer contexts", Scale::Log, longest).draw(&mut scene, [width, 0.0, width, height]);
+        scene
     }
 
     /// Writes the figure and its numbers.
@@ -239,10 +291,23 @@ mod tests {
         assert_eq!(with(1), with(4));
     }
 
-    /// An error that does not fall must not be called reproduced: with step size 0 it is constant.
+    /// An error that does not fall must not be called reproduced: with step size 0 it is constant, that of the
+    /// predictor 0.
     #[test]
     fn a_flat_curve_is_not_reproduced() {
         let flat = MsveConfig { num_tasks: 10, step_size: 0.0, ..Default::default() };
-        assert_eq!(run(&flat).unwrap().verdict, Verdict::NotReproduced);
+        let curve = run(&flat).unwrap();
+        assert_eq!((curve.verdict, curve.beats_zero_from), (Verdict::NotReproduced, None));
+        assert!(curve.points.iter().all(|p| p.mean == curve.zero && p.gain == 0.0));
+    }
+
+    #[test]
+    fn longer_contexts_do_not_decide() {
+        let short = MsveConfig { num_tasks: 20, longer_lens: Vec::new(), ..Default::default() };
+        let long = MsveConfig { longer_lens: vec![500, 7], ..short.clone() };
+        let (a, b) = (run(&short).unwrap(), run(&long).unwrap());
+        assert_eq!((a.points.len(), b.points.len()), (20, 21));
+        // One trajectory per task: longer contexts change nothing about its prefixes.
+        assert_eq!((a.rank_correlation, a.drop, a.zero), (b.rank_correlation, b.drop, b.zero));
     }
 }

@@ -193,7 +193,7 @@ fn task(config: &VerifyConfig, trial: u64) -> Result<FiniteTask, LabError> {
     Ok(family.generate(&mut Stream::new(config.seed, Purpose::Task, trial))?)
 }
 
-fn prompt(config: &VerifyConfig, trial: u64) -> Result<Context, LabError> {
+pub(super) fn prompt(config: &VerifyConfig, trial: u64) -> Result<Context, LabError> {
     let mut stream = Stream::new(config.seed, Purpose::Trajectory, trial);
     Ok(task(config, trial)?.sample_context(config.context_len, &mut stream).0)
 }
@@ -299,14 +299,14 @@ fn one_hot_context(config: &VerifyConfig, trial: u64) -> Result<Context, LabErro
 
 /// The largest |a - b| over the size of the numbers, max(1, largest |b|): an absolute error for numbers
 /// of order 1, as in the paper, a relative one where values grow. NaN when any number is.
-fn gap(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn gap(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len(), "gap: lengths differ");
     let size = b.iter().fold(1.0, |m, x| nan_max(m, x.abs()));
     a.iter().zip(b).map(|(x, y)| (x - y).abs() / size).fold(0.0, nan_max)
 }
 
 /// The larger number, or NaN when either is, so that no NaN passes for a small discrepancy.
-fn nan_max(a: f64, b: f64) -> f64 {
+pub(super) fn nan_max(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 

@@ -208,8 +208,14 @@ impl Theorem3 {
         [
             self.depth_factor * (1.0 - self.margin).powf(num_layers),
             self.depth_factor * (n.ln() / n).sqrt(),
-            self.context_factor * num_layers * (2.0 + self.gamma).powf(2.0 * num_layers) / n,
+            self.everywhere(num_layers) / n,
         ]
+    }
+
+    /// What the proof knows of every trajectory, without Assumption 5.1: ‖δ̄∇v‖₁ ≤ C₃·L·(2+γ)^{2L}. Terms that add up
+    /// to more say nothing.
+    pub fn everywhere(&self, num_layers: f64) -> f64 {
+        self.context_factor * num_layers * (2.0 + self.gamma).powf(2.0 * num_layers)
     }
 
     /// n₀: the theorem speaks about n from here on. With η = 1/n both lemmas run at δ = 1/(2n), so the repaired

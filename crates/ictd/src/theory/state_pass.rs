@@ -96,6 +96,41 @@ impl StatePass {
             self.visits[s] += 1.0;
             self.table[s * m + t] += 1.0;
         }
+        self.index_transitions();
+    }
+
+    /// Loads the prompt that follows that of `before`: without its first transition and with one more at its end, each as
+    /// (state, next state) of the task. A state that only the dropped transition left stays without visits and weighs
+    /// nothing. Costs O(states²), however long the context is.
+    pub fn load_shifted(&mut self, before: &StatePass, first: (usize, usize), last: (usize, usize)) {
+        self.local.clone_from(&before.local);
+        self.states.clone_from(&before.states);
+        self.visits.clone_from(&before.visits);
+        let old = before.states.len();
+        for state in [last.0, last.1] {
+            if self.local[state] == ABSENT {
+                self.local[state] = self.states.len();
+                self.states.push(state);
+                self.visits.push(0.0);
+            }
+        }
+        let m = self.states.len();
+        self.table.clear();
+        self.table.resize(m * m, 0.0);
+        for (row, counts) in self.table.chunks_exact_mut(m).zip(before.table.chunks_exact(old)) {
+            row[..old].copy_from_slice(counts);
+        }
+        for ((s, t), change) in [(first, -1.0), (last, 1.0)] {
+            let (s, t) = (self.local[s], self.local[t]);
+            self.visits[s] += change;
+            self.table[s * m + t] += change;
+        }
+        self.index_transitions();
+    }
+
+    /// Lists the transitions counted in the table by the state they leave.
+    fn index_transitions(&mut self) {
+        let m = self.states.len();
         self.next.clear();
         self.offsets.clear();
         for (row, visits) in self.table.chunks_exact(m).zip(&self.visits) {
@@ -145,17 +180,19 @@ impl StatePass {
         self.values[num_layers * m + self.local[query]]
     }
 
-    /// The value that the last [`forward`](Self::forward) gives any state of the task, read off the same prompt.
-    pub fn value_of(&self, params: &LoopedParams, features: &Matrix, state: usize) -> f64 {
+    /// The value of any state of the task after `num_layers` layers of the last [`forward`](Self::forward), read off the
+    /// same prompt.
+    pub fn value_of(&self, params: &LoopedParams, features: &Matrix, num_layers: usize, state: usize) -> f64 {
         let m = self.states.len();
         let local = self.local[state];
         if local != ABSENT {
-            return self.values[self.values.len() - m + local];
+            return self.values[num_layers * m + local];
         }
         // A state that does not occur moves by the same messages with weights of its own.
         let mut column = vec![0.0; m];
         self.weigh(params, features, state, &mut column);
-        self.messages.chunks_exact(m).map(|q| column.iter().zip(q).map(|(w, q)| w * q).sum::<f64>()).sum()
+        let moved = |q: &[f64]| column.iter().zip(q).map(|(w, q)| w * q).sum::<f64>();
+        self.messages.chunks_exact(m).take(num_layers).map(moved).sum()
     }
 
     fn fill_weights(&mut self, params: &LoopedParams, features: &Matrix) {
@@ -187,18 +224,20 @@ impl StatePass {
         column.iter_mut().for_each(|w| *w /= total);
     }
 
-    /// The gradient of the last [`forward`](Self::forward)'s value by u (3 numbers) and B (row by row).
+    /// The gradient by u (3 numbers) and B (row by row) of the value of `query`, which occurs, after `num_layers`
+    /// layers of the last [`forward`](Self::forward).
+    #[allow(clippy::too_many_arguments, reason = "the task and the point, as in forward")]
     pub fn backward(
         &mut self,
         params: &LoopedParams,
         features: &Matrix,
         rewards: &[f64],
         gamma: f64,
+        num_layers: usize,
         query: usize,
         gradient: &mut [f64],
     ) {
         let m = self.states.len();
-        let num_layers = self.messages.len() / m;
         let [_, on_target, on_value] = params.value_row;
         gradient.fill(0.0);
         self.value_bar.clear();
@@ -241,15 +280,18 @@ impl StatePass {
             let column = &self.weights[s * m..(s + 1) * m];
             let bars = &self.weights_bar[s * m..(s + 1) * m];
             let mean: f64 = column.iter().zip(bars).map(|(w, b)| w * b).sum();
-            let x = features.row(self.states[s]);
+            // Σ_t (score's share of t)·x(t), then its outer product with x(s).
+            let mut pulled = vec![0.0; d];
             for t in 0..m {
                 let score_bar = column[t] * (bars[t] - mean);
                 if score_bar != 0.0 {
-                    for (a, y) in features.row(self.states[t]).iter().enumerate() {
-                        let slots = &mut gradient[3 + a * d..3 + (a + 1) * d];
-                        slots.iter_mut().zip(x).for_each(|(slot, x)| *slot += score_bar * y * x);
-                    }
+                    let y = features.row(self.states[t]);
+                    pulled.iter_mut().zip(y).for_each(|(sum, y)| *sum += score_bar * y);
                 }
+            }
+            let x = features.row(self.states[s]);
+            for (slots, y) in gradient[3..].chunks_exact_mut(d).zip(&pulled) {
+                slots.iter_mut().zip(x).for_each(|(slot, x)| *slot += y * x);
             }
         }
     }
@@ -287,7 +329,7 @@ mod tests {
         let query = states[n];
         let value = pass.forward(&theta, task.features(), task.mrp().rewards(), gamma, layers, query);
         let mut gradient = vec![0.0; theta.num_free()];
-        pass.backward(&theta, task.features(), task.mrp().rewards(), gamma, query, &mut gradient);
+        pass.backward(&theta, task.features(), task.mrp().rewards(), gamma, layers, query, &mut gradient);
 
         let shape = Shape {
             feature_dim: d,
@@ -335,11 +377,40 @@ mod tests {
         let transformer = TransformerConfig::theta_star(attention, 7, 0.9).check().unwrap();
         let expected = transformer.values(&task.context_of(&states, &[])).unwrap().output();
         assert!((value - expected).abs() < 1e-13);
-        assert_eq!(pass.value_of(&theta, task.features(), states[30]), value);
+        assert_eq!(pass.value_of(&theta, task.features(), 7, states[30]), value);
         // A state that does not occur is a query of its own.
         let absent = (0..64).find(|s| !states.contains(s)).unwrap();
         let expected = transformer.values(&task.context_of(&states, &[absent])).unwrap().output();
-        assert!((pass.value_of(&theta, task.features(), absent) - expected).abs() < 1e-13);
+        assert!((pass.value_of(&theta, task.features(), 7, absent) - expected).abs() < 1e-13);
+    }
+
+    /// The prompt that follows, from the counts of the one before, and shallower networks out of a deep one.
+    #[test]
+    fn shifted_prompts_and_shallow_networks_need_no_new_pass() {
+        let task = Boyan::paper().generate(&mut Stream::new(7, Purpose::Task, 0)).unwrap();
+        let (features, rewards) = (task.features(), task.mrp().rewards());
+        let theta = params(4, &mut Stream::new(7, Purpose::Init, 0));
+        let mut states = task.mrp().sample_states(12, &mut Stream::new(7, Purpose::Trajectory, 0));
+        let (mut before, mut shifted, mut fresh) =
+            (StatePass::default(), StatePass::default(), StatePass::default());
+        before.load(64, &states);
+        let absent = (0..64).find(|s| !states.contains(s)).unwrap();
+        for next in [states[3], absent] {
+            let last = states[12];
+            shifted.load_shifted(&before, (states[0], states[1]), (last, next));
+            let deep = shifted.forward(&theta, features, rewards, 0.9, 6, next);
+            states.push(next);
+            fresh.load(64, &states[1..]);
+            states.pop();
+            let expected = fresh.forward(&theta, features, rewards, 0.9, 6, next);
+            assert!((deep - expected).abs() < 1e-13, "{deep} {expected}");
+            let shallow = fresh.forward(&theta, features, rewards, 0.9, 2, next);
+            assert!((shifted.value_of(&theta, features, 2, next) - shallow).abs() < 1e-13);
+            let (mut a, mut b) = (vec![0.0; theta.num_free()], vec![0.0; theta.num_free()]);
+            shifted.backward(&theta, features, rewards, 0.9, 2, next, &mut a);
+            fresh.backward(&theta, features, rewards, 0.9, 2, next, &mut b);
+            assert!(a.iter().zip(&b).all(|(x, y)| (x - y).abs() < 1e-12));
+        }
     }
 
     #[test]
@@ -354,7 +425,7 @@ mod tests {
         };
         run(&mut pass, &theta);
         let mut gradient = vec![0.0; theta.num_free()];
-        pass.backward(&theta, task.features(), task.mrp().rewards(), 0.9, states[15], &mut gradient);
+        pass.backward(&theta, task.features(), task.mrp().rewards(), 0.9, 4, states[15], &mut gradient);
         for k in 0..gradient.len() {
             let mut moved = |h: f64| {
                 let slot = |t: &mut LoopedParams, h: f64| {

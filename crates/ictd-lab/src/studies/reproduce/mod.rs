@@ -5,6 +5,7 @@
 //! and list it in [`STUDIES`].
 
 mod check;
+mod claim;
 mod concentration;
 mod convergence;
 mod emergence;
@@ -17,6 +18,7 @@ mod setting;
 mod stability;
 
 pub use check::{Drift, drifts};
+pub use claim::{Claim, Scope};
 pub use stability::{Stability, Verdicts, measure, num_seeds, stability_drifts};
 
 use std::fs;
@@ -26,7 +28,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{SLACK_LIMIT, Verdict};
+use super::Verdict;
+use super::cost::{self, CostTimes};
 use crate::LabError;
 use crate::files::{OutputDir, process, to_json_17};
 
@@ -69,135 +72,6 @@ impl Plan {
     }
 }
 
-/// A claim of the paper and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Claim {
-    /// Its name on the command line.
-    pub id: String,
-    /// Where in the paper.
-    pub paper: String,
-    /// Whose claim it is: the paper's, the paper's in a changed setting, or one past the paper.
-    pub scope: Scope,
-    /// What is claimed, in our words.
-    pub says: String,
-    /// When it counts as reproduced; what the code of the study compares.
-    pub criterion: String,
-    /// What was measured.
-    pub measured: String,
-    /// How sure that is.
-    pub uncertainty: String,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The number that decides, for comparing runs.
-    pub value: Option<f64>,
-    /// For inequalities: the right-hand side over the largest measured left-hand side, where tightest.
-    pub slack: Option<f64>,
-    /// How often the verdict is the same over the whole study's seeds, as stored by `--stability`; `None` for
-    /// settings other than the stored ones.
-    pub stability: Option<Stability>,
-    /// Why the result differs, where it does.
-    pub why: String,
-    /// The figure's file name, without its ending.
-    pub figure: Option<String>,
-    /// The file with the numbers.
-    pub data: Option<String>,
-    /// The command that reruns it alone.
-    pub command: String,
-}
-
-/// Whose claim a claim is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scope {
-    /// The paper's, as it describes it.
-    Paper,
-    /// The paper's, in a setting or under premises that differ from it.
-    ChangedSetting,
-    /// The paper's, in a reading that its equations do not have.
-    OtherReading,
-    /// Not in the paper.
-    PastThePaper,
-    /// A picture or a remark that claims nothing; not counted among the claims.
-    Illustration,
-}
-
-impl Scope {
-    /// The scopes that are counted, and what they are called.
-    pub const COUNTED: [(Scope, &str); 4] = [
-        (Scope::Paper, "the paper's claims"),
-        (Scope::OtherReading, "the paper's claims read so that the query is a source"),
-        (Scope::ChangedSetting, "the paper's claims in changed settings"),
-        (Scope::PastThePaper, "past the paper"),
-    ];
-}
-
-impl Claim {
-    /// A claim of the paper before it is judged; the command is added by [`run`].
-    pub fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
-        let text = str::to_owned;
-        Self {
-            id: text(id),
-            paper: text(paper),
-            scope: Scope::Paper,
-            says: text(says),
-            criterion: text(criterion),
-            measured: String::new(),
-            uncertainty: String::new(),
-            verdict: Verdict::NotTestable,
-            value: None,
-            slack: None,
-            stability: None,
-            why: String::new(),
-            figure: None,
-            data: None,
-            command: String::new(),
-        }
-    }
-
-    /// Judges the claim by a number, with what was measured and how sure it is.
-    #[must_use]
-    pub fn found(mut self, verdict: Verdict, value: f64, measured: String, uncertainty: String) -> Self {
-        self.verdict = verdict;
-        // JSON has no infinities; a bound that does not exist is no number.
-        self.value = value.is_finite().then_some(value);
-        self.measured = measured;
-        self.uncertainty = uncertainty;
-        self
-    }
-
-    /// Adds the slack of an inequality; one that was reproduced with more than [`SLACK_LIMIT`] is only consistent.
-    #[must_use]
-    pub fn with_slack(mut self, slack: f64) -> Self {
-        self.slack = slack.is_finite().then_some(slack);
-        if self.verdict == Verdict::Reproduced && !(slack <= SLACK_LIMIT) {
-            self.verdict = Verdict::Consistent;
-        }
-        self
-    }
-
-    /// Names the figure and the file of numbers, both in the output directory.
-    #[must_use]
-    pub fn shown(mut self, figure: Option<&str>, data: Option<&str>) -> Self {
-        self.figure = figure.map(str::to_owned);
-        self.data = data.map(str::to_owned);
-        self
-    }
-
-    /// Says whose claim it is, when not the paper's.
-    #[must_use]
-    pub fn scoped(mut self, scope: Scope) -> Self {
-        self.scope = scope;
-        self
-    }
-
-    /// Says why the result differs.
-    #[must_use]
-    pub fn because(mut self, why: &str) -> Self {
-        self.why = why.to_owned();
-        self
-    }
-}
-
 /// The largest; NaN when one is NaN, so that it meets no criterion.
 fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, |m: f64, x| if m.is_nan() || x.is_nan() { f64::NAN } else { m.max(x) })
@@ -220,19 +94,31 @@ pub struct Study {
 }
 
 /// All studies, in the order of the paper.
-pub const STUDIES: [Study; 18] = [
-    Study { id: "equivalence", claims: &["thm1", "lem1", "special-cases", "fig7"], run: equivalence::run },
+pub const STUDIES: [Study; 22] = [
+    Study {
+        id: "equivalence",
+        claims: &["thm1", "lem1", "special-cases", "fig7", "step-size"],
+        run: equivalence::run,
+    },
+    Study { id: "tsm-cost", claims: &["tsm-cost"], run: equivalence::cost },
     Study { id: "fig1", claims: &["fig1"], run: figures::figure_1 },
+    Study { id: "softmax-vs-linear", claims: &["softmax-vs-linear"], run: figures::softmax_against_linear },
     Study { id: "fig2", claims: &["fig2"], run: figures::figure_2 },
     Study { id: "fig4", claims: &["fig4"], run: figures::figure_4 },
-    Study { id: "assumption", claims: &["ass5.1", "stability"], run: convergence::assumption },
+    Study {
+        id: "assumption",
+        claims: &["ass5.1", "ass5.1-at-identity", "stability"],
+        run: convergence::assumption,
+    },
     Study {
         id: "theorem2",
         claims: &["lem4", "lem5", "lem6", "lem7", "thm2-bound"],
         run: convergence::theorem_2,
     },
     Study { id: "rates", claims: &["thm2-decay", "thm2-floor"], run: convergence::rates },
-    Study { id: "theorem3", claims: &["thm3", "thm3-paper"], run: objective::theorem_3 },
+    Study { id: "depth", claims: &["depth"], run: convergence::depth },
+    Study { id: "theorem3", claims: &["thm3", "thm3-paper", "same-prompt"], run: objective::theorem_3 },
+    Study { id: "thm3-bound", claims: &["thm3-bound"], run: objective::theorem_3_bound },
     Study { id: "lemmas", claims: &["lem8", "lem9", "lem10"], run: objective::lemmas },
     Study { id: "fig3", claims: &["fig3a", "fig3b", "fig3b-onset", "fig5"], run: emergence::literal },
     Study {
@@ -314,6 +200,8 @@ struct Timings<'a> {
     peak_rss_kib: Option<u64>,
     cpu: String,
     threads: usize,
+    /// Seconds per layer of the constructions whose operations the claim `tsm-cost` counts, when it was judged anew.
+    layers: Option<CostTimes>,
 }
 
 /// What a finished study leaves for later runs.
@@ -394,6 +282,8 @@ pub fn run(
     let reproduction = Reproduction { claims, timings };
     let all = with_others(&reproduction, studies, plan, &cache, path)?;
     out.json("claims", &all)?;
+    let counted = |t: &Timing| t.claims.contains(&"tsm-cost") && !t.cached;
+    let layers = reproduction.timings.iter().any(counted).then(cost::measure).transpose()?;
     out.json(
         "timings",
         &Timings {
@@ -402,6 +292,7 @@ pub fn run(
             peak_rss_kib: process::peak_rss_kib(),
             cpu: process::cpu_name(),
             threads: rayon::current_num_threads(),
+            layers,
         },
     )?;
     out.write("report.html", report::html(&all, plan, path)?.as_bytes())?;
@@ -502,7 +393,10 @@ mod tests {
         let out = OutputDir::create(dir.path()).unwrap();
         let plan = Plan { seed: 0, seeds: Some(2), quick: true };
         // Those without training: the others are run by the tests of the command.
-        for study in STUDIES.into_iter().filter(|s| ["equivalence", "fig1", "fig2", "fig4"].contains(&s.id)) {
+        for study in STUDIES.into_iter().filter(|s| {
+            ["equivalence", "tsm-cost", "fig1", "softmax-vs-linear", "fig2", "fig4", "rates", "depth"]
+                .contains(&s.id)
+        }) {
             let found = (study.run)(&plan, &out).unwrap();
             let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
             assert_eq!(ids, study.claims);

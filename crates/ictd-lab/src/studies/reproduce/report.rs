@@ -12,10 +12,18 @@ const STYLE: &str = include_str!("report.css");
 
 /// Where claims are shown, by the start of their names.
 const SECTIONS: [(&str, &str, &[&str]); 5] = [
-    ("equivalence", "The forward pass is TD", &["thm1", "lem1", "special", "fig7", "fig2"]),
-    ("evaluation", "Evaluating policies in context", &["fig1", "fig4"]),
-    ("convergence", "Depth and context length", &["ass5", "stability", "lem4", "lem5", "lem6", "thm2"]),
-    ("objective", "The pretraining objective", &["lem7", "lem8", "lem9", "lem10", "thm3"]),
+    (
+        "equivalence",
+        "The forward pass is TD",
+        &["thm1", "lem1", "special", "fig7", "step-size", "tsm-cost", "fig2"],
+    ),
+    ("evaluation", "Evaluating policies in context", &["fig1", "softmax-vs-linear", "fig4"]),
+    (
+        "convergence",
+        "Depth and context length",
+        &["ass5", "stability", "lem4", "lem5", "lem6", "thm2", "depth"],
+    ),
+    ("objective", "The pretraining objective", &["lem7", "lem8", "lem9", "lem10", "thm3", "same-prompt"]),
     (
         "emergence",
         "What pretraining finds",

@@ -2,11 +2,15 @@
 
 pub mod bound;
 pub mod certify;
+pub mod depth;
 mod family;
 mod fit;
 pub mod lemmas;
 pub mod neu;
+pub mod rates;
 pub mod regimes;
+pub mod separation;
+pub mod theorem3;
 
 pub use family::{FamilyKind, TaskFamily};
 pub use fit::{Slope, power};

@@ -105,7 +105,7 @@ pub struct BoundReport {
     pub comparisons: Vec<Comparison>,
     /// Mean error by depth at the lengths of the sweep.
     pub sweep: Vec<SweepPoint>,
-    /// Slope of log error against L before the floor, and the eigenvalues' prediction of it.
+    /// Slope of log ‖v_L - v_∞‖∞ against L, what depth takes away of the error at the longest context.
     pub decay: Option<Slope>,
     /// log of the spectral radius in the population.
     pub predicted_decay: f64,
@@ -141,6 +141,8 @@ pub struct SweepPoint {
     pub layers: Option<usize>,
     /// Mean over contexts of ‖v_L - v_π‖∞.
     pub error: f64,
+    /// The part of it that depth takes away: mean over contexts of ‖v_L - v_∞‖∞, where every context has a limit.
+    pub transient: Option<f64>,
 }
 
 /// What one context shows.
@@ -152,8 +154,8 @@ struct Sample {
     errors: Vec<f64>,
     /// The largest |r + γPv_L - v_L| over states at [`LAYERS`].
     residuals: Vec<f64>,
-    /// The same at infinite depth; `None` when a state was not visited.
-    limit: Option<f64>,
+    /// The error at infinite depth and ‖v_L - v_∞‖∞ at L = 0, …, [`DEEPEST`]; `None` when a state was not visited.
+    limit: Option<(f64, Vec<f64>)>,
 }
 
 struct Setting {
@@ -275,13 +277,16 @@ impl Setting {
         let difference = Matrix::from_fn(empirical.num_rows(), empirical.num_rows(), |i, j| {
             empirical[(i, j)] - self.population[(i, j)]
         });
-        let distance =
-            |v: &[f64]| v.iter().zip(task.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let apart = |v: &[f64], w: &[f64]| v.iter().zip(w).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let distance = |v: &[f64]| apart(v, task.values());
+        let limit = visited.then(|| operator.infinite_depth().ok()).flatten();
+        let mut transients = Vec::new();
         let mut v = vec![0.0; task.values().len()];
         let mut errors = Vec::new();
         let mut residuals = Vec::new();
         for layer in 0..=DEEPEST {
             errors.push(distance(&v));
+            transients.extend(limit.as_ref().map(|limit| apart(&v, limit)));
             if LAYERS.contains(&layer) {
                 let gap =
                     task.mrp().bellman(&v).iter().zip(&v).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -295,7 +300,7 @@ impl Setting {
             bias: distance(&operator.apply(1.0, task.values())),
             errors,
             residuals,
-            limit: visited.then(|| operator.infinite_depth().ok().map(|v| distance(&v))).flatten(),
+            limit: limit.map(|limit| (distance(&limit), transients)),
         })
     }
 
@@ -388,33 +393,35 @@ impl Setting {
     fn sweep(&self, n: usize, contexts: u64) -> Result<Vec<SweepPoint>, LabError> {
         let samples = self.samples(n, contexts)?;
         let mean = |x: Vec<f64>| x.iter().sum::<f64>() / x.len() as f64;
+        let limits: Vec<&(f64, Vec<f64>)> = samples.iter().filter_map(|s| s.limit.as_ref()).collect();
+        // Contexts that miss a state have no limit on it; a mean over the others would flatter.
+        let all = limits.len() == samples.len();
         let mut points: Vec<SweepPoint> = (0..=DEEPEST)
             .map(|layers| SweepPoint {
                 n,
                 layers: Some(layers),
                 error: mean(samples.iter().map(|s| s.errors[layers]).collect()),
+                transient: all.then(|| mean(limits.iter().map(|l| l.1[layers]).collect())),
             })
             .collect();
-        let limits: Vec<f64> = samples.iter().filter_map(|s| s.limit).collect();
-        // Contexts that miss a state have no limit on it; a mean over the others would flatter.
-        if limits.len() == samples.len() {
-            points.push(SweepPoint { n, layers: None, error: mean(limits) });
+        if all {
+            let error = mean(limits.iter().map(|l| l.0).collect());
+            points.push(SweepPoint { n, layers: None, error, transient: None });
         }
         Ok(points)
     }
 }
 
-/// Between the first layers, where fast modes die out, and the floor: depths from 3 on at which the error at the
-/// longest context is at least five times its floor.
+/// The slope of what depth takes away, ‖v_L - v_∞‖∞, at the longest context: from depth 3 on, where fast modes have died
+/// out, and far above rounding. The error itself is this and the floor, which would bend the line.
 fn decay(sweep: &[SweepPoint]) -> Option<Slope> {
     let longest = SWEEP[SWEEP.len() - 1];
-    let floor = sweep.iter().find(|p| p.n == longest && p.layers.is_none())?.error;
     let points: Vec<(f64, f64)> = sweep
         .iter()
         .filter(|p| p.n == longest)
-        .filter_map(|p| Some((p.layers?, p.error)))
-        .filter(|&(layers, error)| layers >= 3 && error > 5.0 * floor)
-        .map(|(layers, error)| (layers as f64, error.ln()))
+        .filter_map(|p| Some((p.layers?, p.transient?)))
+        .filter(|&(layers, transient)| layers >= 3 && transient > 1e-10)
+        .map(|(layers, transient)| (layers as f64, transient.ln()))
         .collect();
     fit::line(&points)
 }
@@ -427,6 +434,11 @@ fn floor(sweep: &[SweepPoint]) -> Option<Slope> {
 }
 
 impl BoundReport {
+    /// The task in words.
+    pub fn describe(&self) -> &str {
+        &self.describe
+    }
+
     /// Whether every statement whose premises hold covered its promised share, and Theorem 2 every context.
     pub fn holds(&self) -> bool {
         self.comparisons

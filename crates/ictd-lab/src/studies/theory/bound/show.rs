@@ -34,7 +34,7 @@ impl BoundReport {
             let end = ((self.floor_at(SWEEP[5]).unwrap_or(1e-3).ln() - decay.intercept) / decay.slope)
                 .clamp(1.0, 40.0);
             series.push(Series {
-                name: "fit".into(),
+                name: "fit above floor".into(),
                 color: PALETTE[4],
                 dash: vec![4.0, 3.0],
                 points: vec![line(0.0), line(end)],
@@ -130,7 +130,7 @@ impl BoundReport {
             s.map_or_else(|| "none".into(), |s| format!("{:.4} ± {:.4}", s.slope, s.half_width))
         };
         text += &format!(
-            "error per layer: log slope {} (spectral radius says {:.4}, the paper's rate {})\nfloor against n: log slope {} (1/sqrt(n): -0.5)\n",
+            "error above the floor, per layer: log slope {} (spectral radius says {:.4}, the paper's rate {})\nfloor against n: log slope {} (1/sqrt(n): -0.5)\n",
             slope(self.decay),
             self.predicted_decay,
             self.paper_decay.map_or_else(|| "nothing".into(), |d| format!("{d:.4}")),

@@ -24,6 +24,11 @@ pub struct Counts {
     pub unstable: u64,
     /// The form condition: some step size converges by proof.
     pub provably_stable: u64,
+    /// Layers that make the slowest error ten times smaller, ln 10/(-ln spectral radius): the median over the tasks with a
+    /// spectral radius below 1.
+    pub layers_per_tenfold_median: Option<f64>,
+    /// The largest of them.
+    pub layers_per_tenfold_worst: Option<f64>,
 }
 
 /// Examines the first `tasks` tasks of a family, in the population.
@@ -38,16 +43,21 @@ pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Co
         .map(|index| {
             let operator = StateOperator::population(&family.task(index)?, &attention)?;
             let stability = Stability::of(&operator)?;
-            Ok([
+            let rate = stability.spectrum.rate(config.alpha);
+            let flags = [
                 stability.assumption,
                 operator.jacobian_norm(config.alpha, |_| true) < 1.0,
-                stability.spectrum.rate(config.alpha) < 1.0,
+                rate < 1.0,
                 stability.spectrum.is_unstable(),
                 stability.form_margin.is_some_and(|m| m > 0.0),
-            ])
+            ];
+            Ok((flags, rate))
         })
-        .collect::<Result<Vec<[bool; 5]>, LabError>>()?;
-    let of = |k: usize| flags.iter().filter(|f| f[k]).count() as u64;
+        .collect::<Result<Vec<([bool; 5], f64)>, LabError>>()?;
+    let of = |k: usize| flags.iter().filter(|f| f.0[k]).count() as u64;
+    let stable = flags.iter().map(|f| f.1).filter(|rate| *rate < 1.0);
+    let mut layers: Vec<f64> = stable.map(|rate| std::f64::consts::LN_10 / -rate.ln()).collect();
+    layers.sort_by(f64::total_cmp);
     Ok(Counts {
         tasks,
         assumption_holds: of(0),
@@ -55,5 +65,7 @@ pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Co
         spectral_radius_below_one: of(2),
         unstable: of(3),
         provably_stable: of(4),
+        layers_per_tenfold_median: layers.get(layers.len() / 2).copied(),
+        layers_per_tenfold_worst: layers.last().copied(),
     })
 }

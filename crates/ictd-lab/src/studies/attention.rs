@@ -1,0 +1,176 @@
+//! Softmax attention against linear attention at theta_*, on the same tasks and contexts.
+
+use ictd::evaluate::{MeanSem, msve};
+use ictd::kernel::{Attention, KernelName};
+use ictd::random::{Purpose, Stream};
+use ictd::task::Loop;
+use ictd::transformer::{Evaluator, Transformer, TransformerConfig};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::LabError;
+use crate::figure::style::PALETTE;
+use crate::figure::{Axis, Chart, Scale, Scene, Series};
+use crate::files::OutputDir;
+
+/// Context lengths: the paper's range of Figure 1 and beyond.
+const LENGTHS: [usize; 7] = [1, 5, 19, 39, 100, 300, 1000];
+/// Depths.
+const LAYERS: [usize; 6] = [1, 3, 7, 15, 30, 60];
+const KERNELS: [KernelName; 2] = [KernelName::Softmax, KernelName::Linear];
+/// The depth that the figure shows over lengths: Figure 1's.
+const SHOWN_DEPTH: usize = 15;
+
+/// The errors of both kernels at a length and a depth.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttentionPoint {
+    /// Context length n.
+    pub n: usize,
+    /// Depth L.
+    pub layers: usize,
+    /// Mean square value error with softmax attention, mean over tasks.
+    pub softmax: f64,
+    /// Its standard error.
+    pub softmax_sem: f64,
+    /// With linear attention.
+    pub linear: f64,
+    /// Its standard error.
+    pub linear_sem: f64,
+    /// Mean over tasks of log₁₀(softmax/linear), tasks paired: negative where softmax is better. Logarithms, because a few
+    /// short contexts on which linear attention diverges would decide a mean of differences.
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub log_ratio_sem: f64,
+    /// Tasks.
+    pub tasks: usize,
+}
+
+impl AttentionPoint {
+    /// Softmax is better by more than three standard errors.
+    pub fn softmax_wins(&self) -> bool {
+        self.log_ratio < -3.0 * self.log_ratio_sem
+    }
+
+    /// Linear is better by more than three standard errors.
+    pub fn linear_wins(&self) -> bool {
+        self.log_ratio > 3.0 * self.log_ratio_sem
+    }
+}
+
+/// Compares on the tasks of Figure 1, whose values are linear in the features.
+pub fn run(seed: u64, tasks: u64) -> Result<Vec<AttentionPoint>, LabError> {
+    let deepest = LAYERS[LAYERS.len() - 1];
+    let transformer = |name: KernelName| -> Result<Transformer, LabError> {
+        let attention = Attention::new(name.at(1.0)?, 0.0)?;
+        Ok(TransformerConfig::theta_star(attention, deepest, 0.9).check()?)
+    };
+    let transformers = [transformer(KERNELS[0])?, transformer(KERNELS[1])?];
+    // By task: errors of both kernels at every length and depth.
+    let errors = (0..tasks)
+        .into_par_iter()
+        .map(|index| errors_of_task(seed, index, &transformers))
+        .collect::<Result<Vec<Vec<[f64; 2]>>, LabError>>()?;
+    let cells = LENGTHS.into_iter().flat_map(|n| LAYERS.map(|layers| (n, layers)));
+    cells
+        .enumerate()
+        .map(|(cell, (n, layers))| {
+            let statistic = |of: &dyn Fn([f64; 2]) -> f64| {
+                let samples: Vec<f64> = errors.iter().map(|e| of(e[cell])).collect();
+                MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("tasks: expected at least 1".into()))
+            };
+            let (softmax, linear) = (statistic(&|e| e[0])?, statistic(&|e| e[1])?);
+            let ratio = statistic(&|e| (e[0] / e[1]).log10())?;
+            Ok(AttentionPoint {
+                n,
+                layers,
+                softmax: softmax.mean,
+                softmax_sem: softmax.sem,
+                linear: linear.mean,
+                linear_sem: linear.sem,
+                log_ratio: ratio.mean,
+                log_ratio_sem: ratio.sem,
+                tasks: ratio.count,
+            })
+        })
+        .collect()
+}
+
+fn errors_of_task(seed: u64, index: u64, transformers: &[Transformer; 2]) -> Result<Vec<[f64; 2]>, LabError> {
+    let mut stream = Stream::new(seed, Purpose::Task, index);
+    let task = Loop::figure_1(&mut stream).generate(&mut stream)?;
+    let longest = LENGTHS[LENGTHS.len() - 1];
+    let states = task.mrp().sample_states(longest, &mut Stream::new(seed, Purpose::Trajectory, index));
+    let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
+    let mut evaluator = Evaluator::default();
+    let mut errors = Vec::new();
+    for n in LENGTHS {
+        let context = task.context_of(&states[..=n], &queries);
+        let mut both = [[0.0; 2]; LAYERS.len()];
+        for (k, transformer) in transformers.iter().enumerate() {
+            let values = evaluator.evaluate(transformer, &context)?;
+            for (cell, layers) in both.iter_mut().zip(LAYERS) {
+                let estimates: Vec<f64> = queries.iter().map(|s| values.value(layers, n + 1 + s)).collect();
+                cell[k] = msve(&estimates, task.values(), task.stationary_distribution());
+            }
+        }
+        errors.extend(both);
+    }
+    Ok(errors)
+}
+
+/// Errors over lengths at Figure 1's depth, and over depths at the longest context.
+pub fn figure(points: &[AttentionPoint]) -> Scene {
+    let longest = LENGTHS[LENGTHS.len() - 1];
+    let (width, height) = (450.0, 330.0);
+    let chart = |title: String,
+                 label: &str,
+                 of: &dyn Fn(&&AttentionPoint) -> bool,
+                 x: fn(&AttentionPoint) -> usize| {
+        let own: Vec<&AttentionPoint> = points.iter().filter(|p| of(p)).collect();
+        let line = |name: &str, color, y: fn(&AttentionPoint) -> [f64; 2]| Series {
+            name: name.into(),
+            color,
+            dash: Vec::new(),
+            points: own.iter().map(|p| (x(p) as f64, y(p)[0])).collect(),
+            band: own.iter().map(|p| ((y(p)[0] - y(p)[1]).max(0.3 * y(p)[0]), y(p)[0] + y(p)[1])).collect(),
+        };
+        Chart {
+            title,
+            x: Axis { label: label.into(), scale: Scale::Log, range: None },
+            y: Axis { label: "mean square value error".into(), scale: Scale::Log, range: None },
+            series: vec![
+                line("softmax", PALETTE[0], |p| [p.softmax, p.softmax_sem]),
+                line("linear", PALETTE[1], |p| [p.linear, p.linear_sem]),
+            ],
+            note: format!("θ_{{∗}}; mean ± s.e.m. over {} Loop tasks", own.first().map_or(0, |p| p.tasks)),
+        }
+    };
+    let mut scene = Scene::new(2.0 * width, height, "Softmax against linear attention");
+    let at_depth = |p: &&AttentionPoint| p.layers == SHOWN_DEPTH;
+    let by_length = format!("(a) context length, *L* = {SHOWN_DEPTH}");
+    chart(by_length, "context length *n*", &at_depth, |p| p.n).draw(&mut scene, [0.0, 0.0, width, height]);
+    let at_length = |p: &&AttentionPoint| p.n == longest;
+    let by_depth = format!("(b) depth, *n* = {longest}");
+    chart(by_depth, "layers *L*", &at_length, |p| p.layers).draw(&mut scene, [width, 0.0, width, height]);
+    scene
+}
+
+/// Writes the figure and the table.
+pub fn write(points: &[AttentionPoint], out: &OutputDir) -> Result<(), LabError> {
+    out.csv("softmax_vs_linear", points)?;
+    out.figure("softmax_vs_linear", &figure(points))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_counts_do_not_change_a_bit() {
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            serde_json::to_string(&pool.install(|| run(3, 6)).unwrap()).unwrap()
+        };
+        assert_eq!(with(1), with(3));
+    }
+}

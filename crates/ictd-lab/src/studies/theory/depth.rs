@@ -1,0 +1,206 @@
+//! What depth does on the paper's own tasks, where no theorem speaks: the largest error of a state against the
+//! number of layers.
+
+use ictd::context::ContextStatistics;
+use ictd::evaluate::MeanSem;
+use ictd::kernel::{Attention, KernelName};
+use ictd::matrix::Matrix;
+use ictd::operator::StateOperator;
+use ictd::random::{Purpose, Stream};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::TaskFamily;
+use crate::LabError;
+use crate::figure::style::PALETTE;
+use crate::figure::{Axis, Chart, Scale, Scene, Series};
+use crate::files::OutputDir;
+
+/// Context lengths: prefixes of one trajectory per task.
+pub const LENGTHS: [usize; 3] = [100, 1000, 30_000];
+/// Depths.
+pub const LAYERS: [usize; 17] = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 130, 160, 200];
+
+/// The mean error at a length and a depth.
+#[derive(Clone, Debug, Serialize)]
+pub struct DepthPoint {
+    /// Context length n.
+    pub n: usize,
+    /// Depth L; `None` for infinite depth, over the contexts that visit every state.
+    pub layers: Option<usize>,
+    /// Mean over tasks of the largest |v_L(s) - v_π(s)| over all states.
+    pub error: f64,
+    /// Its standard error.
+    pub sem: f64,
+    /// Mean over tasks of (this error - that of answering 0), tasks paired.
+    pub change: f64,
+    /// Its standard error.
+    pub change_sem: f64,
+    /// Tasks.
+    pub tasks: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct DepthCurves {
+    /// Every length with every depth, then infinite depth.
+    pub points: Vec<DepthPoint>,
+    describe: String,
+}
+
+/// The errors of one context by depth, then at infinite depth.
+type Errors = (Vec<f64>, Option<f64>);
+
+/// Measures on the first `tasks` tasks of a family.
+pub fn run(family: &TaskFamily, tasks: u64) -> Result<DepthCurves, LabError> {
+    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let found = (0..tasks)
+        .into_par_iter()
+        .map(|index| errors_of_task(family, index, &attention))
+        .collect::<Result<Vec<Vec<Errors>>, LabError>>()?;
+    let mut points = Vec::new();
+    for (k, n) in LENGTHS.into_iter().enumerate() {
+        let point = |layers, pairs: Vec<(f64, f64)>| {
+            let error = MeanSem::of(&pairs.iter().map(|p| p.0).collect::<Vec<_>>())?;
+            let change = MeanSem::of(&pairs.iter().map(|p| p.0 - p.1).collect::<Vec<_>>())?;
+            Some(DepthPoint {
+                n,
+                layers,
+                error: error.mean,
+                sem: error.sem,
+                change: change.mean,
+                change_sem: change.sem,
+                tasks: error.count,
+            })
+        };
+        let of_length = || found.iter().map(|task| &task[k]);
+        for (l, layers) in LAYERS.into_iter().enumerate() {
+            points.extend(point(Some(layers), of_length().map(|e| (e.0[l], e.0[0])).collect()));
+        }
+        points.extend(point(None, of_length().filter_map(|e| Some((e.1?, e.0[0]))).collect()));
+    }
+    Ok(DepthCurves { points, describe: family.describe() })
+}
+
+fn errors_of_task(family: &TaskFamily, index: u64, attention: &Attention) -> Result<Vec<Errors>, LabError> {
+    let task = family.task(index)?;
+    let (mrp, m) = (task.mrp(), task.mrp().num_states());
+    let longest = LENGTHS[LENGTHS.len() - 1];
+    let states = mrp.sample_states(longest, &mut Stream::new(family.seed, Purpose::Trajectory, index));
+    let distance = |v: &[f64]| v.iter().zip(task.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let mut counts = Matrix::zeros(m, m);
+    let mut counted = 0;
+    let mut found = Vec::new();
+    for n in LENGTHS {
+        for pair in states[counted..=n].windows(2) {
+            counts[(pair[0], pair[1])] += 1.0;
+        }
+        counted = n;
+        let statistics = ContextStatistics::counted(task.features(), mrp.rewards(), &counts);
+        let visited = statistics.visits().iter().all(|&c| c > 0.0);
+        let operator = StateOperator::of(statistics, attention, mrp.gamma())?;
+        let mut v = vec![0.0; m];
+        let mut errors = Vec::new();
+        for layer in 0..=LAYERS[LAYERS.len() - 1] {
+            if LAYERS.contains(&layer) {
+                errors.push(distance(&v));
+            }
+            v = operator.apply(1.0, &v);
+        }
+        let limit = visited.then(|| operator.infinite_depth().ok().map(|v| distance(&v))).flatten();
+        found.push((errors, limit));
+    }
+    Ok(found)
+}
+
+impl DepthCurves {
+    /// The points of a length, by depth.
+    pub fn at(&self, n: usize) -> Vec<&DepthPoint> {
+        self.points.iter().filter(|p| p.n == n && p.layers.is_some()).collect()
+    }
+
+    /// The mean error at infinite depth, over the tasks whose context visits every state.
+    pub fn limit(&self, n: usize) -> Option<&DepthPoint> {
+        self.points.iter().find(|p| p.n == n && p.layers.is_none())
+    }
+
+    /// Whether the error decays with depth at a length: the deepest network is better than answering 0, and not worse than
+    /// any shallower one, each by three standard errors.
+    pub fn decays(&self, n: usize) -> bool {
+        let points = self.at(n);
+        let best = points.iter().min_by(|a, b| a.error.total_cmp(&b.error));
+        let (Some(best), Some(last)) = (best, points.last()) else { return false };
+        last.change < -3.0 * last.change_sem
+            && last.change - best.change <= 3.0 * last.change_sem.hypot(best.change_sem)
+    }
+
+    /// The error against depth.
+    pub fn figure(&self) -> Scene {
+        let series = LENGTHS.into_iter().zip(PALETTE).map(|(n, color)| {
+            // A logarithmic axis has no place for L = 0, which is the line of answering 0.
+            let own: Vec<&DepthPoint> =
+                self.at(n).into_iter().filter(|p| p.layers.is_some_and(|l| l > 0)).collect();
+            Series {
+                name: format!("*n* = {n}"),
+                color,
+                dash: Vec::new(),
+                points: own.iter().map(|p| (p.layers.unwrap_or(0) as f64, p.error)).collect(),
+                band: own.iter().map(|p| (p.error - p.sem, p.error + p.sem)).collect(),
+            }
+        });
+        let mut series: Vec<Series> = series.collect();
+        let deepest = LAYERS[LAYERS.len() - 1] as f64;
+        let line = |name: &str, color, y: f64| Series {
+            name: name.into(),
+            color,
+            dash: vec![4.0, 3.0],
+            points: vec![(1.0, y), (deepest, y)],
+            band: Vec::new(),
+        };
+        if let Some(zero) = self.points.first() {
+            series.push(line("answering 0", PALETTE[3], zero.error));
+        }
+        let longest = LENGTHS[LENGTHS.len() - 1];
+        if let Some(limit) = self.limit(longest) {
+            let name = format!("infinite depth, *n* = {longest} ({} tasks)", limit.tasks);
+            series.push(line(&name, PALETTE[4], limit.error));
+        }
+        Chart {
+            title: "Error against depth on the paper's tasks".into(),
+            x: Axis { label: "layers *L*".into(), scale: Scale::Log, range: None },
+            y: Axis {
+                label: "mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}".into(),
+                scale: Scale::Linear,
+                range: None,
+            },
+            series,
+            note: format!(
+                "{}; mean ± s.e.m. over {} tasks",
+                self.describe,
+                self.points.first().map_or(0, |p| p.tasks)
+            ),
+        }
+        .scene(560.0, 380.0)
+    }
+
+    /// Writes the figure and its numbers.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        out.csv("depth", &self.points)?;
+        out.figure("depth", &self.figure())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a family with Assumption 5.1 depth decays at every length, to the floor of infinite depth.
+    #[test]
+    fn depth_decays_where_the_assumption_holds() {
+        let found = run(&TaskFamily::certified(3), 12).unwrap();
+        assert!(LENGTHS.into_iter().all(|n| found.decays(n)));
+        let limit = found.limit(30_000).unwrap();
+        let last = found.at(30_000).pop().unwrap();
+        assert!((last.error - limit.error).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,238 @@
+//! Theorem 2's two rates over many tasks: decay with depth and floor over length.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::TaskFamily;
+use super::bound::{self, BoundConfig, BoundReport};
+use super::fit;
+use crate::LabError;
+use crate::figure::style::{MUTED, PALETTE, TEXT_SIZE};
+use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
+use crate::files::OutputDir;
+
+/// Deepest layer that the figure shows.
+const SHOWN: usize = 30;
+
+/// The rates of one task.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskRates {
+    /// Number of the task.
+    pub task: u64,
+    /// Fitted slope per layer of log ‖v_L - v_∞‖∞, the part of the error that depth takes away, at the longest context;
+    /// absent when a context there misses a state.
+    pub decay: Option<f64>,
+    /// Half the width of its 95 % interval.
+    pub decay_half_width: Option<f64>,
+    /// log(1 - C), the paper's rate; absent when Assumption 5.1 fails.
+    pub paper_decay: Option<f64>,
+    /// log of the spectral radius in the population.
+    pub spectral_decay: f64,
+    /// Fitted slope of log floor against log n; absent when too few lengths visit every state in every context.
+    pub floor: Option<f64>,
+    /// Half the width of its 95 % interval.
+    pub floor_half_width: Option<f64>,
+}
+
+impl TaskRates {
+    /// The fitted slope minus the paper's: negative when decay is faster than promised.
+    fn beyond(&self) -> Option<f64> {
+        Some(self.decay? - self.paper_decay?)
+    }
+
+    /// Whether the task alone contradicts the paper's rate: its whole interval lies above.
+    fn contradicts(&self) -> bool {
+        self.beyond().zip(self.decay_half_width).is_some_and(|(d, half)| d - half > 0.0)
+    }
+}
+
+/// A mean over tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Pooled {
+    /// The mean.
+    pub mean: f64,
+    /// Half the width of its 95 % interval, from the scatter over tasks.
+    pub half_width: f64,
+    /// Tasks that have a value.
+    pub tasks: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rates {
+    /// One entry per task.
+    pub tasks: Vec<TaskRates>,
+    /// Fitted decay.
+    pub decay: Option<Pooled>,
+    /// Fitted decay minus log(1 - C), task by task: negative means faster than promised.
+    pub beyond: Option<Pooled>,
+    /// Tasks whose own interval lies above log(1 - C).
+    pub contradictions: usize,
+    /// Fitted slope of the floor.
+    pub floor: Option<Pooled>,
+    #[serde(skip)]
+    reports: Vec<BoundReport>,
+}
+
+fn pooled(values: impl Iterator<Item = Option<f64>>) -> Option<Pooled> {
+    let values: Vec<f64> = values.flatten().collect();
+    fit::mean(&values).map(|(mean, half_width)| Pooled { mean, half_width, tasks: values.len() })
+}
+
+/// Fits the rates of the first `tasks` tasks, `contexts` contexts per length each.
+pub fn run(family: &TaskFamily, tasks: u64, contexts: u64) -> Result<Rates, LabError> {
+    let config = |index| BoundConfig {
+        family: family.clone(),
+        index,
+        lengths: Vec::new(),
+        at_threshold: false,
+        contexts,
+        delta: 0.1,
+    };
+    let reports = (0..tasks)
+        .into_par_iter()
+        .map(|index| bound::run(&config(index)))
+        .collect::<Result<Vec<BoundReport>, LabError>>()?;
+    let tasks: Vec<TaskRates> = reports
+        .iter()
+        .map(|r| TaskRates {
+            task: r.config.index,
+            decay: r.decay.map(|d| d.slope),
+            decay_half_width: r.decay.map(|d| d.half_width),
+            paper_decay: r.paper_decay,
+            spectral_decay: r.predicted_decay,
+            floor: r.floor.map(|f| f.slope),
+            floor_half_width: r.floor.map(|f| f.half_width),
+        })
+        .collect();
+    Ok(Rates {
+        decay: pooled(tasks.iter().map(|t| t.paper_decay.and(t.decay))),
+        beyond: pooled(tasks.iter().map(TaskRates::beyond)),
+        contradictions: tasks.iter().filter(|t| t.contradicts()).count(),
+        floor: pooled(tasks.iter().map(|t| t.floor)),
+        tasks,
+        reports,
+    })
+}
+
+impl Rates {
+    /// Error against depth at the longest context, slopes of all tasks, floors of all tasks.
+    fn figure(&self) -> Scene {
+        let (width, height) = (400.0, 330.0);
+        let mut scene = Scene::new(3.0 * width, height + 20.0, "Theorem 2's rates");
+        let thin = |points| Series {
+            name: String::new(),
+            color: PALETTE[0].with_alpha(0.45),
+            dash: Vec::new(),
+            points,
+            band: Vec::new(),
+        };
+        let longest = self.reports.iter().flat_map(|r| r.sweep.iter().map(|p| p.n)).max().unwrap_or(0);
+        let depth = |r: &BoundReport| {
+            let own = r.sweep.iter().filter(|p| p.n == longest);
+            let own = own.filter_map(|p| Some((p.layers? as f64, p.error)));
+            thin(own.filter(|p| p.0 <= SHOWN as f64).collect())
+        };
+        let error = |label: &str| Axis { label: label.into(), scale: Scale::Log, range: None };
+        Chart {
+            title: format!("(a) error against depth, *n* = {longest}"),
+            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
+            y: error("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
+            series: self.reports.iter().map(depth).collect(),
+            note: "one line per task".into(),
+        }
+        .draw(&mut scene, [0.0, 0.0, width, height]);
+        let order: Vec<&TaskRates> =
+            self.tasks.iter().filter(|t| t.decay.is_some() && t.paper_decay.is_some()).collect();
+        let line = |name: &str, color, dash: &[f64], y: fn(&TaskRates) -> f64, band| Series {
+            name: name.into(),
+            color,
+            dash: dash.to_vec(),
+            points: order.iter().enumerate().map(|(k, t)| (k as f64 + 1.0, y(t))).collect(),
+            band,
+        };
+        let interval = |t: &&TaskRates| {
+            let (slope, half) = (t.decay.unwrap_or(f64::NAN), t.decay_half_width.unwrap_or(f64::NAN));
+            (slope - half, slope + half)
+        };
+        Chart {
+            title: "(b) decay per layer".into(),
+            x: Axis { label: "task".into(), scale: Scale::Linear, range: None },
+            y: Axis {
+                label: "slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞} per layer".into(),
+                scale: Scale::Linear,
+                range: None,
+            },
+            series: vec![
+                line("log(1 − *C*)", PALETTE[1], &[], |t| t.paper_decay.unwrap_or(f64::NAN), Vec::new()),
+                line("log spectral radius", PALETTE[2], &[4.0, 3.0], |t| t.spectral_decay, Vec::new()),
+                line(
+                    "fit",
+                    PALETTE[0],
+                    &[],
+                    |t| t.decay.unwrap_or(f64::NAN),
+                    order.iter().map(interval).collect(),
+                ),
+            ],
+            note: "band: 95 % interval of a task's fit".into(),
+        }
+        .draw(&mut scene, [width, 0.0, width, height]);
+        let floor = |r: &BoundReport| {
+            thin(r.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect())
+        };
+        Chart {
+            title: "(c) floor against context length".into(),
+            x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
+            y: error("mean error at infinite depth"),
+            series: self.reports.iter().map(floor).collect(),
+            note: self.floor.map_or_else(String::new, |f| {
+                format!("mean slope {:.3} ± {:.3}; −1/2 for 1/√n", f.mean, f.half_width)
+            }),
+        }
+        .draw(&mut scene, [2.0 * width, 0.0, width, height]);
+        let note = self.reports.first().map_or_else(String::new, |r| {
+            format!("{}; {} tasks, {} contexts each", r.describe(), self.tasks.len(), r.config.contexts)
+        });
+        scene.text(1.5 * width, height + 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
+        scene
+    }
+
+    /// Writes the figure and the rates of every task.
+    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        out.csv("rates", &self.tasks)?;
+        out.json("rates", self)?;
+        out.figure("rates", &self.figure())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task whose interval lies above the paper's rate contradicts it; one whose interval meets it does not.
+    #[test]
+    fn a_contradiction_needs_its_whole_interval() {
+        let task = |decay, half| TaskRates {
+            task: 0,
+            decay: Some(decay),
+            decay_half_width: Some(half),
+            paper_decay: Some(-0.2),
+            spectral_decay: -0.3,
+            floor: None,
+            floor_half_width: None,
+        };
+        assert!(task(-0.1, 0.05).contradicts());
+        assert!(!task(-0.1, 0.15).contradicts() && !task(-0.3, 0.01).contradicts());
+        assert!(!TaskRates { paper_decay: None, ..task(-0.1, 0.01) }.contradicts());
+    }
+
+    #[test]
+    fn thread_counts_do_not_change_a_bit() {
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let found = pool.install(|| run(&TaskFamily::certified(1), 3, 4)).unwrap();
+            serde_json::to_string(&found).unwrap()
+        };
+        assert_eq!(with(1), with(3));
+    }
+}
