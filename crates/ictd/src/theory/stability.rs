@@ -38,12 +38,12 @@ pub struct Stability {
     /// min_s M(s, s) - (1+γ)/2: Assumption 5.1 holds with any smaller C > 0.
     pub margin: f64,
     /// Whether Assumption 5.1 holds and says something: the margin is positive, rows of M sum to 1, and every
-    /// state was left.
+    /// state that was reached was left.
     pub assumption: bool,
     /// γ·√(max w / min w), for positive definite kernels.
     pub flatness: Option<f64>,
     /// 1 - λ_max of the symmetric part of γ·D^½ P D^-½: positive means provably stable. For positive
-    /// definite kernels on states that were all left.
+    /// definite kernels on states of which none was reached and never left.
     pub form_margin: Option<f64>,
     /// The eigenvalues.
     pub spectrum: Spectrum,
@@ -61,7 +61,8 @@ impl Stability {
                 m.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
             operator.gamma() * (0.5 * (high - low)).exp()
         });
-        let closed = sources == operator.statistics().num_groups();
+        // Queries that nothing leads to are no part of the map on the states that were left.
+        let closed = operator.never_left().is_empty();
         let form_margin = match masses {
             Some(masses) if closed => form_margin(operator, masses)?,
             _ => None,
