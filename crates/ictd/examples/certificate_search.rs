@@ -16,12 +16,17 @@ fn main() -> ExitCode {
     println!("contexts             {}, {} of them with queries", outcome.cases, outcome.with_queries);
     println!("certificates         {certified} certified, {estimated} estimated, {refused} refused");
     println!("without certificate  {}", outcome.errors);
-    println!("error bounds         {}, of which {} are false", outcome.bounds, outcome.false_bounds);
+    println!(
+        "error bounds         {}, of which {} are false, {} of them by more than rounding",
+        outcome.bounds, outcome.false_bounds, outcome.grossly_false
+    );
     println!("                     {} below the error printed beside them", outcome.below_own_error);
     println!(
-        "bound / error        at least {:.9}, median {:.3}; at least {:.3} where errors are rounding",
-        outcome.tightest, outcome.median, outcome.tightest_of_small
+        "bound / error        at least 1 + {:.1e}; at least 1 + {:.1e} where errors are rounding",
+        outcome.tightest, outcome.tightest_of_small
     );
+    let [half, most, all] = outcome.quantiles;
+    println!("                     below {half:.3} for half, {most:.3} for nine of ten, {all:.1e} for all");
     println!("layers said enough   {}, of which {} are not", outcome.layer_claims, outcome.false_layer_claims);
     println!("error / tolerance    at most {:.6} after them", outcome.closest_layers);
     outcome.examples.iter().for_each(|e| println!("{e}"));

@@ -47,23 +47,30 @@ impl StateOperator {
             Sensitivity::Logarithm(slope) => {
                 let weight = |s: usize| self.weights[(u, s)] / step;
                 let pivot = sources.clone().max_by(|&a, &b| weight(a).total_cmp(&weight(b)));
-                let top = 2.0 * pivot.map_or(0.0, magnitude);
+                let top = (terms + 2.0) * pivot.map_or(0.0, magnitude);
+                // Normalised weights depend on their ratios to the largest alone.
                 let moved = |s: usize| -> f64 {
-                    let log = f64::EPSILON * (4.0 + slope * (terms * magnitude(s) + top));
+                    let log = f64::EPSILON * (8.0 + slope * (terms * magnitude(s) + top));
                     visits[s] * weight(s) * log.exp_m1()
                 };
-                relative(sources.map(moved).sum())
+                relative(sources.filter(|&s| Some(s) != pivot).map(moved).sum())
             }
             Sensitivity::Weight(slope) => {
-                let rounding = |s: usize| visits[s] * f64::EPSILON * terms * slope * magnitude(s);
-                let rounding: f64 = sources.clone().map(rounding).sum();
+                let moved = |s: usize| f64::EPSILON * terms * magnitude(s);
+                let weigh = |shift: &dyn Fn(usize) -> f64| -> Vec<f64> {
+                    let similarity = |s: usize| kernel.similarity().of(x, statistics.features(s));
+                    let mut column: Vec<f64> = sources.clone().map(|s| similarity(s) + shift(s)).collect();
+                    kernel.weigh(&mut column);
+                    column
+                };
+                // A weight of 0 that stays 0 when similarities are rounded up is exact.
+                let (weights, up) = (weigh(&|_| 0.0), weigh(&moved));
+                let rounding = |s: usize| if weights[s] == 0.0 && up[s] == 0.0 { 0.0 } else { slope * moved(s) };
+                let rounding: f64 = sources.clone().map(|s| visits[s] * rounding(s)).sum();
                 if kernel.normalization() == Normalization::ByCount {
                     return rounding / statistics.num_transitions() as f64;
                 }
-                let mut column: Vec<f64> =
-                    sources.map(|s| kernel.similarity().of(x, statistics.features(s))).collect();
-                kernel.weigh(&mut column);
-                let sum: f64 = column.iter().zip(visits).map(|(w, c)| w * c).sum();
+                let sum: f64 = weights.iter().zip(visits).map(|(w, c)| w * c).sum();
                 // Without any similarity there is nothing to round either.
                 if rounding == 0.0 { sums } else { relative(rounding / sum) }
             }

@@ -160,40 +160,42 @@ impl<'a> Enclosure<'a> {
             return Some(0);
         }
         let start = largest(&upper[..sources]);
-        let amplification = self.amplification();
-        let others = largest(&amplification[sources..]);
-        let weights = |u: usize| self.operator.predecessor_weights(u).map(f64::abs).sum();
-        let weight = largest(&(0..upper.len()).map(weights).collect::<Vec<f64>>());
+        let others = largest(&self.amplification()[sources..]);
+        let errors = self.operator.weight_errors();
+        // Values stay within 3·V, and TD errors with them, as long as rounding adds up to V at most: checked below.
         let rewards = statistics.reward_sums().iter().zip(statistics.visits()).map(|(r, c)| (r / c).abs());
-        // What values can become on the way, as long as rounding adds up to V at most, which is checked.
-        let values = largest(&upper) + (3.0 * others.max(1.0) + 1.0) * start;
-        let td = (1.0 + self.operator.gamma()) * values + rewards.fold(0.0, f64::max);
-        let moved = largest(&self.operator.weight_errors());
-        let rounding = self.unit * (alpha * weight * td + values) + alpha * moved * td;
-        let floor = rounding / (1.0 - norm);
-        let log = (norm - 1.0).ln_1p();
-        // A little above the power, for rounding of the exponential.
-        let left = |layers: f64| (layers * log).exp() * start * (1.0 + 1e-9) + floor;
-        let bound = |layers: f64| {
-            let sum = layers * rounding;
-            if sources < upper.len() {
-                left(layers).max(others * (left(layers) + sum) + sum)
-            } else {
-                left(layers)
-            }
+        let td = (1.0 + self.operator.gamma()) * 3.0 * start + rewards.fold(0.0, f64::max);
+        let rounding = |u: usize, values: f64| {
+            let weight: f64 = self.operator.predecessor_weights(u).map(f64::abs).sum();
+            self.unit * (alpha * weight * td + values) + alpha * errors[u] * td
         };
-        let factor = others.max(1.0);
+        let on_left = largest(&(0..sources).map(|u| rounding(u, 3.0 * start)).collect::<Vec<f64>>());
+        // Elsewhere values stay within this.
+        let range = largest(&upper) + (3.0 * others + 1.0) * start;
+        let on_others =
+            largest(&(sources..upper.len()).map(|u| rounding(u, range)).collect::<Vec<f64>>());
+        let floor = on_left / (1.0 - norm);
+        let log = (norm - 1.0).ln_1p();
+        // What rounding alone can do on states that were left, and elsewhere.
+        let rounded = |layers: f64| {
+            let elsewhere = others * (floor + layers * on_left) + layers * on_others;
+            if sources < upper.len() { floor.max(elsewhere) } else { floor }
+        };
+        let factor = if sources < upper.len() { others.max(1.0) } else { 1.0 };
         let mut layers = 0.0;
         // Rounding grows with depth: a few rounds find whether both fit.
         for _ in 0..6 {
-            let room = tolerance - factor * (floor + (layers + 1.0) * rounding) - (layers + 1.0) * rounding;
-            if !(norm < 1.0 && room > 0.0 && floor + layers * rounding <= start) {
+            let small = floor + layers * on_left.max(on_others) <= start;
+            // The power of the norm is itself rounded.
+            let reached = (layers * log).exp() * factor * start * (1.0 + 1e-9) + rounded(layers);
+            if layers > 0.0 && small && reached <= tolerance {
+                return Some(layers as u64);
+            }
+            let room = (tolerance - rounded(layers)) * (1.0 - 1e-9);
+            if !(norm < 1.0 && small && room > 0.0) {
                 return None;
             }
             layers = ((room / (factor * start)).ln() / log).ceil().max(1.0);
-            if bound(layers) <= tolerance && floor + layers * rounding <= start {
-                return Some(layers as u64);
-            }
         }
         None
     }

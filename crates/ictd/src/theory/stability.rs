@@ -64,7 +64,7 @@ impl Stability {
         // Queries that nothing leads to are no part of the map on the states that were left.
         let closed = operator.never_left().is_empty();
         let form_margin = match masses {
-            Some(masses) if closed => form_margin(operator, masses)?,
+            Some(masses) if closed => form_margin(operator, masses),
             _ => None,
         };
         // Rows are sums of up to a few thousand rounded weights.
@@ -89,12 +89,12 @@ impl Stability {
     }
 }
 
-/// 1 - γ·λ_max(sym(D^½ P D^-½)) with D = diag(visits·w). `None` when masses are too far apart to form it or a state
-/// has no visits.
-fn form_margin(operator: &StateOperator, masses: &[f64]) -> Result<Option<f64>, OperatorError> {
+/// 1 - γ·λ_max(sym(D^½ P D^-½)) with D = diag(visits·w). `None` when masses are too far apart to form it or to find its
+/// eigenvalues, or a state has no visits.
+fn form_margin(operator: &StateOperator, masses: &[f64]) -> Option<f64> {
     // Without a future the form is the identity.
     if operator.gamma() == 0.0 {
-        return Ok(Some(1.0));
+        return Some(1.0);
     }
     let statistics = operator.statistics();
     let visits = statistics.visits();
@@ -107,9 +107,6 @@ fn form_margin(operator: &StateOperator, masses: &[f64]) -> Result<Option<f64>, 
         }
     }
     let symmetric = Matrix::from_fn(m, m, |i, j| 0.5 * operator.gamma() * (g[(i, j)] + g[(j, i)]));
-    if symmetric.as_slice().iter().any(|x| !x.is_finite()) {
-        return Ok(None);
-    }
-    let values = linalg::symmetric_eigenvalues(&symmetric)?;
-    Ok(values.last().map(|largest| 1.0 - largest))
+    let values = linalg::symmetric_eigenvalues(&symmetric).ok()?;
+    values.last().map(|largest| 1.0 - largest)
 }

@@ -41,7 +41,7 @@ impl Case {
     /// states that are never left, terminal ends, flat and very sharp scores, large rewards.
     pub fn new(seed: u64, index: u64) -> Self {
         let stream = &mut Stream::new(seed, Purpose::Evaluation, index);
-        let (num_states, d) = (1 + stream.below(10) as usize, 1 + stream.below(4) as usize);
+        let (num_states, d) = (1 + stream.below(12) as usize, 1 + stream.below(4) as usize);
         let scale = power(stream, -1.0, 1.0);
         let style = stream.below(4);
         let mut states: Vec<Vec<f64>> = Vec::new();
@@ -70,7 +70,7 @@ impl Case {
         let unit = size.log2().floor().exp2() / f64::from(1 << 20);
         let circles = stream.below(2) == 0;
         // States that only a last column reaches are never left.
-        let inner = 1 + stream.below(num_states as u32);
+        let inner = (1 + stream.below(num_states as u32)).max(1 + stream.below(num_states as u32));
         let episodes = (0..1 + stream.below(3))
             .map(|_| {
                 let len = 1 + stream.below(40) as usize;
@@ -293,12 +293,14 @@ pub struct Outcome {
     pub below_own_error: u64,
     pub layer_claims: u64,
     pub false_layer_claims: u64,
-    /// The smallest bound/error, where errors are above and below 1e-10 of the largest value.
+    /// Bounds below 0.99 of an error above 1e-10 of the largest value: false beyond rounding.
+    pub grossly_false: u64,
+    /// The smallest bound/error - 1, where errors are above and below 1e-10 of the largest value.
     pub tightest: f64,
     pub tightest_of_small: f64,
-    /// The median of bound/error.
-    pub median: f64,
-    /// The largest error after the layers said to be enough, as a share of the tolerance.
+    /// Half, nine of ten and all of bound/error are below, where errors are above it.
+    pub quantiles: [f64; 3],
+    /// The largest error after the layers said to be enough, as a share of the tolerance: at most 1.
     pub closest_layers: f64,
     /// Certificates that could not be made.
     pub errors: u64,
@@ -317,9 +319,10 @@ pub fn run(seed: u64, cases: u64) -> Outcome {
         below_own_error: 0,
         layer_claims: 0,
         false_layer_claims: 0,
+        grossly_false: 0,
         tightest: f64::INFINITY,
         tightest_of_small: f64::INFINITY,
-        median: f64::NAN,
+        quantiles: [f64::NAN; 3],
         closest_layers: 0.0,
         errors: 0,
         examples: Vec::new(),
@@ -329,7 +332,10 @@ pub fn run(seed: u64, cases: u64) -> Outcome {
         examine(&Case::new(seed, index), index, &mut outcome, &mut ratios);
     }
     ratios.sort_by(f64::total_cmp);
-    outcome.median = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+    outcome.quantiles = [0.5, 0.9, 1.0].map(|share| {
+        let last = ratios.len().saturating_sub(1) as f64;
+        ratios.get((share * last) as usize).copied().unwrap_or(f64::NAN)
+    });
     outcome
 }
 
@@ -400,11 +406,14 @@ fn examine(case: &Case, index: u64, outcome: &mut Outcome, ratios: &mut Vec<f64>
         }
         outcome.below_own_error += u64::from(!(bound >= fixed.error));
         if error.high > 0.0 {
-            let ratio = bound / error.high;
+            let slack = ((Dd::from(bound) - error) / error).high;
             let small = error.high < 1e-10 * largest;
             let tightest = if small { &mut outcome.tightest_of_small } else { &mut outcome.tightest };
-            *tightest = tightest.min(ratio);
-            ratios.push(ratio);
+            *tightest = tightest.min(slack);
+            outcome.grossly_false += u64::from(!small && slack < -0.01);
+            if !small {
+                ratios.push(1.0 + slack);
+            }
         }
     }
     if let Some(layers) = fixed.layers_sufficient.filter(|&l| l <= MAX_LAYERS) {

@@ -11,7 +11,7 @@ use ictd::context::{Context, ContextStatistics, Role};
 use ictd::kernel::{Attention, Kernel, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::theory::{self, Certificate, Change, Regime, Suggestion};
+use ictd::theory::{self, Certificate, Change, Helps, Regime, Suggestion, Suggestions};
 use serde::Serialize;
 
 use super::TaskFamily;
@@ -86,8 +86,14 @@ pub struct Report {
     fixed_point: Option<FixedPointJson>,
     coverage: CoverageJson,
     assumptions: Vec<AssumptionJson>,
-    /// Changes that help, the best first.
+    /// Error after the layers asked for, as it is: a share of the largest value, as for suggestions.
+    pub error_at_depth: Option<f64>,
+    /// Changes that help: first at this depth, then in the long run, the best first.
     pub suggestions: Vec<SuggestionJson>,
+    /// What the suggestions amount to.
+    pub suggestions_note: String,
+    /// Trials that could not be examined, for instance because scores overflow.
+    suggestions_dropped: usize,
     data_warnings: Vec<String>,
     #[serde(skip)]
     curves: Vec<Curve>,
@@ -156,6 +162,8 @@ struct FixedPointJson {
     tolerance: f64,
     layers_predicted: Option<u64>,
     layers_sufficient: Option<u64>,
+    /// Why a bound or a number of layers is missing.
+    notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -185,8 +193,13 @@ pub struct SuggestionJson {
     pub norm_inf: f64,
     /// The spectral radius then.
     pub rho: f64,
-    /// Error to its own limit after the depth asked for, as a share of the largest value.
+    /// Error after the depth asked for, as a share of the largest value: to the limit as it is on states that were
+    /// left, to its own limit elsewhere.
     pub error_at_depth: Option<f64>,
+    /// How far the limit of the states that were left moves, as a share of the largest value.
+    pub limit_change: Option<f64>,
+    /// `at this depth` or `in the long run`.
+    pub helps: &'static str,
 }
 
 /// The error to infinite depth, layer by layer, as a share of the largest value.
@@ -268,9 +281,10 @@ fn report(
 ) -> Result<Report, LabError> {
     let certificate = Certificate::new(operator, config.alpha, config.num_layers, config.tolerance)?;
     let kernel_at = |t: f64| config.kernel_at(t);
-    let suggestions = theory::suggestions(operator, &certificate, config.temperature, &kernel_at)?;
+    let tried =
+        theory::suggestions(operator, &certificate, config.num_layers, config.temperature, &kernel_at);
     let curves = match config.draw {
-        Draw::Yes => curves(operator, config, &suggestions, &kernel_at)?,
+        Draw::Yes => curves(operator, config, &tried.found, &kernel_at),
         Draw::No => Vec::new(),
     };
     let statistics = operator.statistics();
@@ -342,6 +356,7 @@ fn report(
             tolerance: config.tolerance,
             layers_predicted: f.layers_predicted,
             layers_sufficient: f.layers_sufficient,
+            notes: f.notes.clone(),
         }),
         coverage: CoverageJson {
             states_seen: statistics.num_source_groups(),
@@ -360,15 +375,10 @@ fn report(
                 evidence: "states with equal features are taken as the same state",
             },
         ],
-        suggestions: suggestions
-            .iter()
-            .map(|s| {
-                let changed = s.change.apply(operator, config.temperature, &kernel_at)?;
-                let errors = changed.and_then(|c| errors_over_depth(&c, s.alpha, config.num_layers));
-                let error = errors.and_then(|e| e.get(config.num_layers).copied());
-                Ok(SuggestionJson { error_at_depth: error, ..describe(s, context.is_none()) })
-            })
-            .collect::<Result<_, LabError>>()?,
+        error_at_depth: tried.error_at_depth,
+        suggestions: tried.found.iter().map(|s| describe(s, context.is_none())).collect(),
+        suggestions_note: note(&tried, config.num_layers),
+        suggestions_dropped: tried.dropped,
         data_warnings,
         curves,
     })
@@ -413,8 +423,28 @@ fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
         status: suggestion.status.as_str(),
         norm_inf: suggestion.norm_inf,
         rho: suggestion.rate,
-        error_at_depth: None,
+        error_at_depth: suggestion.error_at_depth,
+        limit_change: suggestion.limit_change,
+        helps: suggestion.helps.as_str(),
     }
+}
+
+/// Whether anything helps at the depth asked for.
+fn note(tried: &Suggestions, num_layers: usize) -> String {
+    let best = tried.found.first().filter(|s| s.helps == Helps::AtThisDepth).and_then(|s| s.error_at_depth);
+    let mut note = match (tried.error_at_depth, best) {
+        (Some(now), Some(best)) => {
+            format!("the best change lowers the error after {num_layers} layers from {now:.1e} to {best:.1e} of the largest value")
+        }
+        (None, Some(best)) => {
+            format!("as it is there is no limit; with the best change the error after {num_layers} layers is {best:.1e} of the largest value")
+        }
+        _ => format!("no change tried lowers the error after {num_layers} layers"),
+    };
+    if tried.dropped > 0 {
+        note += &format!("; {} of the trials could not be examined", tried.dropped);
+    }
+    note
 }
 
 /// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value; shorter where it
@@ -435,16 +465,21 @@ fn errors_over_depth(operator: &StateOperator, alpha: f64, num_layers: usize) ->
     Some(errors)
 }
 
-/// What depth does as it is, and with every suggestion.
+/// What depth does as it is, and with the first suggestion of every kind.
 fn curves(
     operator: &StateOperator,
     config: &LayerConfig,
     suggestions: &[Suggestion],
     kernel_at: theory::KernelAt<'_>,
-) -> Result<Vec<Curve>, LabError> {
+) -> Vec<Curve> {
     let mut cases = vec![("as it is".to_owned(), operator.clone(), config.alpha)];
-    for suggestion in suggestions {
-        if let Some(changed) = suggestion.change.apply(operator, config.temperature, kernel_at)? {
+    let kind = |s: &Suggestion| std::mem::discriminant(&s.change);
+    for (k, suggestion) in suggestions.iter().enumerate() {
+        if suggestions[..k].iter().any(|s| kind(s) == kind(suggestion)) {
+            continue;
+        }
+        // It could be made when it was tried.
+        if let Ok(Some(changed)) = suggestion.change.apply(operator, config.temperature, kernel_at) {
             let name = match suggestion.change {
                 Change::StepSize(alpha) => format!("step {alpha}"),
                 Change::Temperature(t) => format!("τ = {t}"),
@@ -464,5 +499,5 @@ fn curves(
         let errors = drawn.map(|e| e.max(1e-16)).collect();
         curves.push(Curve { name, errors });
     }
-    Ok(curves)
+    curves
 }
