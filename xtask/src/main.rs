@@ -69,7 +69,8 @@ fn slow() -> bool {
 
 /// Fails when a certificate claims too much.
 fn search() -> bool {
-    let example = ["run", "--quiet", "--release", "--locked", "--package", "ictd", "--example", "certificate_search"];
+    let example =
+        ["run", "--quiet", "--release", "--locked", "--package", "ictd", "--example", "certificate_search"];
     cargo("search", &example, &[])
 }
 

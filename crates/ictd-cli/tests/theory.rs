@@ -119,14 +119,15 @@ fn forward_and_certify_never_contradict_each_other() {
     let mut refused = 0;
     for seed in 0..12 {
         let mut stream = ictd::random::Stream::new(seed, ictd::random::Purpose::Prompt, 0);
-        // Three states, two of them nearly the same.
+        // Three states, two of them more or less the same.
+        let gap = if seed % 2 == 0 { 1.0 } else { 1e-6 };
         let x = stream.uniform_vec(2, -3.0, 3.0);
-        let states = [[x[0], x[1]], [x[0] + 1e-6 * stream.uniform(), x[1]], [x[1], -x[0]]];
-        let rows: Vec<String> =
-            (0..13).map(|_| format!("{:?}", states[stream.below(3) as usize])).collect();
+        let states = [[x[0], x[1]], [x[0] + gap * stream.uniform(), x[1]], [x[1], -x[0]]];
+        let rows: Vec<String> = (0..13).map(|_| format!("{:?}", states[stream.below(3) as usize])).collect();
         let text = format!(r#"{{"features": [{}], "rewards": {:?}}}"#, rows.join(","), [1.0; 12]);
         let run = |command: &str| {
-            let arguments = if command == "forward" { &["forward", "--fixed-point"][..] } else { &["certify"] };
+            let arguments =
+                if command == "forward" { &["forward", "--fixed-point"][..] } else { &["certify"] };
             let mut process = Command::cargo_bin("ictd").unwrap();
             process.args(arguments).args(["--input", "-", "--json", "--temperature", "0.3"]);
             process.write_stdin(text.clone()).output().unwrap()
@@ -136,7 +137,7 @@ fn forward_and_certify_never_contradict_each_other() {
         let output = run("forward");
         // A limit that rounding would spoil is refused by both.
         if !output.status.success() {
-            assert_refused(&output, "singular");
+            assert!(String::from_utf8_lossy(&output.stderr).contains("singular"));
             assert!(certificate["fixed_point"].is_null());
             continue;
         }
@@ -145,7 +146,7 @@ fn forward_and_certify_never_contradict_each_other() {
         assert_eq!(fixed["spectral_radius"], certificate["contraction"]["rho"]);
         assert_eq!(fixed["converges"], certificate["status"] != "refused");
     }
-    assert!(refused < 12, "{refused}");
+    assert!((1..12).contains(&refused), "{refused}");
 }
 
 #[test]

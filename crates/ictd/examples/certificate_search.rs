@@ -10,7 +10,8 @@ mod search;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let number = |k: usize, default: u64| std::env::args().nth(k).and_then(|a| a.parse().ok()).unwrap_or(default);
+    let number =
+        |k: usize, default: u64| std::env::args().nth(k).and_then(|a| a.parse().ok()).unwrap_or(default);
     let outcome = search::run(number(2, 0), number(1, 20_000));
     let [certified, estimated, refused] = outcome.by_status;
     println!("contexts             {}, {} of them with queries", outcome.cases, outcome.with_queries);
@@ -27,9 +28,16 @@ fn main() -> ExitCode {
     );
     let [half, most, all] = outcome.quantiles;
     println!("                     below {half:.3} for half, {most:.3} for nine of ten, {all:.1e} for all");
-    println!("layers said enough   {}, of which {} are not", outcome.layer_claims, outcome.false_layer_claims);
+    println!(
+        "layers said enough   {}, of which {} are not",
+        outcome.layer_claims, outcome.false_layer_claims
+    );
     println!("error / tolerance    at most {:.6} after them", outcome.closest_layers);
     outcome.examples.iter().for_each(|e| println!("{e}"));
     let holds = outcome.false_bounds + outcome.false_layer_claims + outcome.below_own_error == 0;
-    if holds && outcome.bounds > 0 && outcome.layer_claims > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if holds && outcome.bounds > 0 && outcome.layer_claims > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

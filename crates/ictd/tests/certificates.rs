@@ -104,7 +104,10 @@ fn verdicts_agree_with_eigenvalues_of_300_digits() {
         let spectrum = &certificate.stability.spectrum;
         let mut check = |holds: bool, what: &str| {
             if !holds {
-                wrong.push(format!("case {index} ({kernel}): {what}, real {:e}, gap {:e}", case.real, case.gap));
+                wrong.push(format!(
+                    "case {index} ({kernel}): {what}, real {:e}, gap {:e}",
+                    case.real, case.gap
+                ));
             }
         };
         check(!spectrum.is_stable() || case.real > 0.0, "stable");
@@ -147,7 +150,8 @@ fn error_after(operator: &StateOperator, alpha: f64, layers: usize) -> f64 {
     let limit = operator.infinite_depth().unwrap();
     let v = (0..layers).fold(vec![0.0; limit.len()], |v, _| operator.apply(alpha, &v));
     let largest = |x: &mut dyn Iterator<Item = f64>| x.fold(0.0, f64::max);
-    largest(&mut v.iter().zip(&limit).map(|(a, b)| (a - b).abs())) / largest(&mut limit.iter().map(|x| x.abs()))
+    largest(&mut v.iter().zip(&limit).map(|(a, b)| (a - b).abs()))
+        / largest(&mut limit.iter().map(|x| x.abs()))
 }
 
 #[test]
@@ -273,7 +277,10 @@ fn a_verdict_is_that_of_its_spectrum() {
             let stability = Stability::of(&operator).unwrap();
             assert_eq!(verdict.contraction.rate, spectrum.rate(1.0));
             assert_eq!(verdict.stability.regime(), stability.regime());
-            assert_eq!(verdict.status == Status::Refused, !(spectrum.is_stable() && spectrum.rate(1.0) < 1.0));
+            assert_eq!(
+                verdict.status == Status::Refused,
+                !(spectrum.is_stable() && spectrum.rate(1.0) < 1.0)
+            );
         }
     }
 }

@@ -27,12 +27,7 @@ pub struct StateOperator {
 }
 
 /// log w(u) from the largest of the weights k(s, u)/w(u), which no sharpness makes vanish.
-fn log_mass(
-    attention: &Attention,
-    statistics: &ContextStatistics,
-    weights: &[f64],
-    u: usize,
-) -> Option<f64> {
+fn log_mass(attention: &Attention, statistics: &ContextStatistics, weights: &[f64], u: usize) -> Option<f64> {
     let (s, weight) = weights.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let similarity = attention.kernel().similarity().of(statistics.features(s), statistics.features(u));
     Some(attention.kernel().log_weight(similarity)? - weight.ln())

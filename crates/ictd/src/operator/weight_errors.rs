@@ -42,7 +42,8 @@ impl StateOperator {
         };
         let sources = 0..visits.len();
         let sums = f64::EPSILON * (8.0 + visits.len() as f64);
-        let relative = |moved: f64| if moved < 0.5 { 2.0 * moved / (1.0 - moved) + sums } else { f64::INFINITY };
+        let relative =
+            |moved: f64| if moved < 0.5 { 2.0 * moved / (1.0 - moved) + sums } else { f64::INFINITY };
         match sensitivity {
             Sensitivity::Logarithm(slope) => {
                 let weight = |s: usize| self.weights[(u, s)] / step;
@@ -65,7 +66,8 @@ impl StateOperator {
                 };
                 // A weight of 0 that stays 0 when similarities are rounded up is exact.
                 let (weights, up) = (weigh(&|_| 0.0), weigh(&moved));
-                let rounding = |s: usize| if weights[s] == 0.0 && up[s] == 0.0 { 0.0 } else { slope * moved(s) };
+                let rounding =
+                    |s: usize| if weights[s] == 0.0 && up[s] == 0.0 { 0.0 } else { slope * moved(s) };
                 let rounding: f64 = sources.clone().map(|s| visits[s] * rounding(s)).sum();
                 if kernel.normalization() == Normalization::ByCount {
                     return rounding / statistics.num_transitions() as f64;

@@ -261,7 +261,9 @@ fn fixed_point(
         }
     };
     if enclosure.is_some() && error_bound.is_none() {
-        notes.push("no bound is proved: rounding decides what some state attends to, or values overflow".into());
+        notes.push(
+            "no bound is proved: rounding decides what some state attends to, or values overflow".into(),
+        );
     }
     let norm = contraction.norm_inf;
     let layers_sufficient = enclosure

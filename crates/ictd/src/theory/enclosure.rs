@@ -172,8 +172,7 @@ impl<'a> Enclosure<'a> {
         let on_left = largest(&(0..sources).map(|u| rounding(u, 3.0 * start)).collect::<Vec<f64>>());
         // Elsewhere values stay within this.
         let range = largest(&upper) + (3.0 * others + 1.0) * start;
-        let on_others =
-            largest(&(sources..upper.len()).map(|u| rounding(u, range)).collect::<Vec<f64>>());
+        let on_others = largest(&(sources..upper.len()).map(|u| rounding(u, range)).collect::<Vec<f64>>());
         let floor = on_left / (1.0 - norm);
         let log = (norm - 1.0).ln_1p();
         // What rounding alone can do on states that were left, and elsewhere.

@@ -235,7 +235,9 @@ impl Trial<'_> {
         kernel_at: KernelAt<'_>,
     ) -> Result<Vec<Suggestion>, OperatorError> {
         let as_it_is = self.certificate;
-        let Some(changed) = change.apply(self.operator, temperature, kernel_at)? else { return Ok(Vec::new()) };
+        let Some(changed) = change.apply(self.operator, temperature, kernel_at)? else {
+            return Ok(Vec::new());
+        };
         let same: Vec<usize>;
         let group_of = match (&change, &self.merged) {
             (Change::UnitFeatures | Change::UnitFeaturesAndTemperature(_), Some(merged)) => merged,
@@ -279,7 +281,16 @@ impl Trial<'_> {
             let limit_change = measure.as_ref().map(|m| m.limit_change);
             let error_at_depth = error(alpha);
             let status = new.status;
-            found.push(Suggestion { change, alpha, status, norm_inf, rate, error_at_depth, limit_change, helps });
+            found.push(Suggestion {
+                change,
+                alpha,
+                status,
+                norm_inf,
+                rate,
+                error_at_depth,
+                limit_change,
+                helps,
+            });
         }
         Ok(found)
     }

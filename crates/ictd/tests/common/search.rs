@@ -78,7 +78,11 @@ impl Case {
                 for _ in 1..len {
                     let last = path[path.len() - 1];
                     let jump = stream.below(inner) as usize;
-                    path.push(if circles && stream.below(8) > 0 { (last + 1) % inner as usize } else { jump });
+                    path.push(if circles && stream.below(8) > 0 {
+                        (last + 1) % inner as usize
+                    } else {
+                        jump
+                    });
                 }
                 let known = path[stream.below(len as u32) as usize];
                 let any = stream.below(num_states as u32) as usize;
@@ -121,7 +125,11 @@ impl Case {
             gamma: pick(stream, &[0.0, 0.1, 0.5, 0.9, 0.99, 0.999, far]),
             alpha: stream.uniform_in(0.1, 1.9),
             layers: pick(stream, &[0, 1, 2, 5, 15, 50, 100, 200]),
-            tolerance: if stream.below(8) == 0 { power(stream, -16.0, -9.0) } else { power(stream, -8.0, 1.0) } * size,
+            tolerance: if stream.below(8) == 0 {
+                power(stream, -16.0, -9.0)
+            } else {
+                power(stream, -8.0, 1.0)
+            } * size,
         }
     }
 
@@ -171,8 +179,12 @@ impl Truth {
                 transitions.push((first(path[k]), Dd::from(reward), next));
             }
         }
-        let features: Vec<Vec<Dd>> =
-            case.states.iter().chain(&case.queries).map(|x| x.iter().map(|&v| Dd::from(v)).collect()).collect();
+        let features: Vec<Vec<Dd>> = case
+            .states
+            .iter()
+            .chain(&case.queries)
+            .map(|x| x.iter().map(|&v| Dd::from(v)).collect())
+            .collect();
         let num_sources = case.states.len();
         let mut visits = vec![0.0; num_sources];
         transitions.iter().for_each(|&(s, ..)| visits[s] += 1.0);
@@ -200,7 +212,13 @@ impl Truth {
                     _ if visits[s] == 0.0 => Dd::ZERO,
                     KernelName::Softmax | KernelName::Rbf => (g - top).exp(),
                     KernelName::Elu1 if top.high <= 0.0 => (g - top).exp(),
-                    KernelName::Elu1 => if g.high > 0.0 { g + Dd::ONE } else { g.exp() },
+                    KernelName::Elu1 => {
+                        if g.high > 0.0 {
+                            g + Dd::ONE
+                        } else {
+                            g.exp()
+                        }
+                    }
                     KernelName::Relu => g.max(Dd::ZERO),
                     KernelName::Linear | KernelName::Tabular => g,
                 }
@@ -249,7 +267,8 @@ impl Truth {
         let seen: Vec<usize> =
             (0..num_sources).filter(|&s| self.transitions.iter().any(|t| t.0 == s)).collect();
         let d = self.features[0].len();
-        let basis = |u: usize, k: usize| if self.linear { self.features[u][k] } else { self.weights[u][seen[k]] };
+        let basis =
+            |u: usize, k: usize| if self.linear { self.features[u][k] } else { self.weights[u][seen[k]] };
         let size = if self.linear { d } else { seen.len() };
         let zero = vec![Dd::ZERO; self.weights.len()];
         // Equations: TD errors of every state that was left are 0; with linear weights their sums by feature are.
@@ -277,7 +296,8 @@ impl Truth {
 
 fn distance(a: &[Dd], b: &[Dd]) -> Dd {
     // NaN counts as infinitely far.
-    let gap = |(&x, &y): (&Dd, &Dd)| if (x - y).is_finite() { (x - y).abs() } else { Dd::from(f64::INFINITY) };
+    let gap =
+        |(&x, &y): (&Dd, &Dd)| if (x - y).is_finite() { (x - y).abs() } else { Dd::from(f64::INFINITY) };
     a.iter().zip(b).map(gap).fold(Dd::ZERO, Dd::max)
 }
 
@@ -363,7 +383,8 @@ fn examine(case: &Case, index: u64, outcome: &mut Outcome, ratios: &mut Vec<f64>
             outcome.examples.push(format!("case {index} ({}): {what}", case.kernel));
         }
     };
-    let Some((truth, limit)) = Truth::of(case).and_then(|truth| truth.limit().map(|limit| (truth, limit))) else {
+    let Some((truth, limit)) = Truth::of(case).and_then(|truth| truth.limit().map(|limit| (truth, limit)))
+    else {
         // A bound on the distance to a limit that cannot be found is one that nobody can rely on.
         outcome.bounds += 1;
         outcome.false_bounds += 1;
@@ -373,7 +394,9 @@ fn examine(case: &Case, index: u64, outcome: &mut Outcome, ratios: &mut Vec<f64>
     // The states of the truth that occur as columns, and the values that the crate computes for them.
     let mut groups = vec![None; truth.weights.len()];
     let columns = case.episodes.iter().flat_map(|(path, _, end)| {
-        path.iter().enumerate().map(move |(k, &s)| (*end == End::Truncated || k + 1 < path.len()).then_some(s))
+        path.iter()
+            .enumerate()
+            .map(move |(k, &s)| (*end == End::Truncated || k + 1 < path.len()).then_some(s))
     });
     let queries = (case.states.len()..truth.weights.len()).map(Some);
     for (column, state) in columns.chain(queries).enumerate() {

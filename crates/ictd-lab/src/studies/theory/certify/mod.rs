@@ -2,8 +2,11 @@
 
 mod counts;
 mod show;
+mod suggestions;
 
 pub use counts::{Counts, count};
+pub use suggestions::SuggestionJson;
+use suggestions::{describe, note};
 
 use std::sync::Arc;
 
@@ -11,7 +14,7 @@ use ictd::context::{Context, ContextStatistics, Role};
 use ictd::kernel::{Attention, Kernel, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::theory::{self, Certificate, Change, Helps, Regime, Suggestion, Suggestions};
+use ictd::theory::{self, Certificate, Change, Regime, Suggestion};
 use serde::Serialize;
 
 use super::TaskFamily;
@@ -178,28 +181,6 @@ struct AssumptionJson {
     name: &'static str,
     checked: bool,
     evidence: &'static str,
-}
-
-/// A verified change.
-#[derive(Clone, Debug, Serialize)]
-pub struct SuggestionJson {
-    /// What to change, in words.
-    pub change: String,
-    /// The options of `certify` that make it, in place of those in use; empty where there are none.
-    pub options: String,
-    /// The status then.
-    pub status: &'static str,
-    /// ‖J‖∞ then.
-    pub norm_inf: f64,
-    /// The spectral radius then.
-    pub rho: f64,
-    /// Error after the depth asked for, as a share of the largest value: to the limit as it is on states that were
-    /// left, to its own limit elsewhere.
-    pub error_at_depth: Option<f64>,
-    /// How far the limit of the states that were left moves, as a share of the largest value.
-    pub limit_change: Option<f64>,
-    /// `at this depth` or `in the long run`.
-    pub helps: &'static str,
 }
 
 /// The error to infinite depth, layer by layer, as a share of the largest value.
@@ -392,59 +373,6 @@ pub(super) fn regime_name(regime: Regime) -> &'static str {
         Regime::Marginal => "marginal",
         Regime::Unstable => "unstable",
     }
-}
-
-fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
-    let alpha = suggestion.alpha;
-    // Generated features are normalised before they are scaled.
-    let unit = if generated { "--unit-norm --score-scale 1" } else { "--unit-norm" };
-    let (change, options) = match suggestion.change {
-        Change::StepSize(_) => (format!("step size {alpha}"), format!("--step-size {alpha}")),
-        Change::Temperature(t) => (
-            format!("temperature {t} and step size {alpha}"),
-            format!("--temperature {t} --step-size {alpha}"),
-        ),
-        Change::UnitFeatures => (
-            format!("feature vectors of length 1 and step size {alpha}"),
-            format!("{unit} --step-size {alpha}"),
-        ),
-        Change::UnitFeaturesAndTemperature(t) => (
-            format!("feature vectors of length 1, temperature {t} and step size {alpha}"),
-            format!("{unit} --temperature {t} --step-size {alpha}"),
-        ),
-        Change::StepsByMass => (
-            format!("a step size per state, {alpha} times its share of the largest kernel mass"),
-            String::new(),
-        ),
-    };
-    SuggestionJson {
-        change,
-        options,
-        status: suggestion.status.as_str(),
-        norm_inf: suggestion.norm_inf,
-        rho: suggestion.rate,
-        error_at_depth: suggestion.error_at_depth,
-        limit_change: suggestion.limit_change,
-        helps: suggestion.helps.as_str(),
-    }
-}
-
-/// Whether anything helps at the depth asked for.
-fn note(tried: &Suggestions, num_layers: usize) -> String {
-    let best = tried.found.first().filter(|s| s.helps == Helps::AtThisDepth).and_then(|s| s.error_at_depth);
-    let mut note = match (tried.error_at_depth, best) {
-        (Some(now), Some(best)) => {
-            format!("the best change lowers the error after {num_layers} layers from {now:.1e} to {best:.1e} of the largest value")
-        }
-        (None, Some(best)) => {
-            format!("as it is there is no limit; with the best change the error after {num_layers} layers is {best:.1e} of the largest value")
-        }
-        _ => format!("no change tried lowers the error after {num_layers} layers"),
-    };
-    if tried.dropped > 0 {
-        note += &format!("; {} of the trials could not be examined", tried.dropped);
-    }
-    note
 }
 
 /// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value; shorter where it

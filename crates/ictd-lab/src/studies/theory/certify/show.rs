@@ -94,9 +94,10 @@ impl Report {
             text += &format!("                     {note}\n");
         }
         text += &format!("\n{}\n", self.suggestions_note);
-        for (helps, title) in
-            [("at this depth", "what helps at this depth"), ("in the long run", "what helps in the long run only")]
-        {
+        for (helps, title) in [
+            ("at this depth", "what helps at this depth"),
+            ("in the long run", "what helps in the long run only"),
+        ] {
             let mut of_this_kind = self.suggestions.iter().filter(|s| s.helps == helps).peekable();
             if of_this_kind.peek().is_some() {
                 text += &format!("{title}, recomputed:\n");
