@@ -9,6 +9,7 @@ const HELP: &str = "\
 cargo xtask test             format, lints, all tests, documentation
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
                              all readings, the branch map
+cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["test"] => test(),
         ["slow"] => slow(),
+        ["search"] => search(),
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
@@ -66,6 +68,13 @@ fn slow() -> bool {
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
+}
+
+/// Fails when a certificate claims too much.
+fn search() -> bool {
+    let example =
+        ["run", "--quiet", "--release", "--locked", "--package", "ictd", "--example", "certificate_search"];
+    cargo("search", &example, &[])
 }
 
 fn bench(name: &str) -> bool {

@@ -108,9 +108,16 @@ fn text(report: &ForwardReport) -> String {
         let last: Vec<String> = fixed.values[first..].iter().map(number).collect();
         out += &format!("\ninfinitely many layers: {}\n", last.join("  "));
         out += &format!(
-            "spectral radius {:.6}: the iteration {}\n",
+            "spectral radius {:.6}, {}: the iteration {}\n",
             fixed.spectral_radius,
-            if fixed.converges { "converges to these values" } else { "does not converge to them" }
+            fixed.status,
+            if fixed.converges {
+                "converges to these values"
+            } else if fixed.spectral_radius < 1.0 {
+                "may not converge to them, rounding decides"
+            } else {
+                "does not converge to them"
+            }
         );
     }
     for (layer, z) in report.tokens.iter().flatten().enumerate() {

@@ -51,6 +51,10 @@ fn a_refused_task_comes_with_repairs_that_the_command_confirms() {
     arguments.extend(best["options"].as_str().unwrap().split(' '));
     let repaired = json(&ictd(&arguments));
     assert_eq!(repaired["status"], best["status"]);
+    // A refused task has changes that make it converge, and the best of them shows at this depth.
+    assert_eq!(best["helps"], "at this depth");
+    assert!(best["error_at_depth"].as_f64().unwrap() < report["error_at_depth"].as_f64().unwrap());
+    assert!(report["suggestions_note"].as_str().unwrap().contains("after 15 layers"));
     // The step size is printed with four decimals.
     let rho = |report: &serde_json::Value| report.as_f64().unwrap();
     assert!((rho(&repaired["contraction"]["rho"]) - rho(&best["rho"])).abs() < 1e-3);
@@ -73,6 +77,76 @@ fn certify_reads_contexts() {
     assert_refused(&certify(zero, &["--unit-norm"]), "unit-norm");
     assert_refused(&certify(CONTEXT, &["--gamma", "1"]), "gamma");
     assert_refused(&certify("{", &[]), "input");
+}
+
+/// What a certificate says about queries: bounded, and no reason to say less about the rest.
+#[test]
+fn queries_are_bounded_and_weaken_nothing() {
+    let of = |queries: &str, command: &str, more: &[&str]| {
+        let text = format!(
+            r#"{{"features": [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], "rewards": [1.0, -0.5, 2.0, 0.5]{queries}}}"#
+        );
+        let arguments = [&[command, "--input", "-", "--json", "--temperature", "0.05"], more].concat();
+        json(&Command::cargo_bin("ictd").unwrap().args(arguments).write_stdin(text).output().unwrap())
+    };
+    let layers = ["--gamma", "0.5", "--layers", "7"];
+    let (without, with) =
+        (of("", "certify", &layers), of(r#", "queries": [[0.6, 0.5], [9.0, -3.0]]"#, "certify", &layers));
+    for key in ["status", "reasons", "contraction", "stability", "steps"] {
+        assert_eq!(without[key], with[key], "{key}");
+    }
+    assert_eq!(with["status"], "certified");
+    let fixed = &with["fixed_point"];
+    let number = |key: &str| fixed[key].as_f64().unwrap();
+    assert!(number("error_bound_inf") >= number("error_to_empirical_fixed_point_inf"));
+    // As many layers as are said to be enough are enough, for the queries too.
+    let enough = fixed["layers_sufficient"].as_u64().unwrap().to_string();
+    let values = of(
+        r#", "queries": [[0.6, 0.5], [9.0, -3.0]]"#,
+        "forward",
+        &["--gamma", "0.5", "--layers", &enough, "--fixed-point"],
+    );
+    assert_eq!(values["fixed_point"]["status"], "certified");
+    let last = values["values"].as_array().unwrap().last().unwrap().as_array().unwrap();
+    for (v, limit) in last.iter().zip(values["fixed_point"]["values"].as_array().unwrap()) {
+        assert!((v.as_f64().unwrap() - limit.as_f64().unwrap()).abs() <= 1e-3);
+    }
+}
+
+/// One spectrum, one verdict.
+#[test]
+fn forward_and_certify_never_contradict_each_other() {
+    let mut refused = 0;
+    for seed in 0..12 {
+        let mut stream = ictd::random::Stream::new(seed, ictd::random::Purpose::Prompt, 0);
+        // Three states, two of them more or less the same.
+        let gap = if seed % 2 == 0 { 1.0 } else { 1e-6 };
+        let x = stream.uniform_vec(2, -3.0, 3.0);
+        let states = [[x[0], x[1]], [x[0] + gap * stream.uniform(), x[1]], [x[1], -x[0]]];
+        let rows: Vec<String> = (0..13).map(|_| format!("{:?}", states[stream.below(3) as usize])).collect();
+        let text = format!(r#"{{"features": [{}], "rewards": {:?}}}"#, rows.join(","), [1.0; 12]);
+        let run = |command: &str| {
+            let arguments =
+                if command == "forward" { &["forward", "--fixed-point"][..] } else { &["certify"] };
+            let mut process = Command::cargo_bin("ictd").unwrap();
+            process.args(arguments).args(["--input", "-", "--json", "--temperature", "0.3"]);
+            process.write_stdin(text.clone()).output().unwrap()
+        };
+        let certificate = json(&run("certify"));
+        refused += u32::from(certificate["status"] == "refused");
+        let output = run("forward");
+        // A limit that rounding would spoil is refused by both.
+        if !output.status.success() {
+            assert!(String::from_utf8_lossy(&output.stderr).contains("singular"));
+            assert!(certificate["fixed_point"].is_null());
+            continue;
+        }
+        let fixed = &json(&output)["fixed_point"];
+        assert_eq!(fixed["status"], certificate["status"]);
+        assert_eq!(fixed["spectral_radius"], certificate["contraction"]["rho"]);
+        assert_eq!(fixed["converges"], certificate["status"] != "refused");
+    }
+    assert!((1..12).contains(&refused), "{refused}");
 }
 
 #[test]
@@ -173,6 +247,10 @@ fn bad_theory_arguments_are_one_line() {
         (&["certify", "--features", "0"], "features"),
         (&["certify", "--gamma", "1"], "gamma"),
         (&["certify", "--score-scale", "0"], "score-scale"),
+        (&["certify", "--score-scale", "1e308"], "scores of column 0 overflow"),
+        (&["certify", "--score-scale", "inf"], "score-scale"),
+        (&["certify", "--temperature", "nan"], "temperature"),
+        (&["certify", "--step-size", "inf"], "step-size"),
         (&["certify", "--step-size", "-1"], "step-size"),
         (&["certify", "--temperature", "0"], "temperature"),
         (&["certify", "--tolerance", "nan"], "tolerance"),

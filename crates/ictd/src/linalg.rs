@@ -82,17 +82,27 @@ pub fn solve(a: &Matrix, b: &[f64]) -> Result<Vec<f64>, LinalgError> {
     Ok(vector(lu.solve(&column(b))))
 }
 
-/// The inverse, by LU with partial pivoting.
-pub fn inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
+/// Something like the inverse, by LU with partial pivoting: of no use where `a` is nearly singular, which is for the
+/// caller to verify.
+///
+/// # Panics
+/// When `a` is not square.
+pub fn approximate_inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
     let size = a.num_rows();
     let inverse = to_faer(a)?.partial_piv_lu().inverse();
-    let inverse = Matrix::from_fn(size, size, |i, j| inverse[(i, j)]);
-    let condition = a.norm_inf() * inverse.norm_inf();
-    if !(condition < 1e12) {
-        let condition = if condition.is_nan() { f64::INFINITY } else { condition };
-        return Err(LinalgError::Singular { size, condition });
+    if (0..size).any(|i| (0..size).any(|j| !inverse[(i, j)].is_finite())) {
+        return Err(LinalgError::Singular { size, condition: f64::INFINITY });
     }
-    Ok(inverse)
+    Ok(Matrix::from_fn(size, size, |i, j| inverse[(i, j)]))
+}
+
+/// The product of two matrices; faster than [`Matrix::matmul`] where both are dense and large.
+///
+/// # Panics
+/// When the inner dimensions differ.
+pub fn product(a: &Matrix, b: &Matrix) -> Result<Matrix, LinalgError> {
+    let product = to_faer(a)? * to_faer(b)?;
+    Ok(Matrix::from_fn(a.num_rows(), b.num_cols(), |i, j| product[(i, j)]))
 }
 
 /// An estimate of ‖A⁻¹‖₁ from solves with A and Aᵀ: Hager's method (1984), a lower bound that is rarely

@@ -134,6 +134,16 @@ impl Matrix {
         self.rows().map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum()).collect()
     }
 
+    /// The product |self| · x of the absolute values with a column vector of sizes x ≥ 0: what `mul_vec` gives at most
+    /// for entries of these sizes.
+    ///
+    /// # Panics
+    /// When `x` is not as long as a row.
+    pub(crate) fn mul_vec_of_sizes(&self, x: &[f64]) -> Vec<f64> {
+        assert_eq!(self.num_cols, x.len(), "mul_vec_of_sizes: lengths differ");
+        self.rows().map(|row| row.iter().zip(x).map(|(a, b)| a.abs() * b).sum()).collect()
+    }
+
     /// The transpose.
     pub fn transpose(&self) -> Matrix {
         Matrix::from_fn(self.num_cols, self.num_rows, |i, j| self[(j, i)])

@@ -144,7 +144,7 @@ fn suggestions_repair_what_they_promise_to_repair() {
     let operator = StateOperator::population(&boyan(0), &softmax(0.05)).unwrap();
     let refused = Certificate::new(&operator, 1.0, 15, 1e-3).unwrap();
     assert_eq!(refused.status, Status::Refused);
-    let found = suggestions(&operator, &refused, 0.05, &kernel_at).unwrap();
+    let found = suggestions(&operator, &refused, 15, 0.05, &kernel_at).found;
     assert!(!found.is_empty());
     for suggestion in &found {
         let repaired = suggestion.change.apply(&operator, 0.05, &kernel_at).unwrap().unwrap();

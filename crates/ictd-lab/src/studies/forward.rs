@@ -2,6 +2,7 @@
 
 use ictd::context::{Context, ContextStatistics};
 use ictd::operator::StateOperator;
+use ictd::theory::{Certificate, Status};
 use ictd::transformer::{Parameters, Transformer};
 use serde::Serialize;
 
@@ -41,8 +42,10 @@ pub struct FixedPoint {
     pub values: Vec<f64>,
     /// Factor by which TD errors shrink per layer in the long run, at the first layer's step size.
     pub spectral_radius: f64,
-    /// Whether that factor is below 1.
+    /// Whether layers with that step size reach the values: what a certificate says, so not where rounding decides.
     pub converges: bool,
+    /// The certificate's status: `certified`, `estimated` or `refused`.
+    pub status: &'static str,
 }
 
 /// A row of `values.csv`.
@@ -113,12 +116,13 @@ fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoin
     }
     let operator = StateOperator::empirical(context, &config.attention, config.gamma)?;
     let by_state = operator.infinite_depth()?;
-    let spectral_radius = operator.spectral_radius(config.step_sizes[0])?;
+    let certificate = Certificate::verdict(&operator, config.step_sizes[0])?;
     let value = |j| operator.statistics().group_of(j).map_or(0.0, |u: usize| by_state[u]);
     Ok(FixedPoint {
         values: (0..context.num_columns()).map(value).collect(),
-        spectral_radius,
-        converges: spectral_radius < 1.0,
+        spectral_radius: certificate.contraction.rate,
+        converges: certificate.status != Status::Refused,
+        status: certificate.status.as_str(),
     })
 }
 

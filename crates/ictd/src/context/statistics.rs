@@ -103,6 +103,11 @@ impl ContextStatistics {
     /// The same statistics with every feature vector divided by its length; `None` when one is 0. Groups that
     /// look the same then, up to rounding, become one.
     pub fn with_unit_features(&self) -> Option<Self> {
+        Some(self.unit_features()?.0)
+    }
+
+    /// As [`with_unit_features`](Self::with_unit_features), with the new group of every old one.
+    pub(crate) fn unit_features(&self) -> Option<(Self, Vec<usize>)> {
         let d = self.feature_dim;
         let mut features: Vec<f64> = Vec::new();
         // Representatives of the new groups, by old group; sources come first, so their groups do too.
@@ -156,7 +161,7 @@ impl ContextStatistics {
             merged.offsets.push(merged.successors.len() as u32);
         }
         merged.fill_source_features();
-        Some(merged)
+        Some((merged, label))
     }
 
     /// Refills with one group per column.
@@ -354,9 +359,9 @@ impl ContextStatistics {
         (group != NO_GROUP).then_some(group as usize)
     }
 
-    /// The first column of a group.
+    /// The first column of a group; the group itself where statistics came without columns.
     pub(crate) fn first_column(&self, group: usize) -> usize {
-        self.scratch.representative[group] as usize
+        self.scratch.representative.get(group).map_or(group, |&column| column as usize)
     }
 
     pub(crate) fn groups(&self) -> &[u32] {

@@ -1,13 +1,20 @@
 //! The ELU + 1 kernel.
 
-use super::{Kernel, Normalization, Similarity};
+use super::{Kernel, KernelError, Normalization, Sensitivity, Similarity, checked_temperature};
 use crate::vector;
 
 /// s + 1 for s = G/τ > 0, else exp(s); normalised by column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Elu1 {
     /// Temperature τ > 0.
-    pub temperature: f64,
+    temperature: f64,
+}
+
+impl Elu1 {
+    /// The kernel at a temperature; refuses one that is not positive and finite, or whose reciprocal is not.
+    pub fn new(temperature: f64) -> Result<Self, KernelError> {
+        Ok(Self { temperature: checked_temperature(temperature)? })
+    }
 }
 
 impl Kernel for Elu1 {
@@ -38,5 +45,9 @@ impl Kernel for Elu1 {
             vector::exp_nonpositive_scaled(scale, block);
             block.iter_mut().zip(&positive).for_each(|(w, p)| *w += p);
         }
+    }
+    /// (log(s + 1))' = 1/(s + 1) ≤ 1 for s > 0, and (log exp(s))' = 1 below.
+    fn sensitivity(&self) -> Option<Sensitivity> {
+        Some(Sensitivity::Logarithm(1.0 / self.temperature))
     }
 }

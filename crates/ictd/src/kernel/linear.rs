@@ -1,13 +1,20 @@
 //! The linear kernel.
 
-use super::{Kernel, Normalization, Similarity};
+use super::{Kernel, KernelError, Normalization, Sensitivity, Similarity, checked_temperature};
 
 /// G/τ divided by n, not by column: linear attention as in the predecessor, which makes the layer
 /// batch linear TD. Weights may be negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linear {
     /// Temperature τ > 0.
-    pub temperature: f64,
+    temperature: f64,
+}
+
+impl Linear {
+    /// The kernel at a temperature; refuses one that is not positive and finite, or whose reciprocal is not.
+    pub fn new(temperature: f64) -> Result<Self, KernelError> {
+        Ok(Self { temperature: checked_temperature(temperature)? })
+    }
 }
 
 impl Kernel for Linear {
@@ -23,5 +30,8 @@ impl Kernel for Linear {
     }
     fn linear_scale(&self) -> Option<f64> {
         Some(1.0 / self.temperature)
+    }
+    fn sensitivity(&self) -> Option<Sensitivity> {
+        Some(Sensitivity::Weight(1.0 / self.temperature))
     }
 }

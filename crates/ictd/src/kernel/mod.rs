@@ -46,6 +46,7 @@ pub use tabular::Tabular;
 pub use weights::KernelWeights;
 
 pub(crate) use group_weights::GroupWeights;
+use named::checked_temperature;
 
 /// What a kernel looks at for a source i and a column j.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,15 @@ pub enum Normalization {
     ByCount,
 }
 
+/// How weights move with similarities.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sensitivity {
+    /// The logarithm of a weight moves by at most this per unit of similarity.
+    Logarithm(f64),
+    /// A weight moves by at most this per unit of similarity, before normalising.
+    Weight(f64),
+}
+
 /// An attention kernel.
 pub trait Kernel: std::fmt::Debug + Send + Sync {
     /// What the kernel looks at.
@@ -103,6 +113,12 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
     /// of the features, strictly so for distinct ones; stability can then be proved without contraction
     /// ([`theory`](crate::theory)).
     fn log_weight(&self, _similarity: f64) -> Option<f64> {
+        None
+    }
+
+    /// How weights move with similarities, which says what rounding of the scores does to values. Without it
+    /// certificates take weights as they are computed.
+    fn sensitivity(&self) -> Option<Sensitivity> {
         None
     }
 }

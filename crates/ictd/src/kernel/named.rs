@@ -34,6 +34,13 @@ pub enum KernelError {
     Temperature(f64),
 }
 
+/// Refuses a temperature that is not positive and finite. Its reciprocal must be finite too: it is what scores are
+/// multiplied by.
+pub(super) fn checked_temperature(temperature: f64) -> Result<f64, KernelError> {
+    let usable = temperature > 0.0 && temperature.is_finite() && temperature.recip().is_finite();
+    if usable { Ok(temperature) } else { Err(KernelError::Temperature(temperature)) }
+}
+
 impl KernelName {
     /// All names, in the order of the tables.
     pub const ALL: [KernelName; 6] =
@@ -53,16 +60,14 @@ impl KernelName {
 
     /// The kernel at a temperature.
     pub fn at(self, temperature: f64) -> Result<Arc<dyn Kernel>, KernelError> {
-        // The reciprocal must be finite too: it is what scores are multiplied by.
-        if !(temperature > 0.0 && temperature.is_finite() && temperature.recip().is_finite()) {
-            return Err(KernelError::Temperature(temperature));
-        }
+        // Kernels without a temperature are as strict about it, so that a mistake does not depend on the kernel.
+        checked_temperature(temperature)?;
         Ok(match self {
-            Self::Softmax => Arc::new(Softmax { temperature }),
+            Self::Softmax => Arc::new(Softmax::new(temperature)?),
             Self::Relu => Arc::new(Relu),
-            Self::Elu1 => Arc::new(Elu1 { temperature }),
-            Self::Rbf => Arc::new(Rbf { temperature }),
-            Self::Linear => Arc::new(Linear { temperature }),
+            Self::Elu1 => Arc::new(Elu1::new(temperature)?),
+            Self::Rbf => Arc::new(Rbf::new(temperature)?),
+            Self::Linear => Arc::new(Linear::new(temperature)?),
             Self::Tabular => Arc::new(Tabular),
         })
     }
@@ -99,7 +104,11 @@ mod tests {
     #[test]
     fn temperature_must_be_positive_and_finite() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-310] {
-            assert!(matches!(KernelName::Softmax.at(bad), Err(KernelError::Temperature(_))), "{bad}");
+            for name in KernelName::ALL {
+                assert!(matches!(name.at(bad), Err(KernelError::Temperature(_))), "{name} {bad}");
+            }
+            assert!(Softmax::new(bad).is_err() && Rbf::new(bad).is_err(), "{bad}");
+            assert!(Elu1::new(bad).is_err() && Linear::new(bad).is_err(), "{bad}");
         }
         assert!(KernelName::Softmax.at(1.2).is_ok());
     }

@@ -1,6 +1,6 @@
 //! The Gaussian kernel.
 
-use super::{Kernel, Normalization, Similarity};
+use super::{Kernel, KernelError, Normalization, Sensitivity, Similarity, checked_temperature};
 use crate::vector;
 
 /// exp(-‖x_i - x_j‖² / (2τ)) normalised by column.
@@ -10,7 +10,14 @@ use crate::vector;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rbf {
     /// Temperature τ > 0, the squared bandwidth.
-    pub temperature: f64,
+    temperature: f64,
+}
+
+impl Rbf {
+    /// The kernel at a temperature; refuses one that is not positive and finite, or whose reciprocal is not.
+    pub fn new(temperature: f64) -> Result<Self, KernelError> {
+        Ok(Self { temperature: checked_temperature(temperature)? })
+    }
 }
 
 impl Kernel for Rbf {
@@ -25,5 +32,8 @@ impl Kernel for Rbf {
     }
     fn log_weight(&self, similarity: f64) -> Option<f64> {
         Some(-0.5 * similarity / self.temperature)
+    }
+    fn sensitivity(&self) -> Option<Sensitivity> {
+        Some(Sensitivity::Logarithm(0.5 / self.temperature))
     }
 }

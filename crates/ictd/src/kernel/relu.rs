@@ -1,6 +1,6 @@
 //! The ReLU kernel.
 
-use super::{Kernel, Normalization, Similarity};
+use super::{Kernel, Normalization, Sensitivity, Similarity};
 
 /// max(G, 0) normalised by column; a column without a positive score gets all zeros. A temperature
 /// would cancel in the normalisation.
@@ -16,5 +16,8 @@ impl Kernel for Relu {
     }
     fn weigh(&self, column: &mut [f64]) {
         column.iter_mut().for_each(|g| *g = g.max(0.0));
+    }
+    fn sensitivity(&self) -> Option<Sensitivity> {
+        Some(Sensitivity::Weight(1.0))
     }
 }

@@ -1,13 +1,20 @@
 //! The softmax kernel.
 
-use super::{Kernel, Normalization, Similarity};
+use super::{Kernel, KernelError, Normalization, Sensitivity, Similarity, checked_temperature};
 use crate::vector;
 
 /// Softmax attention, exp(G/τ) normalised by column (paper, Section 2.1 and the weights K of Section 3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Softmax {
     /// Temperature τ > 0.
-    pub temperature: f64,
+    temperature: f64,
+}
+
+impl Softmax {
+    /// The kernel at a temperature; refuses one that is not positive and finite, or whose reciprocal is not.
+    pub fn new(temperature: f64) -> Result<Self, KernelError> {
+        Ok(Self { temperature: checked_temperature(temperature)? })
+    }
 }
 
 impl Kernel for Softmax {
@@ -22,5 +29,8 @@ impl Kernel for Softmax {
     }
     fn log_weight(&self, similarity: f64) -> Option<f64> {
         Some(similarity / self.temperature)
+    }
+    fn sensitivity(&self) -> Option<Sensitivity> {
+        Some(Sensitivity::Logarithm(1.0 / self.temperature))
     }
 }

@@ -1,7 +1,7 @@
 //! The operator of a layer on states.
 
 use crate::context::{Context, ContextStatistics};
-use crate::kernel::{Attention, AttentionError, GroupWeights, Kernel};
+use crate::kernel::{Attention, AttentionError, GroupWeights};
 use crate::linalg::{self, Eigenvalue, LinalgError};
 use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
@@ -15,21 +15,22 @@ use crate::task::FiniteTask;
 /// formed from the rewards received, so rewards need not be a function of the state.
 #[derive(Clone, Debug)]
 pub struct StateOperator {
-    statistics: ContextStatistics,
-    gamma: f64,
+    pub(super) statistics: ContextStatistics,
+    pub(super) gamma: f64,
+    pub(super) attention: Attention,
     /// Entry (u, s) = W(s, u), the weight of one visit to source state s for state u.
-    weights: Matrix,
-    /// log w(u) of every state, where W(s, u) = k(s, u)/w(u), for positive definite kernels k.
+    pub(super) weights: Matrix,
+    /// log w(s) of every source state, where W(s, u) = k(s, u)/w(u), for positive definite kernels k.
     log_masses: Option<Vec<f64>>,
-    /// c when the weight is c·⟨x, y⟩/n.
-    linear: Option<f64>,
+    /// Factors that the rows of the weights were multiplied by, where they were.
+    pub(super) row_steps: Option<Vec<f64>>,
 }
 
 /// log w(u) from the largest of the weights k(s, u)/w(u), which no sharpness makes vanish.
-fn log_mass(kernel: &dyn Kernel, statistics: &ContextStatistics, weights: &[f64], u: usize) -> Option<f64> {
+fn log_mass(attention: &Attention, statistics: &ContextStatistics, weights: &[f64], u: usize) -> Option<f64> {
     let (s, weight) = weights.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let similarity = kernel.similarity().of(statistics.features(s), statistics.features(u));
-    Some(kernel.log_weight(similarity)? - weight.ln())
+    let similarity = attention.kernel().similarity().of(statistics.features(s), statistics.features(u));
+    Some(attention.kernel().log_weight(similarity)? - weight.ln())
 }
 
 /// Why an operator has no usable answer.
@@ -77,24 +78,40 @@ impl StateOperator {
         let mut rows: Vec<&[f64]> = (0..sources).map(|s| statistics.features(s)).collect();
         rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
         let distinct = rows.windows(2).all(|pair| pair[0] != pair[1]);
-        let mass = |u| log_mass(attention.kernel(), &statistics, weights.row(u), u);
+        let mass = |u| log_mass(attention, &statistics, weights.row(u), u);
         let log_masses = if distinct { (0..sources).map(mass).collect() } else { None };
-        Ok(Self { statistics, gamma, weights, log_masses, linear: attention.kernel().linear_scale() })
+        Ok(Self { statistics, gamma, attention: attention.clone(), weights, log_masses, row_steps: None })
     }
 
     /// The same layer with a step size of its own for every state, proportional to the mass w(s) that
-    /// normalisation divides by and at most 1: the unnormalised kernel. `None` where w is not known
-    /// (kernels that are not positive definite) or states occur that were never left.
+    /// normalisation divides by and at most 1 on states that were left: the unnormalised kernel. `None` where w
+    /// is not known (kernels that are not positive definite) or a state was reached and never left.
     pub fn with_steps_by_mass(&self) -> Option<Self> {
-        let masses = self.log_masses.as_ref().filter(|m| m.len() == self.statistics.num_groups())?;
+        let masses = self.log_masses.as_ref().filter(|_| self.never_left().is_empty())?;
         let largest = masses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut scaled = self.clone();
-        for (u, mass) in masses.iter().enumerate() {
-            let step = (mass - largest).exp();
+        let mut steps = Vec::with_capacity(self.statistics.num_groups());
+        for u in 0..self.statistics.num_groups() {
+            // A query that nothing looks like has no weights to multiply.
+            let mass = log_mass(&self.attention, &self.statistics, self.weights.row(u), u);
+            let step = mass.map(|m| (m - largest).exp()).filter(|s| s.is_finite()).unwrap_or(1.0);
             scaled.weights.row_mut(u).iter_mut().for_each(|w| *w *= step);
+            steps.push(step);
         }
         scaled.log_masses = Some(vec![largest; masses.len()]);
+        scaled.row_steps = Some(steps);
         Some(scaled)
+    }
+
+    /// The states that were reached but never left, in order. Queries that no transition leads to are not among
+    /// them: no other row refers to theirs.
+    pub fn never_left(&self) -> Vec<usize> {
+        let sources = self.statistics.num_source_groups();
+        let mut reached = vec![false; self.statistics.num_groups()];
+        for s in 0..sources {
+            self.statistics.successors(s).for_each(|(next, _)| reached[next] = true);
+        }
+        (sources..reached.len()).filter(|&u| reached[u]).collect()
     }
 
     /// The discount γ.
@@ -169,14 +186,21 @@ impl StateOperator {
         Matrix::from_fn(x.num_rows(), x.num_rows(), |i, j| f64::from(u8::from(i == j)) - alpha * x[(i, j)])
     }
 
-    /// ‖J‖∞ over the rows of the states that `counts`.
-    pub fn jacobian_norm(&self, alpha: f64, counts: impl Fn(usize) -> bool) -> f64 {
+    /// ‖J‖∞ over the rows of the states that other rows refer to: all but queries that no transition leads to.
+    /// Rounded up, so that it is never below the true norm ([`weight_errors`](Self::weight_errors)).
+    pub fn jacobian_norm(&self, alpha: f64) -> f64 {
         let x = self.difference_matrix();
+        let errors = self.weight_errors();
+        let steps = 8.0 + self.num_terms() as f64;
         let row_sum = |u: usize| -> f64 {
             let entry = |(s, x): (usize, &f64)| (f64::from(u8::from(u == s)) - alpha * x).abs();
-            x.row(u).iter().enumerate().map(entry).sum()
+            let sum: f64 = x.row(u).iter().enumerate().map(entry).sum();
+            let weight: f64 = self.predecessor_weights(u).map(f64::abs).sum();
+            let rounded = f64::EPSILON * steps * (1.0 + alpha * (1.0 + self.gamma) * weight);
+            sum + rounded + alpha * (1.0 + self.gamma) * errors[u]
         };
-        (0..x.num_rows()).filter(|&u| counts(u)).map(row_sum).fold(0.0, f64::max)
+        let rows = (0..self.statistics.num_source_groups()).chain(self.never_left());
+        rows.map(row_sum).fold(0.0, f64::max)
     }
 
     /// M̂r: the expected reward under the weights of each state.
@@ -187,12 +211,43 @@ impl StateOperator {
     /// One layer with step size α, v + α·M(r + γP v - v), without forming a matrix: TD errors summed by
     /// source state, then weighted. Costs O(states·sources + transitions).
     pub fn apply(&self, alpha: f64, v: &[f64]) -> Vec<f64> {
-        let change = self.weights.mul_vec(&self.summed_errors(v));
+        self.apply_errors(alpha, v, &self.summed_errors(v))
+    }
+
+    /// One layer with step size α, given the summed TD errors at `v`.
+    pub(crate) fn apply_errors(&self, alpha: f64, v: &[f64], errors: &[f64]) -> Vec<f64> {
+        let change = self.weights.mul_vec(errors);
         v.iter().zip(change).map(|(v, d)| v + alpha * d).collect()
     }
 
+    /// The values after `num_layers` layers with step size α from v = 0. Many layers are taken by squaring the map on
+    /// coordinates y (v = Σ_s W(s, ·)·y(s)), which costs the cube of the sources but only the logarithm of the depth.
+    pub fn values_after(&self, alpha: f64, num_layers: usize) -> Vec<f64> {
+        let sources = self.statistics.num_source_groups();
+        let squarings = num_layers.max(1).ilog2() as usize + 1;
+        if num_layers <= 2 * squarings * sources {
+            let start = vec![0.0; self.statistics.num_groups()];
+            return (0..num_layers).fold(start, |v, _| self.apply(alpha, &v));
+        }
+        // y ↦ T y + b, squared once per bit of the depth.
+        let map = self.residual_map();
+        let mut power =
+            Matrix::from_fn(sources, sources, |i, j| f64::from(u8::from(i == j)) - alpha * map[(i, j)]);
+        let mut shift: Vec<f64> = self.statistics.reward_sums().iter().map(|r| alpha * r).collect();
+        let mut y = vec![0.0; sources];
+        let plus = |x: Vec<f64>, b: &[f64]| -> Vec<f64> { x.iter().zip(b).map(|(x, b)| x + b).collect() };
+        for bit in 0..squarings {
+            if num_layers >> bit & 1 == 1 {
+                y = plus(power.mul_vec(&y), &shift);
+            }
+            shift = plus(power.mul_vec(&shift), &shift);
+            power = power.matmul(&power);
+        }
+        self.weights.mul_vec(&y)
+    }
+
     /// The TD errors of all transitions at the values `v`, summed by source state.
-    fn summed_errors(&self, v: &[f64]) -> Vec<f64> {
+    pub(crate) fn summed_errors(&self, v: &[f64]) -> Vec<f64> {
         (0..self.statistics.num_source_groups())
             .map(|s| {
                 let next: f64 = self.statistics.successors(s).map(|(next, count)| count * v[next]).sum();
@@ -204,7 +259,7 @@ impl StateOperator {
     /// The matrix F Wᵀ on source states, where F v = diag(c)·v - γ N v. A layer with step size α
     /// multiplies the summed TD errors of the source states by I - α F Wᵀ, and F Wᵀ has the non-zero
     /// spectrum of M̂ - γP̂ without the zeros that states never left add to it.
-    fn residual_map(&self) -> Matrix {
+    pub(super) fn residual_map(&self) -> Matrix {
         let sources = self.statistics.num_source_groups();
         let mut map = Matrix::zeros(sources, sources);
         for s in 0..sources {
@@ -243,7 +298,7 @@ impl StateOperator {
 
     /// The matrix that a layer with step size 1 subtracts from the identity on TD errors.
     fn error_map(&self) -> Matrix {
-        let Some(scale) = self.linear else { return self.residual_map() };
+        let Some(scale) = self.attention.kernel().linear_scale() else { return self.residual_map() };
         let (a, _) = self.normal_equations();
         let factor = scale / self.statistics.num_transitions() as f64;
         Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
@@ -267,7 +322,7 @@ impl StateOperator {
     /// With the linear kernel F Wᵀ has rank d; the same limit is then found in weight space
     /// (least-squares TD).
     pub fn infinite_depth(&self) -> Result<Vec<f64>, OperatorError> {
-        if self.linear.is_some() {
+        if self.attention.kernel().linear_scale().is_some() {
             let (a, b) = self.normal_equations();
             let w = linalg::solve(&a, &b)?;
             let value = |u| self.statistics.features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
@@ -278,7 +333,7 @@ impl StateOperator {
     }
 
     /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s ρ(s)·x_s.
-    fn normal_equations(&self) -> (Matrix, Vec<f64>) {
+    pub(super) fn normal_equations(&self) -> (Matrix, Vec<f64>) {
         let d = self.statistics.feature_dim();
         let (mut a, mut b) = (Matrix::zeros(d, d), vec![0.0; d]);
         for s in 0..self.statistics.num_source_groups() {

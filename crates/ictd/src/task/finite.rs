@@ -32,7 +32,7 @@ pub enum TaskError {
     /// The process is not valid.
     #[error(transparent)]
     Mrp(#[from] MrpError),
-    /// There must be one finite feature vector per state.
+    /// There must be one feature vector per state.
     #[error(
         "features are {rows}×{cols}, expected one row for each of the {states} states and at least one column"
     )]
@@ -43,6 +43,16 @@ pub enum TaskError {
         cols: usize,
         /// States of the process.
         states: usize,
+    },
+    /// Features must be finite.
+    #[error("features: entry {entry} of state {state} is {value}, expected a finite number")]
+    FeatureValue {
+        /// The state.
+        state: usize,
+        /// The entry.
+        entry: usize,
+        /// Its value.
+        value: f64,
     },
     /// The Bellman equation has no usable solution.
     #[error("value function: {0}")]
@@ -71,6 +81,10 @@ impl FiniteTask {
         let (rows, cols, states) = (features.num_rows(), features.num_cols(), mrp.num_states());
         if rows != states || cols == 0 {
             return Err(TaskError::Features { rows, cols, states });
+        }
+        if let Some(at) = features.as_slice().iter().position(|x| !x.is_finite()) {
+            let (state, entry) = (at / cols, at % cols);
+            return Err(TaskError::FeatureValue { state, entry, value: features[(state, entry)] });
         }
         let stationary = mrp.transitions().stationary_distribution();
         Ok(Self { mrp, features, values, stationary })

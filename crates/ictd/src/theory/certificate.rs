@@ -1,13 +1,8 @@
-//! Certificates: whether depth helps on the states at hand, why, and what to change when it does not.
+//! Certificates: whether depth helps on the states at hand, and why.
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
-
-use crate::kernel::{Attention, Kernel};
-use crate::linalg;
 use crate::operator::{OperatorError, StateOperator};
 
+use super::enclosure::{self, Enclosure};
 use super::spectrum::BestStep;
 use super::stability::{Regime, Stability};
 
@@ -50,7 +45,8 @@ pub struct Offender {
 /// The numbers behind contraction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contraction {
-    /// ‖J‖∞ with J = I - α(M - γP), on all states of the context.
+    /// ‖J‖∞ with J = I - α(M - γP), rounded up, on all states of the context that another state's value rests on:
+    /// those that were left or reached.
     pub norm_inf: f64,
     /// The spectral radius of J on TD errors: the rate in the long run.
     pub rate: f64,
@@ -88,14 +84,18 @@ pub struct FixedPoint {
     pub equation_residual: f64,
     /// ‖T(v_L) - v_L‖∞ after L layers.
     pub residual: f64,
-    /// ‖v_L - v_∞‖∞, from the closed form.
+    /// ‖v_L - v_∞‖∞ over all states, queries included, from the closed form.
     pub error: f64,
-    /// A bound on it from the residual alone: residual·‖(αX)⁻¹‖∞, or residual/(1 - ‖J‖∞) where that is smaller.
+    /// A proved bound on it, rounding included: what the TD errors after L layers say through U K⁻¹
+    /// (`docs/theory.md`). `None` when nothing is proved.
     pub error_bound: Option<f64>,
     /// Layers until the error is below the tolerance, predicted from the rate.
     pub layers_predicted: Option<u64>,
-    /// Layers that are enough by contraction, where ‖J‖∞ < 1.
+    /// Layers after which every state, queries included, is within the tolerance, by proof: where ‖J‖∞ < 1 and
+    /// rounding leaves room.
     pub layers_sufficient: Option<u64>,
+    /// Why a bound or a number of layers is missing.
+    pub notes: Vec<String>,
 }
 
 /// Whether to trust depth on a context or a task.
@@ -118,6 +118,11 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// The verdict for an operator with step size `alpha`, without looking at the limit.
+    pub fn verdict(operator: &StateOperator, alpha: f64) -> Result<Self, OperatorError> {
+        Ok(Self::from_stability(operator, Stability::of(operator)?, alpha))
+    }
+
     /// Examines an operator with step size `alpha`, after `num_layers` layers, for the absolute tolerance
     /// `tolerance`.
     pub fn new(
@@ -126,7 +131,7 @@ impl Certificate {
         num_layers: usize,
         tolerance: f64,
     ) -> Result<Self, OperatorError> {
-        let mut certificate = Self::from_stability(operator, Stability::of(operator)?, alpha);
+        let mut certificate = Self::verdict(operator, alpha)?;
         if certificate.status != Status::Refused {
             certificate.fixed_point =
                 fixed_point(operator, &certificate.contraction, alpha, num_layers, tolerance);
@@ -135,7 +140,7 @@ impl Certificate {
     }
 
     /// The verdict for a step size, without looking at the limit.
-    fn from_stability(operator: &StateOperator, stability: Stability, alpha: f64) -> Self {
+    pub(super) fn from_stability(operator: &StateOperator, stability: Stability, alpha: f64) -> Self {
         let contraction = contraction(operator, &stability, alpha);
         let spectrum = &stability.spectrum;
         let steps = Steps {
@@ -149,7 +154,6 @@ impl Certificate {
 }
 
 fn contraction(operator: &StateOperator, stability: &Stability, alpha: f64) -> Contraction {
-    let statistics = operator.statistics();
     let diagonal = operator.self_weights();
     let required = 0.5 * (1.0 + operator.gamma());
     let mut violating: Vec<usize> = (0..diagonal.len()).filter(|&s| diagonal[s] < required).collect();
@@ -163,21 +167,15 @@ fn contraction(operator: &StateOperator, stability: &Stability, alpha: f64) -> C
             .filter(|&(other, _)| other != state)
             .max_by(|a, b| a.1.total_cmp(&b.1)),
     });
-    // Queries are rows that no other row refers to: they converge with the rest.
-    let mut reached = vec![false; statistics.num_groups()];
-    for s in 0..diagonal.len() {
-        statistics.successors(s).for_each(|(next, _)| reached[next] = true);
-    }
-    let never_left = (diagonal.len()..statistics.num_groups()).filter(|&s| reached[s]).count();
     Contraction {
-        norm_inf: operator.jacobian_norm(alpha, |s| s < diagonal.len() || reached[s]),
+        norm_inf: operator.jacobian_norm(alpha),
         rate: stability.spectrum.rate(alpha),
         min_diag: diagonal.iter().copied().fold(f64::INFINITY, f64::min),
         mean_diag: diagonal.iter().sum::<f64>() / diagonal.len() as f64,
         required_diag: required,
         violating_states: violating.len(),
         offenders: offenders.collect(),
-        never_left,
+        never_left: operator.never_left().len(),
     }
 }
 
@@ -236,155 +234,60 @@ fn fixed_point(
     tolerance: f64,
 ) -> Option<FixedPoint> {
     let limit = operator.infinite_depth().ok()?;
-    let mut v = vec![0.0; limit.len()];
-    for _ in 0..num_layers {
-        v = operator.apply(alpha, &v);
+    let largest_value = largest_of(&limit);
+    let gap = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let mut notes = Vec::new();
+    let enclosure = Enclosure::of(operator);
+    if enclosure.is_none() {
+        notes.push(
+            "no bound is proved: in double precision the equations cannot be told from singular ones".into(),
+        );
     }
-    let largest = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    let largest_value = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let residual = largest(&operator.apply(alpha, &v), &v);
-    let by_norm = (contraction.norm_inf < 1.0).then(|| residual / (1.0 - contraction.norm_inf));
-    let by_inverse = inverse_norm(operator).map(|norm| residual * norm / alpha);
-    let error_bound = [by_norm, by_inverse].into_iter().flatten().min_by(f64::total_cmp);
-    let layers = |rate: f64| {
-        let needed = ((tolerance / largest_value).ln() / rate.ln()).ceil().max(1.0);
-        if largest_value <= tolerance { Some(0) } else { (rate < 1.0).then_some(needed as u64) }
+    let (v, error, error_bound) = match &enclosure {
+        Some(enclosure) => {
+            let (v, y) = enclosure.iterate(alpha, num_layers);
+            let ball = enclosure.around(&y);
+            let rounding: Vec<f64> = ball.centre.iter().zip(&v).map(|(c, v)| c - v).collect();
+            let distances = enclosure.correction(&y).into_iter().zip(&rounding).map(|(c, r)| (c + r).abs());
+            let error = enclosure::largest(&distances.collect::<Vec<f64>>());
+            let bounds = rounding.iter().zip(&ball.radius).map(|(r, radius)| r.abs() + radius);
+            let bound = enclosure::largest(&bounds.collect::<Vec<f64>>());
+            (v, error, bound.is_finite().then_some(bound))
+        }
+        None => {
+            let v = (0..num_layers).fold(vec![0.0; limit.len()], |v, _| operator.apply(alpha, &v));
+            let error = gap(&v, &limit);
+            (v, error, None)
+        }
     };
+    if enclosure.is_some() && error_bound.is_none() {
+        notes.push(
+            "no bound is proved: rounding decides what some state attends to, or values overflow".into(),
+        );
+    }
+    let norm = contraction.norm_inf;
+    let layers_sufficient = enclosure
+        .filter(|_| norm < 1.0 && error_bound.is_some())
+        .and_then(|enclosure| enclosure.sufficient_layers(alpha, norm, tolerance));
+    if norm < 1.0 && error_bound.is_some() && layers_sufficient.is_none() {
+        notes.push(format!("no number of layers is proved: rounding may exceed the tolerance {tolerance:e}"));
+    }
+    let needed = ((tolerance / largest_value).ln() / contraction.rate.ln()).ceil().max(1.0);
+    let layers_predicted =
+        if largest_value <= tolerance { Some(0) } else { (contraction.rate < 1.0).then_some(needed as u64) };
     Some(FixedPoint {
-        equation_residual: largest(&operator.apply(1.0, &limit), &limit),
-        residual,
-        error: largest(&v, &limit),
+        equation_residual: gap(&operator.apply(1.0, &limit), &limit),
+        residual: gap(&operator.apply(alpha, &v), &v),
+        error,
         error_bound,
-        layers_predicted: layers(contraction.rate),
-        layers_sufficient: layers(contraction.norm_inf),
+        layers_predicted,
+        layers_sufficient,
         largest_value,
+        notes,
     })
 }
 
-/// A change that may repair a context.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change {
-    /// Another step size.
-    StepSize(f64),
-    /// Another temperature, with the best step size there.
-    Temperature(f64),
-    /// Feature vectors of length 1.
-    UnitFeatures,
-    /// Feature vectors of length 1 and another temperature.
-    UnitFeaturesAndTemperature(f64),
-    /// A step size per state, proportional to the mass that normalisation divides by.
-    StepsByMass,
-}
-
-/// A change, recomputed.
-#[derive(Clone, Debug)]
-pub struct Suggestion {
-    /// What to change.
-    pub change: Change,
-    /// The step size to use with it.
-    pub alpha: f64,
-    /// The status then.
-    pub status: Status,
-    /// ‖J‖∞ then.
-    pub norm_inf: f64,
-    /// The spectral radius then.
-    pub rate: f64,
-}
-
-/// Temperatures that are tried, as multiples of the one in use.
-const TEMPERATURES: [f64; 8] = [0.05, 0.1, 0.2, 0.5, 2.0, 5.0, 10.0, 20.0];
-/// Above this many states every second temperature is tried: each costs an eigenvalue problem.
-const MANY_STATES: usize = 300;
-
-/// A kernel by temperature; `None` where it has none or refuses it.
-pub type KernelAt<'a> = &'a (dyn Fn(f64) -> Option<Arc<dyn Kernel>> + Sync);
-
-impl Change {
-    /// The operator after the change; `None` where it cannot be made. A step size does not change the operator.
-    pub fn apply(
-        self,
-        operator: &StateOperator,
-        temperature: f64,
-        kernel_at: KernelAt<'_>,
-    ) -> Result<Option<StateOperator>, OperatorError> {
-        let statistics = operator.statistics();
-        let (statistics, temperature) = match self {
-            Self::StepSize(_) => return Ok(Some(operator.clone())),
-            Self::StepsByMass => return Ok(operator.with_steps_by_mass()),
-            Self::Temperature(t) => (Some(statistics.clone()), t),
-            Self::UnitFeatures => (statistics.with_unit_features(), temperature),
-            Self::UnitFeaturesAndTemperature(t) => (statistics.with_unit_features(), t),
-        };
-        let (Some(statistics), Some(kernel)) = (statistics, kernel_at(temperature)) else { return Ok(None) };
-        StateOperator::of(statistics, &Attention::new(kernel, 0.0)?, operator.gamma()).map(Some)
-    }
-}
-
-/// Changes that make layers converge faster or more provably than `certificate`, each verified by a certificate of
-/// its own; the best of every kind, the best first.
-pub fn suggestions(
-    operator: &StateOperator,
-    certificate: &Certificate,
-    temperature: f64,
-    kernel_at: KernelAt<'_>,
-) -> Result<Vec<Suggestion>, OperatorError> {
-    let every = if operator.statistics().num_groups() > MANY_STATES { 2 } else { 1 };
-    let others = TEMPERATURES.into_iter().step_by(every).map(|f| f * temperature);
-    let mut changes = vec![Change::StepSize(1.0), Change::StepsByMass, Change::UnitFeatures];
-    changes.extend(others.clone().map(Change::Temperature));
-    changes.extend(others.map(Change::UnitFeaturesAndTemperature));
-    let examine = |change: Change| -> Result<Vec<Suggestion>, OperatorError> {
-        let Some(changed) = change.apply(operator, temperature, kernel_at)? else { return Ok(Vec::new()) };
-        let stability = Stability::of(&changed)?;
-        let best = stability.spectrum.best_step();
-        let mut found = Vec::new();
-        // The step size in use where it does, else the best one.
-        for alpha in [Some(certificate.alpha), best.map(|b| round_down(b.alpha))].into_iter().flatten() {
-            let change = match change {
-                Change::StepSize(_) => Change::StepSize(alpha),
-                other => other,
-            };
-            let new = Certificate::from_stability(&changed, stability.clone(), alpha);
-            let Contraction { norm_inf, rate, .. } = new.contraction;
-            // A hundredth fewer layers is no reason to change anything.
-            let faster = rate.ln() < 1.01 * certificate.contraction.rate.ln();
-            let better = new.status < certificate.status || (new.status == certificate.status && faster);
-            if better && new.status != Status::Refused {
-                found.push(Suggestion { change, alpha, status: new.status, norm_inf, rate });
-            }
-        }
-        Ok(found)
-    };
-    let found = changes.into_par_iter().map(examine).collect::<Result<Vec<_>, _>>()?;
-    let mut found: Vec<Suggestion> = found.into_iter().flatten().collect();
-    found.sort_by(|a, b| a.status.cmp(&b.status).then(a.rate.total_cmp(&b.rate)));
-    let mut kinds = Vec::new();
-    found.retain(|s| {
-        let kind = std::mem::discriminant(&s.change);
-        let new = !kinds.contains(&kind);
-        kinds.push(kind);
-        new
-    });
-    Ok(found)
-}
-
-/// Four significant digits, downwards: the best step size is often just below the largest stable one.
-fn round_down(x: f64) -> f64 {
-    // Through the decimal form, so that what is printed is what was examined.
-    let text = format!("{x:.3e}");
-    let nearest: f64 = text.parse().unwrap_or(x);
-    if nearest <= x {
-        return nearest;
-    }
-    let unit = 10f64.powf(x.log10().floor() - 3.0);
-    format!("{:.3e}", nearest - unit).parse().unwrap_or(x)
-}
-
-/// ‖(M - γP)⁻¹‖∞; `None` when a state was never left or the matrix is singular to working precision.
-fn inverse_norm(operator: &StateOperator) -> Option<f64> {
-    let statistics = operator.statistics();
-    if statistics.num_source_groups() < statistics.num_groups() {
-        return None;
-    }
-    linalg::inverse(&operator.difference_matrix()).ok().map(|inverse| inverse.norm_inf())
+/// The largest absolute value.
+pub(super) fn largest_of(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |m, x| m.max(x.abs()))
 }

@@ -6,19 +6,20 @@
 
 mod certificate;
 mod constants;
+mod enclosure;
 pub mod lemmas;
 mod neu;
 mod self_weights;
 mod spectrum;
 mod stability;
 mod state_pass;
+mod suggestion;
 
-pub use certificate::{
-    Certificate, Change, Contraction, FixedPoint, KernelAt, Offender, Status, Steps, Suggestion, suggestions,
-};
+pub use certificate::{Certificate, Contraction, FixedPoint, Offender, Status, Steps};
 pub use constants::{Constants, Theorem3};
 pub use neu::{Neu, NeuError, NeuSampler};
 pub use self_weights::self_weights;
 pub use spectrum::{BestStep, Spectrum};
 pub use stability::{Regime, Stability};
 pub use state_pass::{LoopedParams, StatePass};
+pub use suggestion::{Change, Helps, KernelAt, Suggestion, Suggestions, suggestions};

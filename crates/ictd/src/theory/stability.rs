@@ -38,12 +38,12 @@ pub struct Stability {
     /// min_s M(s, s) - (1+γ)/2: Assumption 5.1 holds with any smaller C > 0.
     pub margin: f64,
     /// Whether Assumption 5.1 holds and says something: the margin is positive, rows of M sum to 1, and every
-    /// state was left.
+    /// state that was reached was left.
     pub assumption: bool,
     /// γ·√(max w / min w), for positive definite kernels.
     pub flatness: Option<f64>,
     /// 1 - λ_max of the symmetric part of γ·D^½ P D^-½: positive means provably stable. For positive
-    /// definite kernels on states that were all left.
+    /// definite kernels on states of which none was reached and never left.
     pub form_margin: Option<f64>,
     /// The eigenvalues.
     pub spectrum: Spectrum,
@@ -61,9 +61,10 @@ impl Stability {
                 m.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
             operator.gamma() * (0.5 * (high - low)).exp()
         });
-        let closed = sources == operator.statistics().num_groups();
+        // Queries that nothing leads to are no part of the map on the states that were left.
+        let closed = operator.never_left().is_empty();
         let form_margin = match masses {
-            Some(masses) if closed => form_margin(operator, masses)?,
+            Some(masses) if closed => form_margin(operator, masses),
             _ => None,
         };
         // Rows are sums of up to a few thousand rounded weights.
@@ -88,12 +89,12 @@ impl Stability {
     }
 }
 
-/// 1 - γ·λ_max(sym(D^½ P D^-½)) with D = diag(visits·w). `None` when masses are too far apart to form it or a state
-/// has no visits.
-fn form_margin(operator: &StateOperator, masses: &[f64]) -> Result<Option<f64>, OperatorError> {
+/// 1 - γ·λ_max(sym(D^½ P D^-½)) with D = diag(visits·w). `None` when masses are too far apart to form it or to find its
+/// eigenvalues, or a state has no visits.
+fn form_margin(operator: &StateOperator, masses: &[f64]) -> Option<f64> {
     // Without a future the form is the identity.
     if operator.gamma() == 0.0 {
-        return Ok(Some(1.0));
+        return Some(1.0);
     }
     let statistics = operator.statistics();
     let visits = statistics.visits();
@@ -106,9 +107,6 @@ fn form_margin(operator: &StateOperator, masses: &[f64]) -> Result<Option<f64>, 
         }
     }
     let symmetric = Matrix::from_fn(m, m, |i, j| 0.5 * operator.gamma() * (g[(i, j)] + g[(j, i)]));
-    if symmetric.as_slice().iter().any(|x| !x.is_finite()) {
-        return Ok(None);
-    }
-    let values = linalg::symmetric_eigenvalues(&symmetric)?;
-    Ok(values.last().map(|largest| 1.0 - largest))
+    let values = linalg::symmetric_eigenvalues(&symmetric).ok()?;
+    values.last().map(|largest| 1.0 - largest)
 }

@@ -296,7 +296,7 @@ impl Setting {
         }
         Ok(Sample {
             concentration: difference.norm_inf(),
-            norm: operator.jacobian_norm(1.0, |_| true),
+            norm: operator.jacobian_norm(1.0),
             bias: distance(&operator.apply(1.0, task.values())),
             errors,
             residuals,

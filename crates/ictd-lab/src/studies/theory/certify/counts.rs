@@ -46,7 +46,7 @@ pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Co
             let rate = stability.spectrum.rate(config.alpha);
             let flags = [
                 stability.assumption,
-                operator.jacobian_norm(config.alpha, |_| true) < 1.0,
+                operator.jacobian_norm(config.alpha) < 1.0,
                 rate < 1.0,
                 stability.spectrum.is_unstable(),
                 stability.form_margin.is_some_and(|m| m > 0.0),

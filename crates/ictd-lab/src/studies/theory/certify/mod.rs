@@ -2,8 +2,11 @@
 
 mod counts;
 mod show;
+mod suggestions;
 
 pub use counts::{Counts, count};
+pub use suggestions::SuggestionJson;
+use suggestions::{describe, note};
 
 use std::sync::Arc;
 
@@ -86,8 +89,14 @@ pub struct Report {
     fixed_point: Option<FixedPointJson>,
     coverage: CoverageJson,
     assumptions: Vec<AssumptionJson>,
-    /// Changes that help, the best first.
+    /// Error after the layers asked for, as it is: a share of the largest value, as for suggestions.
+    pub error_at_depth: Option<f64>,
+    /// Changes that help: first at this depth, then in the long run, the best first.
     pub suggestions: Vec<SuggestionJson>,
+    /// What the suggestions amount to.
+    pub suggestions_note: String,
+    /// Trials that could not be examined, for instance because scores overflow.
+    suggestions_dropped: usize,
     data_warnings: Vec<String>,
     #[serde(skip)]
     curves: Vec<Curve>,
@@ -156,6 +165,8 @@ struct FixedPointJson {
     tolerance: f64,
     layers_predicted: Option<u64>,
     layers_sufficient: Option<u64>,
+    /// Why a bound or a number of layers is missing.
+    notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -170,23 +181,6 @@ struct AssumptionJson {
     name: &'static str,
     checked: bool,
     evidence: &'static str,
-}
-
-/// A verified change.
-#[derive(Clone, Debug, Serialize)]
-pub struct SuggestionJson {
-    /// What to change, in words.
-    pub change: String,
-    /// The options of `certify` that make it, in place of those in use; empty where there are none.
-    pub options: String,
-    /// The status then.
-    pub status: &'static str,
-    /// ‖J‖∞ then.
-    pub norm_inf: f64,
-    /// The spectral radius then.
-    pub rho: f64,
-    /// Error to its own limit after the depth asked for, as a share of the largest value.
-    pub error_at_depth: Option<f64>,
 }
 
 /// The error to infinite depth, layer by layer, as a share of the largest value.
@@ -268,9 +262,10 @@ fn report(
 ) -> Result<Report, LabError> {
     let certificate = Certificate::new(operator, config.alpha, config.num_layers, config.tolerance)?;
     let kernel_at = |t: f64| config.kernel_at(t);
-    let suggestions = theory::suggestions(operator, &certificate, config.temperature, &kernel_at)?;
+    let tried =
+        theory::suggestions(operator, &certificate, config.num_layers, config.temperature, &kernel_at);
     let curves = match config.draw {
-        Draw::Yes => curves(operator, config, &suggestions, &kernel_at)?,
+        Draw::Yes => curves(operator, config, &tried.found, &kernel_at),
         Draw::No => Vec::new(),
     };
     let statistics = operator.statistics();
@@ -342,6 +337,7 @@ fn report(
             tolerance: config.tolerance,
             layers_predicted: f.layers_predicted,
             layers_sufficient: f.layers_sufficient,
+            notes: f.notes.clone(),
         }),
         coverage: CoverageJson {
             states_seen: statistics.num_source_groups(),
@@ -360,15 +356,10 @@ fn report(
                 evidence: "states with equal features are taken as the same state",
             },
         ],
-        suggestions: suggestions
-            .iter()
-            .map(|s| {
-                let changed = s.change.apply(operator, config.temperature, &kernel_at)?;
-                let errors = changed.and_then(|c| errors_over_depth(&c, s.alpha, config.num_layers));
-                let error = errors.and_then(|e| e.get(config.num_layers).copied());
-                Ok(SuggestionJson { error_at_depth: error, ..describe(s, context.is_none()) })
-            })
-            .collect::<Result<_, LabError>>()?,
+        error_at_depth: tried.error_at_depth,
+        suggestions: tried.found.iter().map(|s| describe(s, context.is_none())).collect(),
+        suggestions_note: note(&tried, config.num_layers),
+        suggestions_dropped: tried.dropped,
         data_warnings,
         curves,
     })
@@ -381,39 +372,6 @@ pub(super) fn regime_name(regime: Regime) -> &'static str {
         Regime::InFact => "in fact",
         Regime::Marginal => "marginal",
         Regime::Unstable => "unstable",
-    }
-}
-
-fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
-    let alpha = suggestion.alpha;
-    // Generated features are normalised before they are scaled.
-    let unit = if generated { "--unit-norm --score-scale 1" } else { "--unit-norm" };
-    let (change, options) = match suggestion.change {
-        Change::StepSize(_) => (format!("step size {alpha}"), format!("--step-size {alpha}")),
-        Change::Temperature(t) => (
-            format!("temperature {t} and step size {alpha}"),
-            format!("--temperature {t} --step-size {alpha}"),
-        ),
-        Change::UnitFeatures => (
-            format!("feature vectors of length 1 and step size {alpha}"),
-            format!("{unit} --step-size {alpha}"),
-        ),
-        Change::UnitFeaturesAndTemperature(t) => (
-            format!("feature vectors of length 1, temperature {t} and step size {alpha}"),
-            format!("{unit} --temperature {t} --step-size {alpha}"),
-        ),
-        Change::StepsByMass => (
-            format!("a step size per state, {alpha} times its share of the largest kernel mass"),
-            String::new(),
-        ),
-    };
-    SuggestionJson {
-        change,
-        options,
-        status: suggestion.status.as_str(),
-        norm_inf: suggestion.norm_inf,
-        rho: suggestion.rate,
-        error_at_depth: None,
     }
 }
 
@@ -435,16 +393,21 @@ fn errors_over_depth(operator: &StateOperator, alpha: f64, num_layers: usize) ->
     Some(errors)
 }
 
-/// What depth does as it is, and with every suggestion.
+/// What depth does as it is, and with the first suggestion of every kind.
 fn curves(
     operator: &StateOperator,
     config: &LayerConfig,
     suggestions: &[Suggestion],
     kernel_at: theory::KernelAt<'_>,
-) -> Result<Vec<Curve>, LabError> {
+) -> Vec<Curve> {
     let mut cases = vec![("as it is".to_owned(), operator.clone(), config.alpha)];
-    for suggestion in suggestions {
-        if let Some(changed) = suggestion.change.apply(operator, config.temperature, kernel_at)? {
+    let kind = |s: &Suggestion| std::mem::discriminant(&s.change);
+    for (k, suggestion) in suggestions.iter().enumerate() {
+        if suggestions[..k].iter().any(|s| kind(s) == kind(suggestion)) {
+            continue;
+        }
+        // It could be made when it was tried.
+        if let Ok(Some(changed)) = suggestion.change.apply(operator, config.temperature, kernel_at) {
             let name = match suggestion.change {
                 Change::StepSize(alpha) => format!("step {alpha}"),
                 Change::Temperature(t) => format!("τ = {t}"),
@@ -464,5 +427,5 @@ fn curves(
         let errors = drawn.map(|e| e.max(1e-16)).collect();
         curves.push(Curve { name, errors });
     }
-    Ok(curves)
+    curves
 }

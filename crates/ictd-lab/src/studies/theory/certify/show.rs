@@ -8,7 +8,7 @@ use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
 
 impl Report {
-    /// The error to infinite depth against depth: as it is, and with every suggestion.
+    /// The error to infinite depth against depth: as it is, and with the first suggestion of every kind.
     pub fn figure(&self) -> Scene {
         let series = self.curves.iter().zip(PALETTE.iter().cycle()).map(|(curve, &color)| {
             let every = curve.errors.len().div_ceil(250).max(1);
@@ -77,7 +77,7 @@ impl Report {
         text += &format!("regime               {}\n", self.stability.regime);
         if let Some(f) = &self.fixed_point {
             text += &format!(
-                "after {} layers      error {:.3e} (bound from the residual: {})\n",
+                "after {} layers      error {:.3e} (proved bound: {})\n",
                 f.iterations,
                 f.error_to_empirical_fixed_point_inf,
                 f.error_bound_inf.map_or_else(|| "none".into(), |b| format!("{b:.3e}"))
@@ -90,12 +90,26 @@ impl Report {
                 layers(f.layers_sufficient)
             );
         }
-        if !self.suggestions.is_empty() {
-            text += "\nwhat helps in the long run, recomputed:\n";
-            for s in &self.suggestions {
+        for note in self.fixed_point.iter().flat_map(|f| &f.notes) {
+            text += &format!("                     {note}\n");
+        }
+        text += &format!("\n{}\n", self.suggestions_note);
+        for (helps, title) in [
+            ("at this depth", "what helps at this depth"),
+            ("in the long run", "what helps in the long run only"),
+        ] {
+            let mut of_this_kind = self.suggestions.iter().filter(|s| s.helps == helps).peekable();
+            if of_this_kind.peek().is_some() {
+                text += &format!("{title}, recomputed:\n");
+            }
+            for s in of_this_kind {
                 text += &format!("  - {}: {}, spectral radius {}", s.change, s.status, rate(s.rho));
                 if let Some(error) = s.error_at_depth {
                     text += &format!(", relative error {error:.1e} after the same depth");
+                }
+                // Below this it is rounding of the closed form.
+                if let Some(change) = s.limit_change.filter(|&c| c > 1e-6) {
+                    text += &format!("; the limit itself moves by {change:.1e}");
                 }
                 text += "\n";
             }

@@ -1,0 +1,309 @@
+//! What to change when depth does not help: changes that were tried, and what each of them does.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::kernel::{Attention, Kernel};
+use crate::operator::{OperatorError, StateOperator};
+
+use super::certificate::{Certificate, Contraction, Status, largest_of};
+use super::stability::Stability;
+
+/// A change that may repair a context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// Another step size.
+    StepSize(f64),
+    /// Another temperature, with the best step size there.
+    Temperature(f64),
+    /// Feature vectors of length 1.
+    UnitFeatures,
+    /// Feature vectors of length 1 and another temperature.
+    UnitFeaturesAndTemperature(f64),
+    /// A step size per state, proportional to the mass that normalisation divides by.
+    StepsByMass,
+}
+
+/// A change, recomputed.
+#[derive(Clone, Debug)]
+pub struct Suggestion {
+    /// What to change.
+    pub change: Change,
+    /// The step size to use with it.
+    pub alpha: f64,
+    /// The status then.
+    pub status: Status,
+    /// ‖J‖∞ then.
+    pub norm_inf: f64,
+    /// The spectral radius then.
+    pub rate: f64,
+    /// The error at the depth asked for, as for [`Suggestions::error_at_depth`]; `None` when there is no limit.
+    pub error_at_depth: Option<f64>,
+    /// How far the limit of the states that were left moves, as a share of the largest value: 0 up to rounding for step
+    /// sizes.
+    pub limit_change: Option<f64>,
+    /// When it helps.
+    pub helps: Helps,
+}
+
+/// When a change helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Helps {
+    /// It lowers the error at the depth asked for.
+    AtThisDepth,
+    /// Layers converge, converge provably, or converge faster, but not so that it shows at that depth.
+    InTheLongRun,
+}
+
+impl Helps {
+    /// The name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AtThisDepth => "at this depth",
+            Self::InTheLongRun => "in the long run",
+        }
+    }
+}
+
+/// What was tried.
+#[derive(Clone, Debug)]
+pub struct Suggestions {
+    /// The error at the depth asked for as it is, a share of the largest value: the distance to the limit as it is on
+    /// states that were left, and to their own limit on all others. `None` when there is no limit.
+    ///
+    /// On states that were left the limit solves the context's own TD equations, whatever the kernel, as long as every
+    /// state that is reached was left: it is what all changes should come near to. Values elsewhere are
+    /// what the kernel in use makes of them.
+    pub error_at_depth: Option<f64>,
+    /// The best of every kind: first those that help at this depth, the smallest error first, then those that help in
+    /// the long run, the best status and rate first.
+    pub found: Vec<Suggestion>,
+    /// Trials that could not be examined.
+    pub dropped: usize,
+}
+
+impl Suggestions {
+    /// Whether some change lowers the error at the depth asked for.
+    pub fn help_at_this_depth(&self) -> bool {
+        self.found.iter().any(|s| s.helps == Helps::AtThisDepth)
+    }
+}
+
+/// Temperatures that are tried, as multiples of the one in use.
+const TEMPERATURES: [f64; 8] = [0.05, 0.1, 0.2, 0.5, 2.0, 5.0, 10.0, 20.0];
+/// Above this many states every second temperature is tried: each costs an eigenvalue problem.
+const MANY_STATES: usize = 300;
+/// Step sizes that are tried, as shares of the largest stable one.
+const STEPS: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
+/// A hundredth less is no reason to change anything.
+const WORTH_IT: f64 = 0.99;
+
+/// A kernel by temperature; `None` where it has none or refuses it.
+pub type KernelAt<'a> = &'a (dyn Fn(f64) -> Option<Arc<dyn Kernel>> + Sync);
+
+impl Change {
+    /// The operator after the change; `None` where it cannot be made. A step size does not change the operator.
+    pub fn apply(
+        self,
+        operator: &StateOperator,
+        temperature: f64,
+        kernel_at: KernelAt<'_>,
+    ) -> Result<Option<StateOperator>, OperatorError> {
+        let statistics = operator.statistics();
+        let (statistics, temperature) = match self {
+            Self::StepSize(_) => return Ok(Some(operator.clone())),
+            Self::StepsByMass => return Ok(operator.with_steps_by_mass()),
+            Self::Temperature(t) => (Some(statistics.clone()), t),
+            Self::UnitFeatures => (statistics.with_unit_features(), temperature),
+            Self::UnitFeaturesAndTemperature(t) => (statistics.with_unit_features(), t),
+        };
+        let (Some(statistics), Some(kernel)) = (statistics, kernel_at(temperature)) else { return Ok(None) };
+        StateOperator::of(statistics, &Attention::new(kernel, 0.0)?, operator.gamma()).map(Some)
+    }
+}
+
+/// Changes that lower the error after `num_layers` layers, or make layers converge faster or more provably than
+/// `certificate`, each verified by a certificate of its own. A trial that cannot be examined is dropped.
+pub fn suggestions(
+    operator: &StateOperator,
+    certificate: &Certificate,
+    num_layers: usize,
+    temperature: f64,
+    kernel_at: KernelAt<'_>,
+) -> Suggestions {
+    let statistics = operator.statistics();
+    let every = if statistics.num_groups() > MANY_STATES { 2 } else { 1 };
+    let others = TEMPERATURES.into_iter().step_by(every).map(|f| f * temperature);
+    let mut changes = vec![Change::StepSize(certificate.alpha), Change::StepsByMass, Change::UnitFeatures];
+    changes.extend(others.clone().map(Change::Temperature));
+    changes.extend(others.map(Change::UnitFeaturesAndTemperature));
+    let trial = Trial {
+        operator,
+        certificate,
+        num_layers,
+        limit: operator.infinite_depth().ok(),
+        merged: statistics.unit_features().map(|(_, group_of)| group_of),
+    };
+    let same: Vec<usize> = (0..statistics.num_groups()).collect();
+    let error_at_depth = trial.measure(operator, &same).and_then(|m| m.error(certificate.alpha, num_layers));
+    let tried: Vec<Result<Vec<Suggestion>, OperatorError>> = changes
+        .into_par_iter()
+        .map(|change| trial.examine(change, error_at_depth, temperature, kernel_at))
+        .collect();
+    let dropped = tried.iter().filter(|t| t.is_err()).count();
+    let tried: Vec<Suggestion> = tried.into_iter().flatten().flatten().collect();
+    let (mut now, mut later): (Vec<_>, Vec<_>) =
+        tried.into_iter().partition(|s| s.helps == Helps::AtThisDepth);
+    let error = |s: &Suggestion| s.error_at_depth.unwrap_or(f64::INFINITY);
+    now.sort_by(|a, b| error(a).total_cmp(&error(b)));
+    later.sort_by(|a, b| a.status.cmp(&b.status).then(a.rate.total_cmp(&b.rate)));
+    let found = best_of_every_kind(now).into_iter().chain(best_of_every_kind(later)).collect();
+    Suggestions { error_at_depth, found, dropped }
+}
+
+/// The first of every kind.
+fn best_of_every_kind(mut sorted: Vec<Suggestion>) -> Vec<Suggestion> {
+    let mut kinds = Vec::new();
+    sorted.retain(|s| {
+        let kind = std::mem::discriminant(&s.change);
+        let new = !kinds.contains(&kind);
+        kinds.push(kind);
+        new
+    });
+    sorted
+}
+
+/// What changes are compared with.
+struct Trial<'a> {
+    operator: &'a StateOperator,
+    certificate: &'a Certificate,
+    num_layers: usize,
+    /// The limit as it is.
+    limit: Option<Vec<f64>>,
+    /// Where every state goes when features are divided by their lengths.
+    merged: Option<Vec<usize>>,
+}
+
+/// Errors of a changed operator, state by state of the one as it is.
+struct Measure<'a> {
+    operator: &'a StateOperator,
+    group_of: &'a [usize],
+    /// What the values of every state should come near to.
+    target: Vec<f64>,
+    scale: f64,
+    limit_change: f64,
+}
+
+impl Measure<'_> {
+    /// The largest error after `num_layers` layers; `None` where values overflow.
+    fn error(&self, alpha: f64, num_layers: usize) -> Option<f64> {
+        let v = self.operator.values_after(alpha, num_layers);
+        let errors = self.group_of.iter().zip(&self.target).map(|(&group, target)| (v[group] - target).abs());
+        let error = errors.fold(0.0, |m: f64, e| if e <= m { m } else { e });
+        // Without rewards every value is 0 from the start.
+        let share = if error == 0.0 { 0.0 } else { error / self.scale };
+        share.is_finite().then_some(share)
+    }
+}
+
+impl Trial<'_> {
+    /// `None` where the changed operator has no limit.
+    fn measure<'b>(&self, changed: &'b StateOperator, group_of: &'b [usize]) -> Option<Measure<'b>> {
+        let own = changed.infinite_depth().ok()?;
+        let mut target: Vec<f64> = group_of.iter().map(|&group| own[group]).collect();
+        let sources = self.operator.statistics().num_source_groups();
+        let (mut scale, mut moved) = (largest_of(&target), 0.0);
+        if let Some(limit) = &self.limit {
+            scale = largest_of(limit);
+            let pairs = target.iter_mut().zip(limit).take(sources);
+            for (target, &limit) in pairs {
+                moved = f64::max(moved, (*target - limit).abs());
+                *target = limit;
+            }
+        }
+        let limit_change = if moved == 0.0 { 0.0 } else { moved / scale };
+        Some(Measure { operator: changed, group_of, target, scale, limit_change })
+    }
+
+    /// What a change does at its best step size for this depth, and at its best in the long run.
+    fn examine(
+        &self,
+        change: Change,
+        error_as_it_is: Option<f64>,
+        temperature: f64,
+        kernel_at: KernelAt<'_>,
+    ) -> Result<Vec<Suggestion>, OperatorError> {
+        let as_it_is = self.certificate;
+        let Some(changed) = change.apply(self.operator, temperature, kernel_at)? else {
+            return Ok(Vec::new());
+        };
+        let same: Vec<usize>;
+        let group_of = match (&change, &self.merged) {
+            (Change::UnitFeatures | Change::UnitFeaturesAndTemperature(_), Some(merged)) => merged,
+            _ => {
+                same = (0..self.operator.statistics().num_groups()).collect();
+                &same
+            }
+        };
+        let stability = Stability::of(&changed)?;
+        let spectrum = &stability.spectrum;
+        let Some(limit) = spectrum.largest_stable_step() else { return Ok(Vec::new()) };
+        let measure = self.measure(&changed, group_of);
+        let error = |alpha: f64| measure.as_ref().and_then(|m| m.error(alpha, self.num_layers));
+        let best = spectrum.best_step().map(|best| round_down(best.alpha));
+        let mut steps: Vec<f64> = STEPS.iter().map(|share| round_down(share * limit)).collect();
+        steps.extend(best);
+        steps.push(as_it_is.alpha);
+        steps.retain(|&alpha| spectrum.rate(alpha) < 1.0);
+        let at_depth = steps
+            .into_iter()
+            .filter_map(|alpha| Some((alpha, error(alpha)?)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .filter(|(_, error)| error_as_it_is.is_none_or(|now| *error < WORTH_IT * now));
+        let mut found = Vec::new();
+        // The best at this depth; the step size in use where it does in the long run, else the best one there.
+        let depth = at_depth.map(|(alpha, _)| (alpha, Helps::AtThisDepth));
+        let long = [Some(as_it_is.alpha), best].map(|a| a.map(|a| (a, Helps::InTheLongRun)));
+        for (alpha, helps) in [depth].into_iter().chain(long).flatten() {
+            let new = Certificate::from_stability(&changed, stability.clone(), alpha);
+            let Contraction { norm_inf, rate, .. } = new.contraction;
+            let faster = WORTH_IT * rate.ln() < as_it_is.contraction.rate.ln();
+            let better = new.status < as_it_is.status || (new.status == as_it_is.status && faster);
+            let known = found.iter().any(|s: &Suggestion| s.alpha == alpha);
+            if new.status == Status::Refused || known || (helps == Helps::InTheLongRun && !better) {
+                continue;
+            }
+            let change = match change {
+                Change::StepSize(_) => Change::StepSize(alpha),
+                other => other,
+            };
+            let limit_change = measure.as_ref().map(|m| m.limit_change);
+            let error_at_depth = error(alpha);
+            let status = new.status;
+            found.push(Suggestion {
+                change,
+                alpha,
+                status,
+                norm_inf,
+                rate,
+                error_at_depth,
+                limit_change,
+                helps,
+            });
+        }
+        Ok(found)
+    }
+}
+
+/// Four significant digits, downwards: the best step size is often just below the largest stable one.
+fn round_down(x: f64) -> f64 {
+    // Through the decimal form, so that what is printed is what was examined.
+    let text = format!("{x:.3e}");
+    let nearest: f64 = text.parse().unwrap_or(x);
+    if nearest <= x {
+        return nearest;
+    }
+    let unit = 10f64.powf(x.log10().floor() - 3.0);
+    format!("{:.3e}", nearest - unit).parse().unwrap_or(x)
+}
