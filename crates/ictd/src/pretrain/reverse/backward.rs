@@ -2,7 +2,7 @@
 
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::shape::Shape;
-use super::{General, Hyper, Layout, Mixing, paper_relaxed};
+use super::{General, Hyper, Layout, Mixing, chunks, paper_relaxed};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -76,8 +76,9 @@ fn backward_block<M: Machine>(
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
     let (mixing, linked, query) = (Mixing::new(m, hyper), shape.linked_sources(), columns - 1);
     let zero = m.splat(M::Element::default());
-    // z_bar: derivative by Z of the layer above, then of this layer. m_bar: by V Z. s_bar: by scores/τ.
+    // z_bar: derivative by Z of the layer above, then of this layer. m_bar: by V Z. s_bar: by scores/τ. k_bar: by A Z.
     let (z_bar, rest) = scratch.split_at_mut(rows * columns);
+    let (k_bar, rest) = rest.split_at_mut(rows * columns);
     let (m_bar, rest) = rest.split_at_mut(rows * sources);
     let s_bar = &mut rest[..columns * sources];
     z_bar.iter_mut().for_each(|cell| m.put(zero, cell));
@@ -173,23 +174,56 @@ fn backward_block<M: Machine>(
                 }
             }
         }
+        for j in first_column..columns {
+            let bars = &s_bar[j * sources..(j + 1) * sources];
+            for (a, width) in chunks(score_rows) {
+                match width {
+                    4 => k_bar_chunk::<M, 4>(
+                        m,
+                        bars,
+                        &z[a * columns..],
+                        columns,
+                        &mut k_bar[a * columns + j..],
+                    ),
+                    2 => k_bar_chunk::<M, 2>(
+                        m,
+                        bars,
+                        &z[a * columns..],
+                        columns,
+                        &mut k_bar[a * columns + j..],
+                    ),
+                    _ => k_bar_chunk::<M, 1>(
+                        m,
+                        bars,
+                        &z[a * columns..],
+                        columns,
+                        &mut k_bar[a * columns + j..],
+                    ),
+                }
+            }
+        }
         for a in 0..score_rows {
+            let row = &mut gradient[offset + rows * rows + a * rows..][..rows];
+            let keys_bar = &k_bar[a * columns..(a + 1) * columns];
+            let used = first_column..columns;
+            for (b, width) in chunks(score_rows) {
+                match width {
+                    4 => score_chunk::<M, 4>(m, keys_bar, &z[b * columns..], used.clone(), &mut row[b..]),
+                    2 => score_chunk::<M, 2>(m, keys_bar, &z[b * columns..], used.clone(), &mut row[b..]),
+                    _ => score_chunk::<M, 1>(m, keys_bar, &z[b * columns..], used.clone(), &mut row[b..]),
+                }
+            }
+            if layer == 0 {
+                continue;
+            }
             for j in first_column..columns {
                 let bars = &s_bar[j * sources..(j + 1) * sources];
-                // Derivative by (A Z)[a, j].
-                let mut key_bar = zero;
-                for i in 0..sources {
-                    key_bar = m.fma(m.get(&bars[i]), m.get(&z[a * columns + i]), key_bar);
+                let key_bar = m.get(&keys_bar[j]);
+                for b in live..score_rows {
+                    let cell = &mut z_bar[b * columns + j];
+                    m.put(m.fma(m.splat(score_matrix[a * rows + b]), key_bar, m.get(cell)), cell);
                 }
-                for b in 0..score_rows {
-                    let cell = &mut gradient[offset + rows * rows + a * rows + b];
-                    m.put(m.fma(key_bar, m.get(&z[b * columns + j]), m.get(cell)), cell);
-                    if layer > 0 && b >= live {
-                        let cell = &mut z_bar[b * columns + j];
-                        m.put(m.fma(m.splat(score_matrix[a * rows + b]), key_bar, m.get(cell)), cell);
-                    }
-                }
-                if layer > 0 && a >= live {
+                if a >= live {
                     // The tape's keys carry 1/τ, and so do the bars: take one of them back.
                     let key = m.get(&keys[a * columns + j]) * m.splat(M::Element::of(hyper.temperature));
                     for i in 0..sources {
@@ -199,5 +233,49 @@ fn backward_block<M: Machine>(
                 }
             }
         }
+    }
+}
+
+/// Derivatives by W rows of a column of A Z, each the sum over sources of bar times token. W sums at a time, so that they do
+/// not wait for one another.
+#[inline(always)]
+fn k_bar_chunk<M: Machine, const W: usize>(
+    m: M,
+    bars: &[M::Cell],
+    z: &[M::Cell],
+    columns: usize,
+    out: &mut [M::Cell],
+) {
+    let mut sums = [m.splat(M::Element::default()); W];
+    for (i, bar) in bars.iter().enumerate() {
+        let bar = m.get(bar);
+        for w in 0..W {
+            sums[w] = m.fma(bar, m.get(&z[w * columns + i]), sums[w]);
+        }
+    }
+    for w in 0..W {
+        m.put(sums[w], &mut out[w * columns]);
+    }
+}
+
+/// Adds to W entries of a row of A's gradient: the sum over columns of the derivative by A Z times token.
+#[inline(always)]
+fn score_chunk<M: Machine, const W: usize>(
+    m: M,
+    keys_bar: &[M::Cell],
+    z: &[M::Cell],
+    used: std::ops::Range<usize>,
+    out: &mut [M::Cell],
+) {
+    let columns = keys_bar.len();
+    let mut sums: [M::Number; W] = std::array::from_fn(|w| m.get(&out[w]));
+    for j in used {
+        let key_bar = m.get(&keys_bar[j]);
+        for w in 0..W {
+            sums[w] = m.fma(key_bar, m.get(&z[w * columns + j]), sums[w]);
+        }
+    }
+    for w in 0..W {
+        m.put(sums[w], &mut out[w]);
     }
 }

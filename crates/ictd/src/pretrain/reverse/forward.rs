@@ -3,7 +3,7 @@
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::shape::Shape;
 use super::super::windows::Windows;
-use super::{General, Hyper, Layout, Mixing, paper_relaxed};
+use super::{General, Hyper, Layout, Mixing, chunks, paper_relaxed};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -110,13 +110,15 @@ fn forward_block<M: Machine>(
         let (z, rest) = now.split_at_mut(layout.keys());
         let (keys, rest) = rest.split_at_mut(layout.weights() - layout.keys());
         let (weights, messages) = rest.split_at_mut(layout.messages() - layout.weights());
-        for a in 0..score_rows {
-            for j in first_column..columns {
-                let mut sum = zero;
-                for b in 0..score_rows {
-                    sum = m.fma(m.splat(score_matrix[a * rows + b]), m.get(&z[b * columns + j]), sum);
+        for j in first_column..columns {
+            for (a, width) in chunks(score_rows) {
+                let (matrix, keys) = (&score_matrix[a * rows..], &mut keys[a * columns + j..]);
+                let size = (rows, columns, score_rows);
+                match width {
+                    4 => key_chunk::<M, 4>(m, matrix, &z[j..], size, cooling, keys),
+                    2 => key_chunk::<M, 2>(m, matrix, &z[j..], size, cooling, keys),
+                    _ => key_chunk::<M, 1>(m, matrix, &z[j..], size, cooling, keys),
                 }
-                m.put(sum * cooling, &mut keys[a * columns + j]);
             }
         }
         for a in value_rows.clone() {
@@ -130,14 +132,17 @@ fn forward_block<M: Machine>(
         }
         for j in first_column..columns {
             let column = &mut weights[j * sources..(j + 1) * sources];
-            let mut largest = zero;
-            for (i, cell) in column.iter_mut().enumerate() {
-                let mut score = zero;
-                for a in 0..score_rows {
-                    score = m.fma(m.get(&z[a * columns + i]), m.get(&keys[a * columns + j]), score);
+            for (i, width) in chunks(sources) {
+                let (size, out) = ((columns, score_rows), &mut column[i..]);
+                match width {
+                    4 => score_chunk::<M, 4>(m, &z[i..], &keys[j..], size, out),
+                    2 => score_chunk::<M, 2>(m, &z[i..], &keys[j..], size, out),
+                    _ => score_chunk::<M, 1>(m, &z[i..], &keys[j..], size, out),
                 }
-                largest = if i == 0 { score } else { m.max(largest, score) };
-                m.put(score, cell);
+            }
+            let mut largest = m.get(&column[0]);
+            for cell in &column[1..] {
+                largest = m.max(largest, m.get(cell));
             }
             let mut total = zero;
             for cell in column.iter_mut() {
@@ -196,4 +201,47 @@ fn aggregate<M: Machine>(m: M, weights: &[M::Cell], messages: &[M::Cell], source
         sum = m.fma(m.get(&weights[i]), m.get(&messages[i]), sum);
     }
     sum
+}
+
+/// W rows of a column of A Z/τ.
+#[inline(always)]
+fn key_chunk<M: Machine, const W: usize>(
+    m: M,
+    score_matrix: &[M::Element],
+    z: &[M::Cell],
+    (rows, columns, score_rows): (usize, usize, usize),
+    cooling: M::Number,
+    keys: &mut [M::Cell],
+) {
+    let mut sums = [m.splat(M::Element::default()); W];
+    for b in 0..score_rows {
+        let token = m.get(&z[b * columns]);
+        for w in 0..W {
+            sums[w] = m.fma(m.splat(score_matrix[w * rows + b]), token, sums[w]);
+        }
+    }
+    for w in 0..W {
+        m.put(sums[w] * cooling, &mut keys[w * columns]);
+    }
+}
+
+/// Scores of W sources for a column.
+#[inline(always)]
+fn score_chunk<M: Machine, const W: usize>(
+    m: M,
+    z: &[M::Cell],
+    keys: &[M::Cell],
+    (columns, score_rows): (usize, usize),
+    out: &mut [M::Cell],
+) {
+    let mut sums = [m.splat(M::Element::default()); W];
+    for a in 0..score_rows {
+        let key = m.get(&keys[a * columns]);
+        for w in 0..W {
+            sums[w] = m.fma(m.get(&z[a * columns + w]), key, sums[w]);
+        }
+    }
+    for w in 0..W {
+        m.put(sums[w], &mut out[w]);
+    }
 }

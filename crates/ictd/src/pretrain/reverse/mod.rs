@@ -86,6 +86,35 @@ fn paper_relaxed(shape: Shape, sources: usize) -> Option<Shape> {
     (shape == constant).then_some(constant)
 }
 
+/// Starts and widths of chunks of 4, 2 and 1 that cover `0..len`. Sums over the same terms are taken this many at a time: one alone waits
+/// for its own additions. An iterator of its own, because a closure would not be inlined into the code for the CPU at hand.
+struct Chunks {
+    start: usize,
+    len: usize,
+}
+
+#[inline(always)]
+fn chunks(len: usize) -> Chunks {
+    Chunks { start: 0, len }
+}
+
+impl Iterator for Chunks {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let start = self.start;
+        let width = match self.len - start {
+            0 => return None,
+            1 => 1,
+            2 | 3 => 2,
+            _ => 4,
+        };
+        self.start += width;
+        Some((start, width))
+    }
+}
+
 /// Where a layer's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy)]
 struct Layout {
