@@ -232,7 +232,9 @@ impl<E: Precision> Trainer<E> {
     pub(super) fn predict(&mut self, hyper: Hyper, first: usize) -> f64 {
         let batch = self.config.batch;
         let params = &self.state.params;
-        self.pass.forward(hyper, params, &self.windows, first, &mut self.out);
+        // The window after the last is asked for where it is the last one's target.
+        let asked = batch + usize::from(!self.config.has_target_pass());
+        self.pass.forward(hyper, params, &self.windows, first, &mut self.out[..asked]);
         if self.config.has_target_pass() {
             let from = first + usize::from(self.config.target == Target::Shifted);
             self.target_pass.forward(hyper, params, &self.target_windows, from, &mut self.targets);
