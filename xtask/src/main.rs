@@ -107,29 +107,44 @@ fn bench_pretrain() -> bool {
             "--out",
             "target/bench-runs",
         ]);
-        number(&mut command, "\"train_seconds\":")
+        output(&mut command).and_then(|text| number(&text, "\"train_seconds\":"))
     };
     // Ours before and after JAX, which takes long enough for once, so that both meet the same machine.
     let mut times: Vec<f64> = (0..5).filter_map(ours).collect();
-    let mut jax = Command::new(&python);
-    jax.args(["crates/ictd-lab/benches/pretrain_jax.py", "3000", "5"]);
-    eprintln!("xtask bench: {jax:?} (two minutes)");
-    let Some(jax) = number(&mut jax, "\"seconds\": ") else { return false };
+    let jax = |arguments: &[&str]| {
+        let mut jax = Command::new(&python);
+        jax.arg("crates/ictd-lab/benches/pretrain_jax.py").args(arguments);
+        eprintln!("xtask bench: {jax:?} (up to two minutes)");
+        let text = output(&mut jax)?;
+        ["seconds", "td", "mirror"]
+            .iter()
+            .map(|key| number(&text, &format!("\"{key}\": ")))
+            .collect::<Option<Vec<f64>>>()
+    };
+    let Some(literal) = jax(&["3000", "5"]) else { return false };
     times.extend((0..5).filter_map(ours));
     times.sort_by(f64::total_cmp);
     let Some(&ours) = times.get(5) else { return false };
     println!("| the paper's experiment: 5 seeds × 3000 tasks × 5 minibatches × 64 contexts | seconds |");
     println!("|---|---:|");
-    println!("| JAX, one compiled program, all seeds at once, training only | {jax:.2} |");
+    println!("| JAX, one compiled program, all seeds at once, training only | {:.2} |", literal[0]);
     println!("| ictd, with a measurement after every epoch, median of 10 | {ours:.3} |");
-    println!("| ratio | {:.0} |", jax / ours);
+    println!("| ratio | {:.0} |\n", literal[0] / ours);
+    let Some(source) = jax(&["1000", "5", "source"]) else { return false };
+    println!("| JAX, 5 seeds | TD block | mirror block |\n|---|---:|---:|");
+    println!("| the paper's prompt, 3000 tasks | {} | {} |", literal[1], literal[2]);
+    println!("| the query a source, 1000 tasks | {} | {} |", source[1], source[2]);
     true
 }
 
-/// The number after `key` in what a command prints.
-fn number(command: &mut Command, key: &str) -> Option<f64> {
+/// What a command that succeeds prints.
+fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The number after `key`.
+fn number(text: &str, key: &str) -> Option<f64> {
     let rest = text.split_once(key)?.1;
     rest[..rest.find([',', '}'])?].trim().parse().ok()
 }

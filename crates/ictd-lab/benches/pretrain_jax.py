@@ -2,9 +2,10 @@
 
 The whole of training is one compiled program: tasks, trajectories, windows, gradients by autodiff and Adam
 run in a scan over epochs, vectorised over seeds. Prints one line of JSON with the seconds of a second call,
-compilation excluded, and the learned coefficients.
+compilation excluded, the learned coefficients, and how many seeds ended in the TD block and in its mirror image.
+With `source` the query is the last of N sources, its reward visible, instead of a masked column after them.
 
-    python pretrain_jax.py [EPOCHS [SEEDS]]
+    python pretrain_jax.py [EPOCHS [SEEDS [source]]]
 """
 
 import functools
@@ -20,6 +21,8 @@ GAMMA, TAU, LR = 0.9, 1.2, 1e-3
 BATCHES, BATCH = 5, 64
 WINDOWS = BATCHES * BATCH
 ROWS = D + 3
+SOURCE = sys.argv[3:] == ["source"]
+COLUMNS = N if SOURCE else N + 1
 VALUE_MASK = jnp.zeros((ROWS, ROWS)).at[D + 1:].set(1.0)
 SCORE_MASK = jnp.zeros((ROWS, ROWS)).at[:D, :D].set(1.0)
 
@@ -51,14 +54,14 @@ def trajectory(key, initial, ahead, restart, length):
 
 
 def predict(params, features, rewards):
-    """The block on one window: features (N+1, D), rewards (N,)."""
+    """The block on one window: features (N+1, D), rewards (N,). The query is the last column."""
     value, score = params[0] * VALUE_MASK, params[1] * SCORE_MASK
-    z = jnp.concatenate([features.T, jnp.append(rewards, 0.0)[None], jnp.zeros((2, N + 1))])
+    z = jnp.concatenate([features[:COLUMNS].T, jnp.append(rewards, 0.0)[None, :COLUMNS], jnp.zeros((2, COLUMNS))])
     weights = jax.nn.softmax(z[:, :N].T @ score @ z / TAU, axis=0)
     for _ in range(L):
         z = z + value @ z[:, :N] @ weights
         z = z.at[D + 1].set(GAMMA * jnp.append(z[D + 2, 1:], 0.0))
-    return z[D + 2, N]
+    return z[D + 2, -1]
 
 
 def loss(params, features, rewards, query_rewards):
@@ -79,7 +82,7 @@ def epoch(carry, key):
         params, first, second, step = carry
         take = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=b * BATCH, slice_size=BATCH + 1)
         window, reward = take(features), take(rewards)
-        value, gradient = jax.value_and_grad(loss)(params, window, reward[:, :N], reward[:-1, N])
+        value, gradient = jax.value_and_grad(loss)(params, window, reward[:, :N], reward[:-1, COLUMNS - 1])
         step = step + 1
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
@@ -108,7 +111,12 @@ def main():
     start = time.perf_counter()
     params, losses = jax.block_until_ready(train(seeds, epochs))
     seconds = time.perf_counter() - start
+    signs = jnp.sign(params[:, 0, D + 2, D:])
+    diagonal = jnp.sign(jnp.trace(params[:, 1, :D, :D], axis1=1, axis2=2))
+    block = jnp.array([1.0, 1.0, -1.0])
+    ends = {name: int(((signs == sign * block).all(axis=1) & (diagonal == sign)).sum()) for name, sign in (("td", 1), ("mirror", -1))}
     print(json.dumps({
+        **ends,
         "jax": jax.__version__,
         "seconds": seconds,
         "value_row": params[:, 0, D + 2, D:].tolist(),

@@ -50,7 +50,7 @@ fn judge(setting: &Setting, found: &Concentration) -> Claim {
             last.smallest,
             found.required
         ),
-        format!("± {:.4} (s.e.m. over seeds)", last.mean_sem),
+        format!("± {:.1e} after training (s.e.m. over seeds)", last.mean_sem),
     )
     .shown(Some("self_concentration"), Some("self_concentration.csv"))
     .because("64 states share 4 features: however large A becomes in training, a state's neighbours in feature space keep most of its attention.")

@@ -98,7 +98,7 @@ fn where_separated(rows: &[SeparationRow]) -> Claim {
         "ass5.1",
         "Assumption 5.1",
         "It “is expected to hold when the score function separates self-pairs from cross-pairs, i.e., g(s, s) − g(s, s') is sufficiently \
-         positive”. That self-concentration “emerges empirically over pretraining” is a matter of the training figures.",
+         positive”. That self-concentration “emerges empirically over pretraining” is judged by itself (self-concentration).",
         "on the paper's chains with unit-norm features, which separate every pair, the assumption holds on every task at the sharpest scores, \
          and wherever the difference is large enough for a proof",
     )
@@ -126,6 +126,7 @@ fn where_separated(rows: &[SeparationRow]) -> Claim {
         ),
         format!("large enough for a proof on {} tasks at the sharpest scores", sharpest.enough),
     )
+    .in_chosen_setting()
 }
 
 /// The statements at the smallest n at which the premises hold, on the mildest family.
