@@ -45,7 +45,7 @@ enum Command {
     Msve(msve::Arguments),
     /// Pretrain the block with multi-task TD and say what emerges (Figures 3, 5, 6)
     Pretrain(pretrain::Arguments),
-    /// Search the readings of the paper's experiment for those that show its figures (two minutes)
+    /// Search the readings of the paper's experiment for those that show its figures (minutes)
     ///
     /// The paper leaves open whether the query is itself a source, whether its reward is visible, what
     /// diagonal mixing does to its column and which context targets are read from. Every combination is

@@ -36,9 +36,8 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     };
     let search = Search { seeds: (first..end).collect(), changes: arguments.changes, fresh: arguments.fresh };
     let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/readings"));
-    let dir = OutputDir::create(out)?;
-    let found = readings::run(&search, &dir, say)?;
-    found.write(&dir)?;
+    let found = readings::run(&search, out, say)?;
+    found.write(&OutputDir::create(out)?)?;
     if arguments.common.json {
         print_json(&found)?
     } else {
@@ -82,7 +81,9 @@ fn text(found: &Readings) -> String {
             let cells = found.of(&prompt, mixing).into_iter().map(|row| {
                 let counts = row.counts;
                 let share = format!("{}/{} ({:.2}–{:.2})", counts.shown, counts.seeds, row.low, row.high);
-                if row.mixing.is_some() { format!("{share}, {} td", counts.td) } else { share }
+                let ends = if row.mixing.is_some() { format!(", {} td", counts.td) } else { String::new() };
+                let lost = counts.diverged;
+                share + &ends + &if lost > 0 { format!(", {lost} diverged") } else { String::new() }
             });
             words.into_iter().map(String::from).chain(cells).collect()
         })
@@ -99,7 +100,7 @@ fn text(found: &Readings) -> String {
     for (prompt, mixing, figures) in best {
         let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
         text += &format!(
-            "Figures {} on every seed: {} query, {} columns, reward {}, {} target, its column {mixing}\n",
+            "on every seed Figures {}: {} query, {} columns, reward {}, {} target, its column {mixing}\n",
             names.join("; "),
             prompt.query,
             prompt.columns,

@@ -37,10 +37,13 @@ fn bad_searches_are_refused() {
     refused(&["--set", "query=skip"], "query");
     refused(&["--set", "rho.start=0"], "rho.start");
     refused(&["--set", "tau=0"], "tau");
+    refused(&["--set", "mask=relaxed"], "mask");
+    refused(&["--set", "states=6000"], "states");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
-/// The reading that shows the published figures, on a few seeds and the whole way: every one ends in the TD block, and
-/// hides its reward every one ends in the mirror block.
+/// The reading that shows the published figures, on a few seeds and the whole way: every one ends in the TD block, and with
+/// its reward hidden in the mirror block.
 #[test]
 fn a_query_that_is_a_rewarded_source_leads_to_the_td_block() {
     let dir = tempfile::tempdir().unwrap();

@@ -92,6 +92,22 @@ fn finished_studies_are_not_run_again() {
     assert_eq!(all["claims"].as_array().unwrap().len(), 6);
 }
 
+/// Verdicts over seeds are counted in a directory that a reproduction may use too, and in no other.
+#[test]
+fn stability_counts_verdicts_and_leaves_the_directory_usable() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = ictd_in(dir.path(), &["reproduce", "--stability", "--only", "fig2", "--json", "--out", "o"]);
+    let found = json(&output);
+    assert_eq!(found[0]["id"], "fig2");
+    assert_eq!(found[0]["verdicts"]["not testable"], 20);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stability: 1 of 1 claims as stored"));
+    assert!(ictd_in(dir.path(), &["reproduce", "--only", "fig2", "--out", "o"]).status.success());
+    fs::create_dir(dir.path().join("mine")).unwrap();
+    fs::write(dir.path().join("mine/thesis.txt"), "precious").unwrap();
+    let arguments = ["reproduce", "--stability", "--only", "fig2", "--out", "mine"];
+    assert_refused(&ictd_in(dir.path(), &arguments), "thesis.txt");
+}
+
 #[test]
 fn check_compares_with_stored_values() {
     let dir = tempfile::tempdir().unwrap();

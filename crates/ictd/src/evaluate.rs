@@ -10,6 +10,11 @@ pub fn msve(estimates: &[f64], values: &[f64], stationary: &[f64]) -> f64 {
     squares.zip(stationary).map(|(e, mu)| mu * e).sum()
 }
 
+/// The largest of sizes, 0 of none; NaN when one is NaN, so that no NaN is lost among numbers.
+pub fn largest(sizes: impl IntoIterator<Item = f64>) -> f64 {
+    sizes.into_iter().fold(0.0, |m: f64, x| if m.is_nan() || x.is_nan() { f64::NAN } else { m.max(x) })
+}
+
 /// A mean with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanSem {
@@ -39,6 +44,13 @@ impl MeanSem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_keeps_what_is_no_number() {
+        assert_eq!(largest([]), 0.0);
+        assert_eq!(largest([1.0, 3.0, 2.0]), 3.0);
+        assert!(largest([f64::NAN, 0.5]).is_nan() && largest([0.5, f64::NAN]).is_nan());
+    }
 
     #[test]
     fn msve_weighs_by_the_stationary_law() {

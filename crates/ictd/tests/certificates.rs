@@ -12,7 +12,7 @@ use common::search::{self, Case};
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, Kernel, KernelName, Normalization, Similarity};
 use ictd::matrix::Matrix;
-use ictd::operator::StateOperator;
+use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, FiniteTask, TaskError};
 use ictd::theory::{Certificate, Change, Helps, Regime, Spectrum, Stability, Status, suggestions};
@@ -283,4 +283,53 @@ fn a_verdict_is_that_of_its_spectrum() {
             );
         }
     }
+}
+
+#[test]
+fn a_step_size_that_is_no_number_is_refused() {
+    let operator = StateOperator::population(&boyan(0), &softmax(1.0)).unwrap();
+    for alpha in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+        let refused = Certificate::verdict(&operator, alpha);
+        assert!(matches!(refused, Err(OperatorError::StepSize(_))), "{alpha}");
+        assert!(Certificate::new(&operator, alpha, 5, 1e-3).is_err());
+    }
+}
+
+/// Features that span fewer dimensions than they have: the others must not add eigenvalues 0, and the limit is that of the
+/// layers. One state with itself as successor has the value 1/(1 - γ); two on one line share a weight.
+#[test]
+fn linear_attention_is_judged_within_the_span_of_the_features() {
+    let attention = Attention::new(KernelName::Linear.at(1.0).unwrap(), 0.0).unwrap();
+    let one: [&[f64]; 2] = [&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]];
+    let two: [&[f64]; 3] = [&[1.0, 2.0, 0.0], &[0.5, 1.0, 0.0], &[1.0, 2.0, 0.0]];
+    for (features, rewards) in [(&one[..], &[1.0][..]), (&two[..], &[1.0, 2.0][..])] {
+        let context = Context::builder().episode(features, rewards, End::Truncated).build().unwrap();
+        let operator = StateOperator::empirical(&context, &attention, 0.5).unwrap();
+        let certificate = Certificate::new(&operator, 0.1, 1000, 1e-3).unwrap();
+        assert!(
+            certificate.contraction.rate < 1.0 && certificate.status != Status::Refused,
+            "{certificate:?}"
+        );
+        let limit = operator.infinite_depth().unwrap();
+        let v = (0..1000).fold(vec![0.0; limit.len()], |v, _| operator.apply(0.1, &v));
+        for (a, b) in v.iter().zip(&limit) {
+            // A thousand layers at a rate of at most 0.95.
+            assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()), "{a} {b}");
+        }
+    }
+}
+
+#[test]
+fn values_that_overflow_are_refused() {
+    let context = Context::builder()
+        .episode(&[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], &[1e308, -1e308], End::Truncated)
+        .build()
+        .unwrap();
+    let operator = StateOperator::empirical(&context, &softmax(1.0), 0.999).unwrap();
+    let certificate = Certificate::new(&operator, 1.0, 15, 1e-3).unwrap();
+    assert_eq!(certificate.status, Status::Refused);
+    assert!(
+        certificate.fixed_point.is_none()
+            && certificate.reasons.iter().any(|r| r.contains("double precision"))
+    );
 }

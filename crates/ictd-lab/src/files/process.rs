@@ -16,16 +16,14 @@ pub fn peak_rss_kib() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Size and time of the executable, which change whenever it is built anew from other sources.
+/// Size and time of the executable, which change whenever it is built anew from other sources; never twice the same where the
+/// system does not tell, so that nothing is taken for the work of the same program.
 pub fn build_stamp() -> String {
-    let metadata = std::env::current_exe().and_then(std::fs::metadata);
-    metadata.map_or_else(
-        |_| "unknown".into(),
-        |m| {
-            let modified = m.modified().map(utc).unwrap_or_default();
-            format!("{} {modified}", m.len())
-        },
-    )
+    let nanoseconds = |t: SystemTime| t.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let stamp = std::env::current_exe()
+        .and_then(std::fs::metadata)
+        .and_then(|m| Ok(format!("{} {}", m.len(), nanoseconds(m.modified()?))));
+    stamp.unwrap_or_else(|_| format!("unknown {} {}", std::process::id(), nanoseconds(SystemTime::now())))
 }
 
 /// A time as `YYYY-MM-DDThh:mm:ssZ`.

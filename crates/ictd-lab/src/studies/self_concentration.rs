@@ -63,7 +63,7 @@ fn summaries(tasks: &[FiniteTask], block: &Matrix, tau: f64) -> Result<Vec<(f64,
         .collect()
 }
 
-/// Trains the seeds and measures on the way, on tasks of their own that are the same for all.
+/// Trains the seeds and measures on the way, on tasks that are the same for all and that no seed trains on.
 pub fn run(
     reading: &str,
     config: &PretrainConfig,
@@ -71,7 +71,7 @@ pub fn run(
     seed: u64,
 ) -> Result<Concentration, LabError> {
     let family = TaskFamily::paper(seed);
-    let tasks = (0..TASKS).map(|k| family.task(k)).collect::<Result<Vec<_>, _>>()?;
+    let tasks = (0..TASKS).map(|k| family.task(config.epochs + k)).collect::<Result<Vec<_>, _>>()?;
     let every = (config.epochs / POINTS).max(1);
     let failed = |e: TrainError| LabError::Failed(e.to_string());
     let measure = |trainer: &Trainer<f32>| {
@@ -88,7 +88,7 @@ pub fn run(
             let mut points = vec![measure(&trainer)?];
             while !trainer.is_done() {
                 trainer.epoch_unmeasured().map_err(failed)?;
-                if trainer.state().epoch % every == 0 {
+                if trainer.state().epoch % every == 0 || trainer.is_done() {
                     points.push(measure(&trainer)?);
                 }
             }
@@ -108,7 +108,7 @@ pub fn run(
             let (mean, smallest) = (statistic(k, |w| w.0)?, statistic(k, |w| w.1)?);
             Ok(ConcentrationPoint {
                 reading: reading.to_owned(),
-                epoch: k as u64 * every,
+                epoch: (k as u64 * every).min(config.epochs),
                 mean: mean.mean,
                 mean_sem: mean.sem,
                 smallest: smallest.mean,

@@ -1,6 +1,7 @@
 //! Theorem 1, Lemma 1, the special cases and Figure 7: the forward pass is weighted softmax TD.
 
 use ictd::context::{Context, End};
+use ictd::evaluate::largest;
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
@@ -235,7 +236,7 @@ fn compare(
     Ok(query)
 }
 
-/// The reductions of SPEC §2 and the operator form of a layer.
+/// The kernels that make a layer another algorithm, and its operator form.
 fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<SpecialCase>, LabError> {
     let step_sizes = vec![1.0; config.num_layers];
     let gamma = config.gamma;
@@ -301,13 +302,13 @@ fn one_hot_context(config: &VerifyConfig, trial: u64) -> Result<Context, LabErro
 /// of order 1, as in the paper, a relative one where values grow. NaN when any number is.
 pub(super) fn gap(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len(), "gap: lengths differ");
-    let size = b.iter().fold(1.0, |m, x| nan_max(m, x.abs()));
-    a.iter().zip(b).map(|(x, y)| (x - y).abs() / size).fold(0.0, nan_max)
+    let size = nan_max(1.0, largest(b.iter().map(|x| x.abs())));
+    largest(a.iter().zip(b).map(|(x, y)| (x - y).abs() / size))
 }
 
 /// The larger number, or NaN when either is, so that no NaN passes for a small discrepancy.
 pub(super) fn nan_max(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+    largest([a, b])
 }
 
 fn median_of_sorted(x: &[f64]) -> f64 {

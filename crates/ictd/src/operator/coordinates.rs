@@ -1,6 +1,7 @@
 //! The coordinates in which layers move values.
 
 use super::StateOperator;
+use crate::evaluate::largest;
 use crate::matrix::Matrix;
 
 /// Every iterate from v = 0 is v = U y, and y converges to the solution of K y = β.
@@ -44,7 +45,7 @@ impl Coordinates {
         };
         let (d, sources) = (statistics.feature_dim(), statistics.num_source_groups());
         let features = |u: usize, a: usize| statistics.features(u)[a];
-        let (system, right) = operator.normal_equations();
+        let (system, right) = operator.normal_equations(None);
         let mass = |a: usize| (0..sources).map(|s| visits[s] * features(s, a).abs()).sum();
         Self {
             basis: Matrix::from_fn(statistics.num_groups(), d, features),
@@ -69,7 +70,7 @@ impl Coordinates {
 
     /// A bound on |(U* - U) z| for z ≥ 0, state by state, where U* is U without rounding.
     pub fn basis_error(&self, z: &[f64]) -> Vec<f64> {
-        let share = z.iter().zip(&self.scales).map(|(z, c)| z / c).fold(0.0, f64::max);
+        let share = largest(z.iter().zip(&self.scales).map(|(z, c)| z / c));
         // An infinite error of nothing is none.
         self.errors.iter().map(|e| if share == 0.0 { 0.0 } else { e * share }).collect()
     }

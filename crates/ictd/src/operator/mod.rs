@@ -1,6 +1,7 @@
 //! A layer as an affine operator on values: v ↦ J v + b.
 
 mod coordinates;
+mod span;
 mod state;
 mod weight_errors;
 

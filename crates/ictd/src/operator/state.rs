@@ -1,11 +1,14 @@
 //! The operator of a layer on states.
 
 use crate::context::{Context, ContextStatistics};
+use crate::evaluate::largest;
 use crate::kernel::{Attention, AttentionError, GroupWeights};
 use crate::linalg::{self, Eigenvalue, LinalgError};
 use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
 use crate::task::FiniteTask;
+
+use super::span::features_in_span;
 
 /// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, Section 5).
 ///
@@ -39,6 +42,9 @@ pub enum OperatorError {
     /// Diagonal mixing makes values depend on columns, not only on states.
     #[error("diagonal mix is {0}, expected 0: with mixing a layer is no operator on states")]
     DiagonalMix(f64),
+    /// A step size must be positive and finite.
+    #[error("step size is {0}, expected a finite number > 0")]
+    StepSize(f64),
     /// Weights could not be computed.
     #[error(transparent)]
     Attention(#[from] AttentionError),
@@ -200,7 +206,7 @@ impl StateOperator {
             sum + rounded + alpha * (1.0 + self.gamma) * errors[u]
         };
         let rows = (0..self.statistics.num_source_groups()).chain(self.never_left());
-        rows.map(row_sum).fold(0.0, f64::max)
+        largest(rows.map(row_sum))
     }
 
     /// M̂r: the expected reward under the weights of each state.
@@ -277,8 +283,8 @@ impl StateOperator {
     /// The eigenvalues λ that decide what depth does: a layer with step size α multiplies TD errors by
     /// factors 1 - αλ.
     ///
-    /// They are those of F Wᵀ. With the linear kernel only d directions of the errors ever change; they are
-    /// then those of the map on the weight vector.
+    /// They are those of F Wᵀ. With the linear kernel only d directions of the errors ever change, or fewer where
+    /// features span fewer; they are then those of the map on the weight vector within that span.
     pub fn eigenvalues(&self) -> Result<Vec<Eigenvalue>, OperatorError> {
         Ok(linalg::eigenvalues(&self.error_map())?)
     }
@@ -299,7 +305,7 @@ impl StateOperator {
     /// The matrix that a layer with step size 1 subtracts from the identity on TD errors.
     fn error_map(&self) -> Matrix {
         let Some(scale) = self.attention.kernel().linear_scale() else { return self.residual_map() };
-        let (a, _) = self.normal_equations();
+        let (a, _) = self.normal_equations(features_in_span(&self.statistics).as_ref());
         let factor = scale / self.statistics.num_transitions() as f64;
         Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
     }
@@ -308,7 +314,7 @@ impl StateOperator {
     /// from every start.
     pub fn spectral_radius(&self, alpha: f64) -> Result<f64, OperatorError> {
         let factor = |z: Eigenvalue| (1.0 - alpha * z.re).hypot(alpha * z.im);
-        Ok(self.eigenvalues()?.into_iter().map(factor).fold(0.0, f64::max))
+        Ok(largest(self.eigenvalues()?.into_iter().map(factor)))
     }
 
     /// The value of every state after infinitely many layers from v = 0, in closed form; the step
@@ -323,24 +329,28 @@ impl StateOperator {
     /// (least-squares TD).
     pub fn infinite_depth(&self) -> Result<Vec<f64>, OperatorError> {
         if self.attention.kernel().linear_scale().is_some() {
-            let (a, b) = self.normal_equations();
+            let reduced = features_in_span(&self.statistics);
+            let (a, b) = self.normal_equations(reduced.as_ref());
             let w = linalg::solve(&a, &b)?;
-            let value = |u| self.statistics.features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
+            let features = |u| reduced.as_ref().map_or_else(|| self.statistics.features(u), |x| x.row(u));
+            let value = |u| features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
             return Ok((0..self.statistics.num_groups()).map(value).collect());
         }
         let y = linalg::solve(&self.residual_map(), self.statistics.reward_sums())?;
         Ok(self.weights.mul_vec(&y))
     }
 
-    /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s ρ(s)·x_s.
-    pub(super) fn normal_equations(&self) -> (Matrix, Vec<f64>) {
-        let d = self.statistics.feature_dim();
+    /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s ρ(s)·x_s, with other features than the states' own
+    /// if given.
+    pub(super) fn normal_equations(&self, reduced: Option<&Matrix>) -> (Matrix, Vec<f64>) {
+        let features = |u: usize| reduced.map_or_else(|| self.statistics.features(u), |x| x.row(u));
+        let d = reduced.map_or_else(|| self.statistics.feature_dim(), Matrix::num_cols);
         let (mut a, mut b) = (Matrix::zeros(d, d), vec![0.0; d]);
         for s in 0..self.statistics.num_source_groups() {
-            let x = self.statistics.features(s);
+            let x = features(s);
             let mut difference: Vec<f64> = x.iter().map(|x| self.statistics.visits()[s] * x).collect();
             for (next, count) in self.statistics.successors(s) {
-                for (f, x) in difference.iter_mut().zip(self.statistics.features(next)) {
+                for (f, x) in difference.iter_mut().zip(features(next)) {
                     *f -= self.gamma * count * x;
                 }
             }

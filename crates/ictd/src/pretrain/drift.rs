@@ -1,6 +1,6 @@
 //! Where training pushes the block's few decisive numbers, at given parameters.
 
-use super::config::{Loss, PretrainConfig};
+use super::config::{ConfigError, Loss, PretrainConfig};
 use super::pass::{Pass as _, Precision};
 use super::shape::Shape;
 use super::trainer::{TrainError, Trainer};
@@ -22,14 +22,17 @@ pub struct Drift {
 /// The drift at `params` on `num_tasks` fresh tasks of a seed, one entry per task, with ρ as at the end of
 /// training. The tasks are those of [`measure`](super::measure), so that both numbers can be set side by side.
 ///
-/// Derivatives are those of the configured loss for `td` and `true-value`; the other losses are answered
-/// with the semi-gradient of `td`.
+/// Derivatives are those of the configured loss, `td` or `true-value`; other losses are refused.
 pub fn drift<E: Precision>(
     config: &PretrainConfig,
     seed: u64,
     params: &[E],
     num_tasks: u64,
 ) -> Result<Vec<Drift>, TrainError> {
+    if !matches!(config.loss, Loss::Td | Loss::TrueValue) {
+        let found = format!("{:?}", config.loss);
+        return Err(ConfigError { key: "loss", found, expected: "td or true-value" }.into());
+    }
     let mut trainer = Trainer::<E>::new(config, seed)?;
     trainer.state.params.copy_from_slice(params);
     let (batch, hyper) = (config.batch, trainer.hyper(config.num_steps()));

@@ -1,11 +1,11 @@
 //! Measuring parameters without training them.
 
 use super::config::PretrainConfig;
+use super::drift::reduced_params;
 use super::pass::{Pass as _, Precision};
 use super::rollout::Source;
 use super::shape::Shape;
 use super::trainer::{TrainError, Trainer};
-use crate::transformer::AttentionParams;
 
 /// What parameters do on fresh tasks, averaged over them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,7 +109,5 @@ pub fn first_gradient(
 
 /// theta_* in every pair of a shape.
 pub(super) fn theta_star(shape: &Shape) -> Vec<f64> {
-    let theta = AttentionParams::theta_star(shape.feature_dim);
-    let pair = [theta.value_matrix().as_slice(), theta.score_matrix().as_slice()].concat();
-    pair.repeat(shape.num_pairs())
+    reduced_params(shape, [1.0, 1.0, -1.0], 1.0)
 }

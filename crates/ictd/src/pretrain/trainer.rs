@@ -396,6 +396,45 @@ mod tests {
         assert_eq!(resumed.into_state(), whole);
     }
 
+    /// Differentiated through both ends the gradient of a step is that of the mean δ²: central differences with step 1e-5, for
+    /// targets of the next window, of independent queries and of the same context.
+    #[test]
+    fn gradients_through_the_target_are_finite_differences() {
+        let queries =
+            [QueryPosition::Next, QueryPosition::Skip, QueryPosition::Stationary, QueryPosition::Source];
+        let targets = [Target::Shifted, Target::Same];
+        for (query, target) in queries.into_iter().flat_map(|query| targets.map(|target| (query, target))) {
+            let mut config = PretrainConfig {
+                query,
+                target,
+                loss: Loss::FullGradient,
+                batch: 7,
+                ..PretrainConfig::paper()
+            };
+            config.init.gain = 1.0;
+            let mut trainer = Trainer::<f64>::new(&config, 3).unwrap();
+            trainer.fresh_windows(0).unwrap();
+            let (params, hyper) = (trainer.state.params.clone(), trainer.hyper(0));
+            trainer.step(0).unwrap();
+            let gradient = trainer.gradient.clone();
+            let mut loss = |k: usize, by: f64| {
+                trainer.state.params.copy_from_slice(&params);
+                trainer.state.params[k] += by;
+                trainer.predict(hyper, 0)
+            };
+            let largest = gradient.iter().fold(0f64, |m, g| m.max(g.abs()));
+            assert!(largest > 1e-3);
+            for k in (0..params.len()).filter(|&k| config.shape().trained()[k]) {
+                let difference = (loss(k, 1e-5) - loss(k, -1e-5)) / 2e-5;
+                // The bound the software promises; truncation and rounding are about 1e-10.
+                assert!(
+                    (gradient[k] - difference).abs() <= 1e-7 * largest,
+                    "{query:?} {target:?} parameter {k}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn measuring_does_not_touch_training() {
         let config = PretrainConfig { epochs: 4, ..PretrainConfig::paper() };

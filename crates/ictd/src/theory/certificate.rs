@@ -1,8 +1,9 @@
 //! Certificates: whether depth helps on the states at hand, and why.
 
+use crate::evaluate::largest;
 use crate::operator::{OperatorError, StateOperator};
 
-use super::enclosure::{self, Enclosure};
+use super::enclosure::Enclosure;
 use super::spectrum::BestStep;
 use super::stability::{Regime, Stability};
 
@@ -120,6 +121,9 @@ pub struct Certificate {
 impl Certificate {
     /// The verdict for an operator with step size `alpha`, without looking at the limit.
     pub fn verdict(operator: &StateOperator, alpha: f64) -> Result<Self, OperatorError> {
+        if !(alpha > 0.0 && alpha.is_finite()) {
+            return Err(OperatorError::StepSize(alpha));
+        }
         Ok(Self::from_stability(operator, Stability::of(operator)?, alpha))
     }
 
@@ -135,6 +139,12 @@ impl Certificate {
         if certificate.status != Status::Refused {
             certificate.fixed_point =
                 fixed_point(operator, &certificate.contraction, alpha, num_layers, tolerance);
+            if certificate.fixed_point.is_none() {
+                certificate.status = Status::Refused;
+                certificate
+                    .reasons
+                    .push("values or their limit cannot be computed in double precision".into());
+            }
         }
         Ok(certificate)
     }
@@ -235,7 +245,7 @@ fn fixed_point(
 ) -> Option<FixedPoint> {
     let limit = operator.infinite_depth().ok()?;
     let largest_value = largest_of(&limit);
-    let gap = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let gap = |x: &[f64], y: &[f64]| largest(x.iter().zip(y).map(|(a, b)| (a - b).abs()));
     let mut notes = Vec::new();
     let enclosure = Enclosure::of(operator);
     if enclosure.is_none() {
@@ -249,9 +259,9 @@ fn fixed_point(
             let ball = enclosure.around(&y);
             let rounding: Vec<f64> = ball.centre.iter().zip(&v).map(|(c, v)| c - v).collect();
             let distances = enclosure.correction(&y).into_iter().zip(&rounding).map(|(c, r)| (c + r).abs());
-            let error = enclosure::largest(&distances.collect::<Vec<f64>>());
+            let error = largest(distances);
             let bounds = rounding.iter().zip(&ball.radius).map(|(r, radius)| r.abs() + radius);
-            let bound = enclosure::largest(&bounds.collect::<Vec<f64>>());
+            let bound = largest(bounds);
             (v, error, bound.is_finite().then_some(bound))
         }
         None => {
@@ -272,9 +282,15 @@ fn fixed_point(
     if norm < 1.0 && error_bound.is_some() && layers_sufficient.is_none() {
         notes.push(format!("no number of layers is proved: rounding may exceed the tolerance {tolerance:e}"));
     }
+    if !(error.is_finite() && largest_value.is_finite()) {
+        return None;
+    }
     let needed = ((tolerance / largest_value).ln() / contraction.rate.ln()).ceil().max(1.0);
-    let layers_predicted =
-        if largest_value <= tolerance { Some(0) } else { (contraction.rate < 1.0).then_some(needed as u64) };
+    // Beyond 2⁵³ a count of layers is no number.
+    let layers_predicted = match largest_value <= tolerance {
+        true => Some(0),
+        false => (contraction.rate < 1.0 && needed < 9e15).then_some(needed as u64),
+    };
     Some(FixedPoint {
         equation_residual: gap(&operator.apply(1.0, &limit), &limit),
         residual: gap(&operator.apply(alpha, &v), &v),
@@ -289,5 +305,5 @@ fn fixed_point(
 
 /// The largest absolute value.
 pub(super) fn largest_of(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |m, x| m.max(x.abs()))
+    largest(values.iter().map(|x| x.abs()))
 }

@@ -13,6 +13,7 @@
 //! the other half pays for rounding in the bounds. Data are features, γ, visits, counts and reward sums as doubles;
 //! underflow is not accounted for.
 
+use crate::evaluate::largest;
 use crate::linalg;
 use crate::matrix::Matrix;
 use crate::operator::{Coordinates, StateOperator};
@@ -66,8 +67,7 @@ impl<'a> Enclosure<'a> {
         let mut moved = coordinates.basis_error(&spread);
         add(&mut moved, unit, &coordinates.basis.mul_vec_of_sizes(&spread));
         add(&mut rows, 1.0 + unit, &coordinates.project_size(&operator.error_sizes(&moved)));
-        let shares: Vec<f64> = rows.iter().zip(scales).map(|(r, c)| r / c).collect();
-        let defect = largest(&shares);
+        let defect = largest(rows.iter().zip(scales).map(|(r, c)| r / c));
         (defect <= VERIFIED).then_some(Self { operator, coordinates, inverse, response, defect, unit })
     }
 
@@ -112,8 +112,7 @@ impl<'a> Enclosure<'a> {
     /// A bound on |U K⁻¹ r|, state by state, over all residuals r of sizes up to `residual`.
     fn response_to(&self, residual: &[f64]) -> Vec<f64> {
         let Coordinates { basis, scales, .. } = &self.coordinates;
-        let shares: Vec<f64> = residual.iter().zip(scales).map(|(r, c)| r / c).collect();
-        let share = largest(&shares);
+        let share = largest(residual.iter().zip(scales).map(|(r, c)| r / c));
         let mut all = residual.to_vec();
         add(&mut all, share * self.defect / (1.0 - self.defect), scales);
         let inner = self.inverse.mul_vec_of_sizes(&all);
@@ -156,23 +155,23 @@ impl<'a> Enclosure<'a> {
         let limit = self.limit();
         let upper: Vec<f64> = limit.centre.iter().zip(&limit.radius).map(|(c, r)| c.abs() + r).collect();
         // Before any layer every value is 0.
-        if largest(&upper) <= tolerance {
+        if largest(upper.iter().copied()) <= tolerance {
             return Some(0);
         }
-        let start = largest(&upper[..sources]);
-        let others = largest(&self.amplification()[sources..]);
+        let start = largest(upper[..sources].iter().copied());
+        let others = largest(self.amplification().into_iter().skip(sources));
         let errors = self.operator.weight_errors();
         // Values stay within 3·V, and TD errors with them, as long as rounding adds up to V at most: checked below.
         let rewards = statistics.reward_sums().iter().zip(statistics.visits()).map(|(r, c)| (r / c).abs());
-        let td = (1.0 + self.operator.gamma()) * 3.0 * start + rewards.fold(0.0, f64::max);
+        let td = (1.0 + self.operator.gamma()) * 3.0 * start + largest(rewards);
         let rounding = |u: usize, values: f64| {
             let weight: f64 = self.operator.predecessor_weights(u).map(f64::abs).sum();
             self.unit * (alpha * weight * td + values) + alpha * errors[u] * td
         };
-        let on_left = largest(&(0..sources).map(|u| rounding(u, 3.0 * start)).collect::<Vec<f64>>());
+        let on_left = largest((0..sources).map(|u| rounding(u, 3.0 * start)));
         // Elsewhere values stay within this.
-        let range = largest(&upper) + (3.0 * others + 1.0) * start;
-        let on_others = largest(&(sources..upper.len()).map(|u| rounding(u, range)).collect::<Vec<f64>>());
+        let range = largest(upper.iter().copied()) + (3.0 * others + 1.0) * start;
+        let on_others = largest((sources..upper.len()).map(|u| rounding(u, range)));
         let floor = on_left / (1.0 - norm);
         let log = (norm - 1.0).ln_1p();
         // What rounding alone can do on states that were left, and elsewhere.
@@ -198,9 +197,4 @@ impl<'a> Enclosure<'a> {
         }
         None
     }
-}
-
-/// The largest of sizes; infinite where one is no number, so that it cannot be lost among others.
-pub(super) fn largest(sizes: &[f64]) -> f64 {
-    sizes.iter().fold(0.0, |m, &x| if x.is_nan() { f64::INFINITY } else { m.max(x) })
 }

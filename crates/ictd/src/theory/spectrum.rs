@@ -1,5 +1,6 @@
 //! What the eigenvalues of a layer say about depth.
 
+use crate::evaluate::largest;
 use crate::linalg::Eigenvalue;
 use crate::operator::{OperatorError, StateOperator};
 
@@ -56,7 +57,7 @@ impl Spectrum {
 
     /// From eigenvalues.
     pub fn new(values: Vec<Eigenvalue>) -> Self {
-        let largest = values.iter().map(|z| z.modulus()).fold(0.0, f64::max);
+        let largest = largest(values.iter().map(|z| z.modulus()));
         Self { values, largest, doubtful: false }
     }
 
@@ -67,7 +68,7 @@ impl Spectrum {
 
     /// The largest |1 - αλ|: the factor by which errors shrink or grow per layer in the long run.
     pub fn rate(&self, alpha: f64) -> f64 {
-        self.values.iter().map(|z| (1.0 - alpha * z.re).hypot(alpha * z.im)).fold(0.0, f64::max)
+        largest(self.values.iter().map(|z| (1.0 - alpha * z.re).hypot(alpha * z.im)))
     }
 
     /// The smallest real part.

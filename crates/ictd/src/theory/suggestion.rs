@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::evaluate::largest;
 use crate::kernel::{Attention, Kernel};
 use crate::operator::{OperatorError, StateOperator};
 
@@ -200,7 +201,7 @@ impl Measure<'_> {
     fn error(&self, alpha: f64, num_layers: usize) -> Option<f64> {
         let v = self.operator.values_after(alpha, num_layers);
         let errors = self.group_of.iter().zip(&self.target).map(|(&group, target)| (v[group] - target).abs());
-        let error = errors.fold(0.0, |m: f64, e| if e <= m { m } else { e });
+        let error = largest(errors);
         // Without rewards every value is 0 from the start.
         let share = if error == 0.0 { 0.0 } else { error / self.scale };
         share.is_finite().then_some(share)
@@ -218,7 +219,7 @@ impl Trial<'_> {
             scale = largest_of(limit);
             let pairs = target.iter_mut().zip(limit).take(sources);
             for (target, &limit) in pairs {
-                moved = f64::max(moved, (*target - limit).abs());
+                moved = largest([moved, (*target - limit).abs()]);
                 *target = limit;
             }
         }

@@ -135,7 +135,7 @@ pub fn run(
 fn train(config: &PretrainConfig, seed: u64) -> Result<Vec<f32>, TrainError> {
     let mut trainer = Trainer::<f32>::new(config, seed)?;
     while !trainer.is_done() {
-        trainer.epoch()?;
+        trainer.epoch_unmeasured()?;
     }
     Ok(trainer.into_state().params)
 }

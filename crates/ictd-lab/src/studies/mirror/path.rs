@@ -228,7 +228,7 @@ pub fn trace(config: &PretrainConfig, seed: u64) -> Result<Trace, TrainError> {
     let mut trainer = Trainer::<f32>::new(config, seed)?;
     let mut points = vec![Point::of(config, &trainer.state().params)];
     while !trainer.is_done() {
-        trainer.epoch()?;
+        trainer.epoch_unmeasured()?;
         points.push(Point::of(config, &trainer.state().params));
     }
     Ok(Trace { points, params: trainer.into_state().params })
@@ -391,7 +391,7 @@ fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Re
         hold(&mut state.params);
         while state.epoch < config.epochs {
             let mut trainer = Trainer::<f32>::resume(config, seed, state)?;
-            trainer.epoch()?;
+            trainer.epoch_unmeasured()?;
             state = trainer.into_state();
             hold(&mut state.params);
         }

@@ -23,6 +23,7 @@ pub struct EmergenceFigures {
     score_matrix: Vec<Vec<f64>>,
     curves: Vec<CurvePoint>,
     bins: Vec<Bin>,
+    trend: Trend,
 }
 
 #[derive(Serialize)]
@@ -36,7 +37,7 @@ struct Entry<'a> {
 impl EmergenceFigures {
     /// How the curves go.
     pub fn trend(&self) -> Trend {
-        Trend::new(&self.bins, &self.curves)
+        self.trend
     }
 
     /// The statistics of a run.
@@ -53,14 +54,16 @@ impl EmergenceFigures {
             let largest = entries.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
             entries.chunks(rows).map(|row| row.iter().map(|x| x / largest).collect()).collect()
         };
+        let (curves, bins) = (curves(states), bins(settings.config.batches, states));
         Self {
             title: title.to_owned(),
             num_seeds: states.len(),
             row_names,
             value_matrix: average(0),
             score_matrix: average(rows * rows),
-            curves: curves(states),
-            bins: bins(settings.config.batches, states),
+            trend: Trend::new(&bins, &curves, states),
+            curves,
+            bins,
         }
     }
 

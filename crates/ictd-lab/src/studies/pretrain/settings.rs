@@ -71,7 +71,13 @@ impl Settings {
 
 /// The message on one line, with Rust's type names in words.
 fn in_words(message: &str) -> String {
-    let names = [("usize", "a whole number"), ("u64", "a whole number"), ("f64", "a number"), ("\n", " ")];
+    let names = [
+        ("usize", "a whole number"),
+        ("u64", "a whole number"),
+        ("f64", "a number"),
+        ("\n", " "),
+        ("invalid type: unit variant, expected string only", "expected a word"),
+    ];
     names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
 }
 

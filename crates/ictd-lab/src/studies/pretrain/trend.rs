@@ -51,13 +51,16 @@ pub(super) struct Bin {
 pub struct Trend {
     /// Rank correlation of V_em and d_t over bins.
     pub value_rank_correlation: f64,
-    /// Mean A_em of the bins in the upper half of the range of d_t.
+    /// The largest mean V_em of a bin.
+    pub value_largest: f64,
+    /// Mean A_em of the upper half of the bins of d_t.
     pub score_upper_half: f64,
     /// Bins.
     pub bins: usize,
     /// Where scores set in.
     pub onset: Option<Onset>,
-    /// Rank correlation of d_t and the step.
+    /// Rank correlation of d_t and the step up to a seed's best one: the median over seeds. Curves averaged over seeds that
+    /// end at different steps would jump where one ends.
     pub diagonal_rank_correlation: f64,
     /// d_t at the first step.
     pub diagonal_first: f64,
@@ -77,38 +80,37 @@ pub struct Onset {
 }
 
 impl Trend {
-    /// From the bins of Figure 3(b) and the curves of Figure 5.
-    pub(super) fn new(bins: &[Bin], curves: &[CurvePoint]) -> Self {
+    /// From the bins of Figure 3(b), the curves of Figure 5 and the seeds behind them.
+    pub(super) fn new(bins: &[Bin], curves: &[CurvePoint], states: &[TrainState<f32>]) -> Self {
         let centres: Vec<f64> = bins.iter().map(Bin::centre).collect();
         let values: Vec<f64> = bins.iter().map(|b| b.v_em).collect();
         let upper = &bins[bins.len() / 2..];
-        // Neighbouring steps are smoothed over the same window: one point per window says as much.
-        let curve: Vec<&CurvePoint> = curves.iter().step_by(SMOOTHING).collect();
-        let steps: Vec<f64> = curve.iter().map(|p| p.step as f64).collect();
-        let diagonal: Vec<f64> = curve.iter().map(|p| p.diag_mean).collect();
+        let mut correlations: Vec<f64> = states.iter().map(diagonal_rank_correlation).collect();
+        correlations.sort_by(f64::total_cmp);
         Self {
             value_rank_correlation: spearman(&centres, &values),
+            value_largest: values.iter().copied().fold(0.0, f64::max),
             score_upper_half: upper.iter().map(|b| b.a_em).sum::<f64>() / upper.len().max(1) as f64,
             bins: bins.len(),
             onset: onset(bins),
-            diagonal_rank_correlation: spearman(&steps, &diagonal),
-            diagonal_first: diagonal.first().copied().unwrap_or(0.0),
-            diagonal_last: diagonal.last().copied().unwrap_or(0.0),
+            diagonal_rank_correlation: quantile(&correlations, 0.5),
+            diagonal_first: curves.first().map_or(0.0, |p| p.diag_mean),
+            diagonal_last: curves.last().map_or(0.0, |p| p.diag_mean),
         }
     }
 
     /// The trend of one seed.
     pub fn of(batches: usize, state: &TrainState<f32>) -> Self {
         let states = std::slice::from_ref(state);
-        Self::new(&bins(batches, states), &curves(states))
+        Self::new(&bins(batches, states), &curves(states), states)
     }
 
-    /// V_em rises with d_t: rank correlation at least ½.
+    /// V_em rises with d_t, to something: rank correlation at least ½, and a bin that has emerged.
     pub fn value_rises(&self) -> bool {
-        self.value_rank_correlation >= 0.5
+        self.value_rank_correlation >= 0.5 && self.value_largest >= EMERGED
     }
 
-    /// A_em is high in the upper half of d_t.
+    /// A_em is high in the upper half of the bins.
     pub fn score_is_high(&self) -> bool {
         self.score_upper_half >= EMERGED
     }
@@ -122,6 +124,15 @@ impl Trend {
     pub fn diagonal_rises(&self) -> bool {
         self.diagonal_rank_correlation >= 0.8
     }
+}
+
+/// Rank correlation of a seed's smoothed d_t and the step, up to the step that stands for it.
+fn diagonal_rank_correlation(state: &TrainState<f32>) -> f64 {
+    // Neighbouring steps are smoothed over the same window: one point per window says as much.
+    let smoothed = trailing_mean(&state.history.diagonal[..shown(state).0]);
+    let diagonal: Vec<f64> = smoothed.into_iter().step_by(SMOOTHING).collect();
+    let steps: Vec<f64> = (0..diagonal.len()).map(|k| k as f64).collect();
+    spearman(&steps, &diagonal)
 }
 
 fn onset(bins: &[Bin]) -> Option<Onset> {
@@ -249,8 +260,11 @@ pub(super) fn bins(batches: usize, states: &[TrainState<f32>]) -> Vec<Bin> {
         .collect()
 }
 
-/// The quantile of sorted numbers, interpolated linearly between them.
+/// The quantile of sorted numbers, interpolated linearly between them; 0 of none.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
+    if sorted.is_empty() {
+        return 0.0;
+    }
     let at = q * (sorted.len() - 1) as f64;
     let below = at.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);

@@ -8,6 +8,7 @@
 mod show;
 
 use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 use ictd::pretrain::{Branch, TrainState, emergence_of};
@@ -234,17 +235,17 @@ pub struct Progress<'a> {
     pub cached: bool,
 }
 
-/// Trains every reading and counts which figures it shows. Finished experiments are kept in `out`, and a later
-/// search with the same seeds and program takes them up.
+/// Trains every reading and counts which figures it shows. Finished experiments are kept in the directory `out`, and a
+/// later search with the same seeds and program takes them up.
 pub fn run(
     search: &Search,
-    out: &OutputDir,
+    out: &Path,
     mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Readings, LabError> {
     if search.seeds.is_empty() {
         return Err(LabError::Invalid("seeds is 0, expected at least 1".into()));
     }
-    let chosen = ["query", "source", "target", "rho"];
+    let chosen = ["query", "source", "target", "rho", "mask"];
     if let Some(key) =
         search.changes.iter().find(|c| chosen.contains(&c.split(['.', '=']).next().unwrap_or("")))
     {
@@ -254,7 +255,7 @@ pub fn run(
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
-    let journal = OutputDir::create(&out.path().join("journal"))?;
+    let journal = OutputDir::create(&out.join("journal"))?;
     let work = |s: &Settings| (s.config.num_steps() * s.config.batch as u64) as f64;
     let mut left: f64 = settings.iter().map(work).sum();
     let (mut trained, mut seconds) = (0.0, 0.0);
@@ -276,7 +277,9 @@ pub fn run(
         };
         left -= work(settings);
         let first = rows.len();
-        rows.extend(counts.into_iter().map(|(figure, counts)| row(experiment, settings, figure, counts)));
+        rows.extend(
+            counts.into_iter().map(|(f, counts)| row(experiment, settings, &search.seeds, f, counts)),
+        );
         progress(Progress {
             done: done + 1,
             total: all.len(),
@@ -301,7 +304,8 @@ pub fn run(
 fn read_finished(journal: &OutputDir, name: &str, key: &str) -> Option<Vec<(Figure, Counts)>> {
     let text = fs::read_to_string(journal.path().join(format!("{name}.json"))).ok()?;
     let finished: Finished = serde_json::from_str(&text).ok()?;
-    (finished.key == key).then_some(finished.counts)
+    let possible = |c: &Counts| c.shown <= c.seeds && c.td + c.mirror + c.none + c.diverged == c.seeds;
+    (finished.key == key && finished.counts.iter().all(|(_, c)| possible(c))).then_some(finished.counts)
 }
 
 fn count(
@@ -329,10 +333,15 @@ fn count(
     Ok(experiment.figures.iter().map(|&f| (f, Counts { shown: shown(f), ..ends })).collect())
 }
 
-fn row(experiment: &Experiment, settings: &Settings, figure: Figure, counts: Counts) -> Row {
+fn row(experiment: &Experiment, settings: &Settings, seeds: &[u64], figure: Figure, counts: Counts) -> Row {
     let (low, high) = wilson(counts.shown, counts.seeds);
     let keys: Vec<String> = settings.overrides.iter().map(|o| format!("--set {o}")).collect();
-    let command = format!("ictd pretrain --preset {} {}", experiment.preset, keys.join(" "));
+    let numbers: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    let seeds = match seeds {
+        [first, .., last] if last - first + 1 == seeds.len() as u64 => format!("{first}..{}", last + 1),
+        _ => numbers.join(","),
+    };
+    let command = format!("ictd pretrain --preset {} {} --seeds {seeds}", experiment.preset, keys.join(" "));
     Row { prompt: experiment.prompt, mixing: experiment.mixing, figure, counts, low, high, command }
 }
 
@@ -388,12 +397,11 @@ mod tests {
     #[test]
     fn a_search_takes_up_what_is_finished() {
         let dir = tempfile::tempdir().unwrap();
-        let out = OutputDir::create(dir.path()).unwrap();
         let mut search =
             Search { seeds: vec![3], changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
         let found = |search: &Search| {
             let mut cached = 0;
-            let rows = run(search, &out, |p| cached += usize::from(p.cached)).unwrap().rows;
+            let rows = run(search, dir.path(), |p| cached += usize::from(p.cached)).unwrap().rows;
             (rows, cached)
         };
         let (rows, cached) = found(&search);

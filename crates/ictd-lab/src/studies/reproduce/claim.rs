@@ -66,7 +66,7 @@ impl Scope {
     pub const COUNTED: [(Scope, &str); 4] = [
         (Scope::Paper, "the paper's claims"),
         (Scope::OtherReading, "the paper's claims read so that the query is a source"),
-        (Scope::ChangedSetting, "the paper's claims in changed settings"),
+        (Scope::ChangedSetting, "the paper's claims in changed settings, or where their premises fail"),
         (Scope::PastThePaper, "past the paper"),
     ];
 }
@@ -140,10 +140,12 @@ impl Claim {
         self
     }
 
-    /// Says why the result differs.
+    /// Says why the result differs; what does not differ needs no reason. To be called after it was judged.
     #[must_use]
     pub fn because(mut self, why: &str) -> Self {
-        self.why = why.to_owned();
+        if !matches!(self.verdict, Verdict::Reproduced | Verdict::Consistent) {
+            self.why = why.to_owned();
+        }
         self
     }
 }

@@ -53,6 +53,10 @@ fn judge(setting: &Setting, found: &Concentration) -> Claim {
         format!("± {:.1e} after training (s.e.m. over seeds)", last.mean_sem),
     )
     .shown(Some("self_concentration"), Some("self_concentration.csv"))
-    .because("64 states share 4 features: however large A becomes in training, a state's neighbours in feature space keep most of its attention.")
+    .because(if last.mean < first.mean {
+        "A's diagonal becomes negative in the mirror block: a state attends away from itself."
+    } else {
+        "64 states share 4 features: A grows in training, but a state's neighbours in feature space keep most of its attention."
+    })
     .scoped(setting.scope)
 }

@@ -246,8 +246,11 @@ pub fn rates(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
                 judged,
                 beyond.mean,
                 format!(
-                    "mean slope {:.4} per layer, {:.4} from log(1 − C); {} of {} tasks contradict",
-                    slope.mean, beyond.mean, found.contradictions, beyond.tasks
+                    "mean slope {:.4} per layer where log(1 − C) is {:.4}; {} of {} tasks contradict",
+                    slope.mean,
+                    slope.mean - beyond.mean,
+                    found.contradictions,
+                    beyond.tasks
                 ),
                 format!(
                     "± {:.4} and ± {:.4} (95 %, {} tasks)",

@@ -1,6 +1,8 @@
 //! Theorem 1, Lemma 1, the special cases, Figure 7, step sizes, and what the temporal shift saves.
 
-use super::{Claim, Plan, largest, verdict};
+use ictd::evaluate::largest;
+
+use super::{Claim, Plan, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::verify::{self, VerifyConfig};
@@ -79,7 +81,7 @@ pub fn cost(_: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         "tsm-cost",
         "Section 4, cost",
         "One head and the temporal shift, which has no parameters, equal two heads and reduce computation: O(n²p) + O(np) against 2·O(n²p) with p = d + 3.",
-        "counted while a layer is computed as written, two heads need more operations at every length and between 1.95 and 2 times as many at \
+        "counted by the shapes of what a layer computes as written, two heads need more operations at every length and between 1.95 and 2 times as many at \
          n = 1000; parameters are not more; what was computed equals the Transformer to rounding",
     )
     .shown(Some("tsm_cost"), Some("tsm_cost.csv"));

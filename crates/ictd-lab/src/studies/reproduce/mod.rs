@@ -72,11 +72,6 @@ impl Plan {
     }
 }
 
-/// The largest; NaN when one is NaN, so that it meets no criterion.
-fn largest(values: impl Iterator<Item = f64>) -> f64 {
-    values.fold(0.0, |m: f64, x| if m.is_nan() || x.is_nan() { f64::NAN } else { m.max(x) })
-}
-
 /// Reproduced or not, where there is nothing between.
 fn verdict(holds: bool) -> Verdict {
     if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
@@ -128,14 +123,10 @@ pub const STUDIES: [Study; 22] = [
     },
     Study {
         id: "fig3-stationary",
-        claims: &["fig3a-stationary", "fig3b-stationary", "fig3b-onset-stationary", "fig5-stationary"],
+        claims: &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
         run: emergence::stationary,
     },
-    Study {
-        id: "fig3-gain",
-        claims: &["fig3a-gain", "fig3b-gain", "fig3b-onset-gain", "fig5-gain"],
-        run: emergence::gain,
-    },
+    Study { id: "fig3-gain", claims: &["fig3a-gain", "fig3b-gain", "fig5-gain"], run: emergence::gain },
     Study {
         id: "self-concentration",
         claims: &["self-concentration", "self-concentration-source"],
@@ -241,10 +232,8 @@ pub fn run(
             u64::MAX - 10_000
         )));
     }
-    refuse_foreign(path)?;
+    let out = claim_directory(path)?;
     let start = Instant::now();
-    let out = OutputDir::create(path)?;
-    out.write(MARKER, MARKER_TEXT.as_bytes())?;
     let cache = OutputDir::create(&path.join("cache"))?;
     let (mut claims, mut timings) = (Vec::new(), Vec::new());
     for study in studies {
@@ -282,8 +271,7 @@ pub fn run(
     let reproduction = Reproduction { claims, timings };
     let all = with_others(&reproduction, studies, plan, &cache, path)?;
     out.json("claims", &all)?;
-    let counted = |t: &Timing| t.claims.contains(&"tsm-cost") && !t.cached;
-    let layers = reproduction.timings.iter().any(counted).then(cost::measure).transpose()?;
+    let layers = studies.iter().any(|s| s.id == "tsm-cost").then(cost::measure).transpose()?;
     out.json(
         "timings",
         &Timings {
@@ -335,6 +323,14 @@ fn file_hash(path: &Path) -> Option<String> {
 
 fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Opens a directory for a reproduction and marks it as one; refuses others.
+fn claim_directory(path: &Path) -> Result<OutputDir, LabError> {
+    refuse_foreign(path)?;
+    let out = OutputDir::create(path)?;
+    out.write(MARKER, MARKER_TEXT.as_bytes())?;
+    Ok(out)
 }
 
 /// Refuses a directory with files in it that no reproduction wrote.

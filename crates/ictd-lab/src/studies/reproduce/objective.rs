@@ -1,6 +1,8 @@
 //! Theorem 3 and the lemmas behind it.
 
-use super::{Claim, Plan, Scope, largest, verdict};
+use ictd::evaluate::largest;
+
+use super::{Claim, Plan, Scope, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::Verdict;

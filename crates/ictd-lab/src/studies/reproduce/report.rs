@@ -159,6 +159,13 @@ fn article(page: &mut String, claim: &Claim) {
         escape(&claim.uncertainty),
         escape(&claim.criterion)
     );
+    if let Some(slack) = claim.slack {
+        let _ = writeln!(
+            page,
+            "<p class=\"small\">Slack: the bound is {} times what was measured, where tightest.</p>",
+            rounded(slack)
+        );
+    }
     if let Some(stability) = claim.stability {
         let class = if stability.is_doubtful() { "small no" } else { "small" };
         let _ = writeln!(
@@ -179,7 +186,9 @@ fn differences(page: &mut String, claims: &[Claim]) {
     let differing: Vec<&Claim> =
         claims.iter().filter(|c| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly)).collect();
     if differing.is_empty() {
-        page.push_str("<p>Nowhere: every claim that can be tested was reproduced.</p>\n");
+        page.push_str(
+            "<p>Nowhere: every claim that can be tested was reproduced, or nothing contradicts it.</p>\n",
+        );
     }
     let mut told: Vec<&str> = Vec::new();
     for claim in differing {
@@ -201,6 +210,11 @@ fn differences(page: &mut String, claims: &[Claim]) {
         }
     }
     page.push_str("</section>\n");
+}
+
+/// Three digits, without an exponent where they fit.
+fn rounded(x: f64) -> String {
+    if (0.1..1e4).contains(&x) { format!("{x:.1}") } else { format!("{x:.1e}") }
 }
 
 fn escape(text: &str) -> String {

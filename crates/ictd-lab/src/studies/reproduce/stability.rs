@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Drift, Plan, Study, Timing, run};
+use super::{Claim, Drift, Plan, Study, Timing, claim_directory, run};
 use crate::LabError;
 use crate::studies::Verdict;
 
@@ -73,6 +73,7 @@ pub fn measure(
     fresh: bool,
     mut progress: impl FnMut(u64, &Timing),
 ) -> Result<Vec<Verdicts>, LabError> {
+    claim_directory(path)?;
     let mut found: Vec<Verdicts> = Vec::new();
     for k in SEEDS {
         let plan = Plan { seed: k * SEED_STRIDE, seeds: None, quick: false };
