@@ -31,7 +31,7 @@ pub struct FirstGradientSign {
 }
 
 impl FirstGradientSign {
-    /// Measures the first gradient of the seeds, [`TASKS`] tasks each.
+    /// Measures the first gradient of the seeds, 50 tasks each.
     pub fn measure(query: &str, settings: &Settings, seeds: &[u64]) -> Result<Self, LabError> {
         let found = seeds
             .par_iter()

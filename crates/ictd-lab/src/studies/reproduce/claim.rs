@@ -72,7 +72,7 @@ impl Scope {
 }
 
 impl Claim {
-    /// A claim of the paper before it is judged; the command is added by [`run`].
+    /// A claim of the paper before it is judged; the command is added by [`run`](super::run).
     pub fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
         let text = str::to_owned;
         Self {

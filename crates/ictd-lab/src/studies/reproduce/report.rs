@@ -112,6 +112,14 @@ fn badge(verdict: Verdict) -> String {
     format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
 }
 
+/// The verdict of a claim; illustrations have none.
+fn badge_of(claim: &Claim) -> String {
+    if claim.scope == Scope::Illustration {
+        return "<span class=\"badge none\">illustration</span>".into();
+    }
+    badge(claim.verdict)
+}
+
 fn summary(page: &mut String, claims: &[Claim]) {
     for (scope, name) in Scope::COUNTED {
         if !claims.iter().any(|c| c.scope == scope) {
@@ -138,7 +146,7 @@ fn contents(page: &mut String, claims: &[Claim]) {
                 "<li><a href=\"#{}\">{}</a> {}</li>",
                 escape(&claim.id),
                 escape(&claim.paper),
-                badge(claim.verdict)
+                badge_of(claim)
             );
         }
         page.push_str("</ul>\n");
@@ -152,7 +160,7 @@ fn article(page: &mut String, claim: &Claim) {
         "<article id=\"{}\">\n<h3>{} {}</h3>\n<div class=\"pair\">\n<div><h4>{}</h4><p>{}</p></div>\n<div><h4>Here</h4><p>{}</p><p class=\"small\">{}</p></div>\n</div>\n<p class=\"small\">Criterion: {}.</p>\n",
         escape(&claim.id),
         escape(&claim.paper),
-        badge(claim.verdict),
+        badge_of(claim),
         if claim.scope == Scope::PastThePaper { "Past the paper" } else { "The paper" },
         escape(&claim.says),
         escape(&claim.measured),
@@ -197,7 +205,7 @@ fn differences(page: &mut String, claims: &[Claim]) {
             "<h3><a href=\"#{}\">{}</a> {}</h3>\n<p>{}</p>\n",
             escape(&claim.id),
             escape(&claim.paper),
-            badge(claim.verdict),
+            badge_of(claim),
             escape(&claim.measured)
         );
         if claim.why.is_empty() {

@@ -33,7 +33,7 @@ pub struct NeuConfig {
     pub lengths: Vec<usize>,
     /// Depths of the sweep.
     pub layers: Vec<usize>,
-    /// Tasks per estimate, one trajectory each; see [`samples_at`](Self::samples_at).
+    /// Tasks per estimate, one trajectory each; see `samples_at`.
     pub samples: u64,
 }
 
@@ -66,9 +66,9 @@ pub struct NeuPoint {
     pub split_sem: f64,
     /// J with the successor's value read off the same prompt, as the proof does.
     pub same_prompt: f64,
-    /// The mean of |E[δ]|.
+    /// The mean of |E\[δ\]|.
     pub mean_error: f64,
-    /// The mean difference of E[δ] and its value on the same prompt.
+    /// The mean difference of E\[δ\] and its value on the same prompt.
     pub prompt_gap: f64,
     /// Its standard error.
     pub prompt_gap_sem: f64,
