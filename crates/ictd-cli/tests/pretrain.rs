@@ -156,6 +156,7 @@ fn bad_training_settings_are_one_line_and_change_nothing() {
         (&["--set", "source.columns=n+2"], "source.columns"),
         (&["--set", "rho.query=nobody"], "rho.query"),
         (&["--set", "target=nobody"], "target"),
+        (&["--set", "source.reward=hidden"], "source"),
         (&["--threads", "0"], "threads"),
         (&["--preset", "nobody"], "preset"),
         (&["--seeds", "5..5"], "seeds"),

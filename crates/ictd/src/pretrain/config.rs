@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
 use crate::task::{MAX_FEATURES, MAX_STATES, is_discount};
 use crate::transformer::Block;
@@ -31,64 +32,6 @@ pub enum QueryPosition {
     /// The last source of the context, as attention in R^{n×n} without a masked column has it (see
     /// [`SourceQuery`]).
     Source,
-}
-
-/// How many columns a prompt has whose query is one of its sources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SourceColumns {
-    /// n: states x_t, …, x_{t+n-1}, the last of them the query.
-    #[default]
-    #[serde(rename = "n")]
-    N,
-    /// n + 1: the paper's columns x_t, …, x_{t+n}, the query a source like the others.
-    #[serde(rename = "n+1")]
-    NPlus1,
-}
-
-/// Whether a query that is a source shows the reward paid on leaving it, which the TD error at the query is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueryReward {
-    /// It stands in the prompt, as every other source's does.
-    #[default]
-    Visible,
-    /// It reads 0.
-    Hidden,
-}
-
-/// The prompt of [`QueryPosition::Source`]; of no effect with other queries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SourceQuery {
-    /// Number of columns.
-    pub columns: SourceColumns,
-    /// Whether the query's own reward is in the prompt.
-    pub reward: QueryReward,
-}
-
-/// Which context the value of the query's successor is read from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Target {
-    /// The context one transition later, Z_0' of the paper's Algorithm 1.
-    #[default]
-    Shifted,
-    /// The same context, in a column of its own: what the proof of the decay lemma evaluates.
-    Same,
-}
-
-/// What diagonal mixing does to the query's own column; all others are (1-ρ)·K + ρ·[i = j].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueryMix {
-    /// The paper's formula: (1-ρ)·K + ρ·[i = j]. A query that is not a source has no entry i = j and keeps
-    /// (1-ρ)·K.
-    #[default]
-    Mixed,
-    /// (1-ρ)·K, also where the query is a source.
-    Scaled,
-    /// K.
-    Unmixed,
 }
 
 /// What predictions are pulled towards.
@@ -448,6 +391,10 @@ impl PretrainConfig {
         if !(self.init.gain >= 0.0 && self.init.gain.is_finite()) {
             return refuse("init.gain", self.init.gain.to_string(), "a finite number >= 0");
         }
+        if self.query != QueryPosition::Source && self.source != SourceQuery::default() {
+            let found = format!("set with query {:?}", self.query).to_lowercase();
+            return refuse("source", found, "its defaults unless the query is source");
+        }
         Ok(())
     }
 }
@@ -474,7 +421,7 @@ mod tests {
 
     #[test]
     fn each_key_outside_its_range_is_named() {
-        let broken: [(&str, fn(&mut PretrainConfig)); 12] = [
+        let broken: [(&str, fn(&mut PretrainConfig)); 13] = [
             ("states", |c| c.states = 2),
             ("features", |c| c.features = 0),
             ("n", |c| c.n = 0),
@@ -487,6 +434,7 @@ mod tests {
             ("optimizer.lr", |c| c.optimizer.lr = -1.0),
             ("optimizer.beta1", |c| c.optimizer.beta1 = 1.0),
             ("init.gain", |c| c.init.gain = f64::INFINITY),
+            ("source", |c| c.source.reward = QueryReward::Hidden),
         ];
         for (key, breaks) in broken {
             let mut config = PretrainConfig::paper();

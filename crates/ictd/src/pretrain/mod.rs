@@ -9,10 +9,12 @@ mod band;
 mod config;
 mod drift;
 mod emergence;
+mod init;
 mod lanes;
 mod measure;
 mod optimizer;
 mod pass;
+mod reading;
 mod reverse;
 mod rollout;
 mod shape;
@@ -22,8 +24,8 @@ mod windows;
 
 pub use band::{BandPlain, BandWide, SCORE_LIMIT, ScoreOutOfRange};
 pub use config::{
-    ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryMix, QueryPosition,
-    QueryReward, RhoSchedule, Sign, SourceColumns, SourceQuery, Target,
+    ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule,
+    Sign,
 };
 pub use drift::{Drift, drift, reduced_params};
 pub use emergence::{Branch, Emergence};
@@ -31,6 +33,7 @@ pub use lanes::Element;
 pub use measure::{FirstGradient, Measurement, first_gradient, measure};
 pub use optimizer::Moments;
 pub use pass::{Pass, Precision, WidePass};
+pub use reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 pub use reverse::{GeneralPlain, GeneralWide, Hyper};
 pub use shape::{Columns, Mask, Shape};
 pub use state::{Best, History, TrainState};

@@ -1,7 +1,8 @@
 //! The data of an epoch: one fresh task, one trajectory, the queries of its windows.
 
-use super::config::{Family, Loss, PretrainConfig, QueryPosition, Target};
+use super::config::{Family, Loss, PretrainConfig, QueryPosition};
 use super::lanes::Element;
+use super::reading::Target;
 use super::shape::Shape;
 use super::windows::Windows;
 use crate::random::{Purpose, Stream, running_sums};
@@ -279,7 +280,7 @@ fn stationary(dynamics: &Dynamics) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::SourceColumns;
+    use super::super::reading::SourceColumns;
     use super::*;
 
     fn rollout(config: &PretrainConfig, epoch: u64) -> Rollout {

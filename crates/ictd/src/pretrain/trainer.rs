@@ -1,16 +1,17 @@
 //! The training loop.
 
-use super::config::{ConfigError, Loss, PretrainConfig, Sign, Target};
+use super::config::{ConfigError, Loss, PretrainConfig};
 use super::emergence::Emergence;
+use super::init::initial_params;
 use super::lanes::Element;
 use super::optimizer::{Moments, update};
 use super::pass::{Pass as _, Precision};
+use super::reading::Target;
 use super::reverse::Hyper;
 use super::rollout::{Rollout, Source};
 use super::shape::Shape;
 use super::state::{Best, History, TrainState};
 use super::windows::Windows;
-use crate::random::{Purpose, Stream};
 use crate::task::TaskError;
 
 /// Why training stopped.
@@ -284,38 +285,6 @@ impl<E: Precision> Trainer<E> {
     }
 }
 
-/// Xavier normal values on the trained entries, in the order of the layout.
-fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
-    let shape = config.shape();
-    let mut stream = Stream::new(seed, Purpose::Init, 0);
-    let std = config.init.gain / (shape.num_rows() as f64).sqrt();
-    let trained = shape.trained();
-    let mut params: Vec<f64> = trained.iter().map(|&t| if t { std * stream.normal() } else { 0.0 }).collect();
-    let rows = shape.num_rows();
-    for pair in 0..shape.num_pairs() {
-        let start = (2 * pair + 1) * rows * rows;
-        for i in 0..shape.feature_dim {
-            let entry = &mut params[start + i * rows + i];
-            match config.init.score_sign {
-                Sign::Random => {}
-                Sign::Td => *entry = entry.abs(),
-                Sign::Mirror => *entry = -entry.abs(),
-            }
-        }
-        let last_row = (2 * pair + 1) * rows * rows - rows;
-        // The TD block's signs: (+, +, -) on reward, target and value.
-        for (k, sign) in [1.0, 1.0, -1.0].into_iter().enumerate() {
-            let entry = &mut params[last_row + shape.feature_dim + k];
-            match config.init.value_sign {
-                Sign::Random => {}
-                Sign::Td => *entry = sign * entry.abs(),
-                Sign::Mirror => *entry = -sign * entry.abs(),
-            }
-        }
-    }
-    params
-}
-
 /// The emergence scores of the first pair.
 pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
     let (rows, d) = (shape.num_rows(), shape.feature_dim);
@@ -326,9 +295,9 @@ pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::{QueryMix, QueryPosition, QueryReward, SourceColumns};
-    use super::super::emergence::Branch;
+    use super::super::config::QueryPosition;
     use super::super::measure::{first_gradient, measure, theta_star};
+    use super::super::reading::{QueryMix, QueryReward, SourceColumns};
     use super::super::shape::Mask;
     use super::*;
 
@@ -450,17 +419,6 @@ mod tests {
     }
 
     #[test]
-    fn initial_signs_are_imposed() {
-        for (sign, factor) in [(Sign::Td, 1.0), (Sign::Mirror, -1.0)] {
-            let mut config = PretrainConfig::paper();
-            (config.init.score_sign, config.init.value_sign) = (sign, sign);
-            let emergence = emergence_of(&config.shape(), &initial_params(&config, 3));
-            let expected = if factor > 0.0 { Branch::Td } else { Branch::Mirror };
-            assert_eq!(emergence.branch, expected);
-        }
-    }
-
-    #[test]
     fn divergence_is_an_error_and_keeps_finite_parameters() {
         for lr in [10.0, 1e6] {
             let mut config = PretrainConfig::paper();
@@ -486,8 +444,8 @@ mod tests {
     fn first_gradient_at_zero_is_the_correlation() {
         let queries =
             [QueryPosition::Next, QueryPosition::Skip, QueryPosition::Stationary, QueryPosition::Source];
-        let rewards = [QueryReward::Visible, QueryReward::Hidden];
-        for (query, reward) in queries.into_iter().flat_map(|query| rewards.map(|reward| (query, reward))) {
+        let visible = queries.map(|query| (query, QueryReward::Visible));
+        for (query, reward) in visible.into_iter().chain([(QueryPosition::Source, QueryReward::Hidden)]) {
             let mut config = PretrainConfig { query, ..PretrainConfig::paper() };
             config.source.reward = reward;
             config.init.gain = 0.0;

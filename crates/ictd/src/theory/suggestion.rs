@@ -136,9 +136,14 @@ pub fn suggestions(
     let statistics = operator.statistics();
     let every = if statistics.num_groups() > MANY_STATES { 2 } else { 1 };
     let others = TEMPERATURES.into_iter().step_by(every).map(|f| f * temperature);
-    let mut changes = vec![Change::StepSize(certificate.alpha), Change::StepsByMass, Change::UnitFeatures];
+    let mut changes = vec![Change::StepSize(certificate.alpha), Change::StepsByMass];
     changes.extend(others.clone().map(Change::Temperature));
-    changes.extend(others.map(Change::UnitFeaturesAndTemperature));
+    // Where all lengths are 1 already, up to rounding, there is nothing to divide by.
+    let is_unit = |s: usize| (statistics.features(s).iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12;
+    if !(0..statistics.num_groups()).all(is_unit) {
+        changes.push(Change::UnitFeatures);
+        changes.extend(others.map(Change::UnitFeaturesAndTemperature));
+    }
     let trial = Trial {
         operator,
         certificate,

@@ -282,7 +282,7 @@ fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::QueryMix;
+    use super::super::reading::QueryMix;
     use super::super::reverse::testing::{MIXINGS, all_columns, problem, windows};
     use super::super::reverse::{GeneralPlain, GeneralWide};
     use super::super::shape::Mask;

@@ -13,8 +13,8 @@ use fearless_simd::{Level, dispatch};
 use backward::backward;
 use forward::forward;
 
-use super::config::QueryMix;
 use super::lanes::{Element, Line, Machine, Plain, Wide};
+use super::reading::QueryMix;
 use super::shape::{Mask, Shape};
 use super::windows::Windows;
 use crate::transformer::Block;

@@ -60,7 +60,7 @@ impl NeuReport {
         }
         .draw(scene, [470.0, top, 470.0, 300.0]);
         let note = format!(
-            "{}; at least {} tasks per estimate, band: standard error",
+            "{}; at least {} tasks per estimate, band: standard error, drawn down to 0.3 of J",
             self.describe, self.config.samples
         );
         scene.text(470.0, top + 314.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);

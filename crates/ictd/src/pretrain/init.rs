@@ -1,0 +1,54 @@
+//! The parameters that training starts from.
+
+use super::config::{PretrainConfig, Sign};
+use crate::random::{Purpose, Stream};
+
+/// Xavier normal values on the trained entries, in the order of the layout.
+pub(super) fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
+    let shape = config.shape();
+    let mut stream = Stream::new(seed, Purpose::Init, 0);
+    let std = config.init.gain / (shape.num_rows() as f64).sqrt();
+    let trained = shape.trained();
+    let mut params: Vec<f64> = trained.iter().map(|&t| if t { std * stream.normal() } else { 0.0 }).collect();
+    let rows = shape.num_rows();
+    for pair in 0..shape.num_pairs() {
+        let start = (2 * pair + 1) * rows * rows;
+        for i in 0..shape.feature_dim {
+            let entry = &mut params[start + i * rows + i];
+            match config.init.score_sign {
+                Sign::Random => {}
+                Sign::Td => *entry = entry.abs(),
+                Sign::Mirror => *entry = -entry.abs(),
+            }
+        }
+        let last_row = (2 * pair + 1) * rows * rows - rows;
+        // The TD block's signs: (+, +, -) on reward, target and value.
+        for (k, sign) in [1.0, 1.0, -1.0].into_iter().enumerate() {
+            let entry = &mut params[last_row + shape.feature_dim + k];
+            match config.init.value_sign {
+                Sign::Random => {}
+                Sign::Td => *entry = sign * entry.abs(),
+                Sign::Mirror => *entry = -sign * entry.abs(),
+            }
+        }
+    }
+    params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::emergence::Branch;
+    use super::super::trainer::emergence_of;
+    use super::*;
+
+    #[test]
+    fn initial_signs_are_imposed() {
+        for (sign, factor) in [(Sign::Td, 1.0), (Sign::Mirror, -1.0)] {
+            let mut config = PretrainConfig::paper();
+            (config.init.score_sign, config.init.value_sign) = (sign, sign);
+            let emergence = emergence_of(&config.shape(), &initial_params(&config, 3));
+            let expected = if factor > 0.0 { Branch::Td } else { Branch::Mirror };
+            assert_eq!(emergence.branch, expected);
+        }
+    }
+}
