@@ -142,7 +142,10 @@ pub fn figure(points: &[AttentionPoint]) -> Scene {
                 line("softmax", PALETTE[0], |p| [p.softmax, p.softmax_sem]),
                 line("linear", PALETTE[1], |p| [p.linear, p.linear_sem]),
             ],
-            note: format!("θ_{{∗}}; mean ± s.e.m. (drawn down to 0.3 of the mean) over {} Loop tasks", own.first().map_or(0, |p| p.tasks)),
+            note: format!(
+                "θ_{{∗}}; mean ± s.e.m. (drawn down to 0.3 of the mean) over {} Loop tasks",
+                own.first().map_or(0, |p| p.tasks)
+            ),
         }
     };
     let mut scene = Scene::new(2.0 * width, height, "Softmax against linear attention");
