@@ -46,7 +46,7 @@ pub mod pretrain;
 
 pub mod theory;
 
-pub mod evaluate;
+pub mod statistics;
 
 pub mod linalg;
 pub mod matrix;

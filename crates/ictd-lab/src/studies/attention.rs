@@ -1,8 +1,8 @@
 //! Softmax attention against linear attention at theta_*, on the same tasks and contexts.
 
-use ictd::evaluate::{MeanSem, msve};
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::{MeanSem, msve};
 use ictd::task::Loop;
 use ictd::transformer::{Evaluator, Transformer, TransformerConfig};
 use rayon::prelude::*;

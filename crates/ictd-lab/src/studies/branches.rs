@@ -1,6 +1,7 @@
 //! Which solution pretraining finds, setting by setting: the branch map and the first gradient.
 
 use ictd::pretrain::emergence_of;
+use ictd::statistics::wilson;
 use serde::Serialize;
 
 use super::first_gradient::FirstGradientSign;
@@ -118,16 +119,6 @@ fn count(
     })
 }
 
-/// Wilson's 95 % interval of a share.
-pub(super) fn wilson(successes: u64, total: u64) -> (f64, f64) {
-    let (z, n) = (1.959_963_984_540_054, total as f64);
-    let p = successes as f64 / n;
-    let centre = p + z * z / (2.0 * n);
-    let spread = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-    let scale = 1.0 + z * z / n;
-    (((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0))
-}
-
 impl BranchMap {
     /// The map: a bar of shares per setting, the interval of the TD share marked.
     pub fn figure(&self) -> Scene {
@@ -193,16 +184,6 @@ impl BranchMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Known values: 0 of 100 gives (0, 0.0370), 50 of 100 gives (0.4038, 0.5962).
-    #[test]
-    fn wilson_intervals_are_the_textbook_s() {
-        let (low, high) = wilson(0, 100);
-        // Centre and spread are equal for no successes, up to rounding.
-        assert!(low < 1e-15 && (high - 0.0370).abs() < 1e-4);
-        let (low, high) = wilson(50, 100);
-        assert!((low - 0.4038).abs() < 1e-4 && (high - 0.5962).abs() < 1e-4);
-    }
 
     #[test]
     fn every_change_is_a_valid_setting() {

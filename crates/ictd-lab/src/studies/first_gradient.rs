@@ -1,7 +1,7 @@
 //! Which way the first gradient turns the reward coefficient, and the correlation behind it.
 
-use ictd::evaluate::MeanSem;
 use ictd::pretrain::first_gradient;
+use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 

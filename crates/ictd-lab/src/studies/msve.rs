@@ -1,8 +1,8 @@
 //! Figure 1: the error of in-context policy evaluation falls with the context length.
 
-use ictd::evaluate::{MeanSem, msve};
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::{MeanSem, msve, spearman};
 use ictd::task::Loop;
 use ictd::transformer::{Block, Evaluator, Parameters, Transformer, TransformerConfig};
 use rayon::prelude::*;
@@ -201,20 +201,6 @@ fn errors_of_task(
     Ok(TaskErrors { by_length: lens.iter().map(error).collect::<Result<_, LabError>>()?, zero })
 }
 
-/// Spearman's rank correlation: Pearson's, of ranks, where ties share their mean rank; 0 when one list is
-/// constant.
-pub(super) fn spearman(x: &[f64], y: &[f64]) -> f64 {
-    let centred_ranks = |values: &[f64]| -> Vec<f64> {
-        let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
-        let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
-        values.iter().map(|&v| below(v) + 0.5 * (equal(v) - values.len() as f64)).collect()
-    };
-    let (a, b) = (centred_ranks(x), centred_ranks(y));
-    let product = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(p, q)| p * q).sum::<f64>();
-    let size = (product(&a, &a) * product(&b, &b)).sqrt();
-    if size == 0.0 { 0.0 } else { product(&a, &b) / size }
-}
-
 impl MsveCurve {
     /// Figure 1: mean error by context length with its standard error, in the paper's range and beyond, beside that of
     /// the predictor 0.
@@ -270,16 +256,6 @@ impl MsveCurve {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rank_correlation_of_monotone_lists() {
-        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[9.0, 5.0, 1.0]), -1.0);
-        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[1.0, 5.0, 9.0]), 1.0);
-        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[7.0, 7.0, 7.0]), 0.0);
-        // Ranks (0, ½, ½, 3) by hand: correlation of (-1.5, -.5, .5, 1.5) and (-1.5, 0, 0, 1.5).
-        let tied = spearman(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, 2.0, 3.0]);
-        assert!((tied - 4.5 / (5.0f64 * 4.5).sqrt()).abs() < 1e-15);
-    }
 
     #[test]
     fn thread_counts_do_not_change_a_bit() {

@@ -1,10 +1,10 @@
 //! Self-concentration over pretraining: how much of its attention a state pays to its own visits, M_π(s, s) of the
 //! paper's Section 5, with the score matrix as learned so far.
 
-use ictd::evaluate::MeanSem;
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::pretrain::{PretrainConfig, TrainError, Trainer};
+use ictd::statistics::MeanSem;
 use ictd::task::FiniteTask;
 use ictd::theory::self_weights;
 use rayon::prelude::*;

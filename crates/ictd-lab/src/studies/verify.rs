@@ -1,10 +1,10 @@
 //! Theorem 1, Lemma 1, the special cases and Figure 7: the forward pass is weighted softmax TD.
 
 use ictd::context::{Context, End};
-use ictd::evaluate::largest;
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::largest;
 use ictd::task::{Boyan, FiniteTask, Representation};
 use ictd::td::{LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
 use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};

@@ -1,8 +1,8 @@
 //! The coordinates in which layers move values.
 
 use super::StateOperator;
-use crate::evaluate::largest;
 use crate::matrix::Matrix;
+use crate::statistics::largest;
 
 /// Every iterate from v = 0 is v = U y, and y converges to the solution of K y = β.
 ///

@@ -1,11 +1,11 @@
 //! The operator of a layer on states.
 
 use crate::context::{Context, ContextStatistics};
-use crate::evaluate::largest;
 use crate::kernel::{Attention, AttentionError, GroupWeights};
 use crate::linalg::{self, Eigenvalue, LinalgError};
 use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
+use crate::statistics::largest;
 use crate::task::FiniteTask;
 
 use super::span::features_in_span;

@@ -343,7 +343,7 @@ mod tests {
                 (0..320).map(|t| r.sampled_return(t) - r.value(t)).collect::<Vec<f64>>()
             })
             .collect();
-        let statistics = crate::evaluate::MeanSem::of(&gaps).unwrap();
+        let statistics = crate::statistics::MeanSem::of(&gaps).unwrap();
         assert!(statistics.mean.abs() < 5.0 * statistics.sem, "{statistics:?}");
     }
 }

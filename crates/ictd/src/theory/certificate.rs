@@ -1,7 +1,7 @@
 //! Certificates: whether depth helps on the states at hand, and why.
 
-use crate::evaluate::largest;
 use crate::operator::{OperatorError, StateOperator};
+use crate::statistics::largest;
 
 use super::enclosure::Enclosure;
 use super::spectrum::BestStep;

@@ -13,10 +13,10 @@
 //! the other half pays for rounding in the bounds. Data are features, γ, visits, counts and reward sums as doubles;
 //! underflow is not accounted for.
 
-use crate::evaluate::largest;
 use crate::linalg;
 use crate::matrix::Matrix;
 use crate::operator::{Coordinates, StateOperator};
+use crate::statistics::largest;
 
 /// E must be at most this, so that its share of a bound is no larger than the rest.
 const VERIFIED: f64 = 0.5;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::evaluate::MeanSem;
 use crate::random::{Purpose, Stream, running_sums};
+use crate::statistics::MeanSem;
 use crate::task::{FiniteTask, TaskError};
 
 use super::state_pass::{LoopedParams, StatePass};

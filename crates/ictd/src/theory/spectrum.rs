@@ -1,8 +1,8 @@
 //! What the eigenvalues of a layer say about depth.
 
-use crate::evaluate::largest;
 use crate::linalg::Eigenvalue;
 use crate::operator::{OperatorError, StateOperator};
+use crate::statistics::largest;
 
 /// Eigenvalues below this share of the largest are rounding: the eigenvalue solver is backward stable, so
 /// its errors are a few hundred ulps of the matrix norm.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::evaluate::largest;
 use crate::kernel::{Attention, Kernel};
 use crate::operator::{OperatorError, StateOperator};
+use crate::statistics::largest;
 
 use super::certificate::{Certificate, Contraction, Status, largest_of};
 use super::stability::Stability;

@@ -3,6 +3,7 @@
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::pretrain::{Measurement, PretrainConfig, QueryPosition, first_gradient, measure, reduced_params};
+use ictd::statistics::fit::{Slope, power};
 use ictd::td::ReflectedTd;
 use ictd::transformer::{AttentionParams, Parameters, Transformer, TransformerConfig};
 use rayon::prelude::*;
@@ -11,7 +12,6 @@ use serde::Serialize;
 use super::contexts::Contexts;
 use super::{failed, statistic};
 use crate::LabError;
-use crate::studies::theory::{Slope, power};
 
 /// Temperatures of the comparison; the slope is fitted from [`FIT_FROM`] on.
 const TEMPERATURES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];

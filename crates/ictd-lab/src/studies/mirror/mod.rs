@@ -6,8 +6,8 @@ mod estimator;
 mod figure;
 mod path;
 
-use ictd::evaluate::MeanSem;
 use ictd::pretrain::{PretrainConfig, TrainError};
+use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! How training walks to the mirror block: first gradients, the path, and training with A held.
 
-use ictd::evaluate::MeanSem;
 use ictd::pretrain::{Drift, PretrainConfig, TrainError, Trainer, drift, measure, reduced_params};
+use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 

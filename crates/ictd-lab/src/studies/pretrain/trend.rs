@@ -1,10 +1,8 @@
 //! The numbers behind Figures 3, 5 and 6, and what they must be like for the picture to be there.
 
-use ictd::evaluate::MeanSem;
 use ictd::pretrain::TrainState;
+use ictd::statistics::{MeanSem, quantile, spearman};
 use serde::Serialize;
-
-use crate::studies::msve::spearman;
 
 /// Window of the trailing mean (paper, "Emergence vs. training step").
 pub(super) const SMOOTHING: usize = 50;
@@ -260,17 +258,6 @@ pub(super) fn bins(batches: usize, states: &[TrainState<f32>]) -> Vec<Bin> {
         .collect()
 }
 
-/// The quantile of sorted numbers, interpolated linearly between them; 0 of none.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
-    if sorted.is_empty() {
-        return 0.0;
-    }
-    let at = q * (sorted.len() - 1) as f64;
-    let below = at.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + (at - below as f64) * (sorted[above] - sorted[below])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,12 +267,5 @@ mod tests {
         let values: Vec<f32> = (0..60).map(|i| i as f32).collect();
         let means = trailing_mean(&values);
         assert_eq!((means[0], means[1], means[49], means[50]), (0.0, 0.5, 24.5, 25.5));
-    }
-
-    #[test]
-    fn quantiles_interpolate() {
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), 2.0);
-        assert_eq!(quantile(&[0.0, 1.0], 0.75), 0.75);
-        assert_eq!(quantile(&[3.0], 0.5), 3.0);
     }
 }

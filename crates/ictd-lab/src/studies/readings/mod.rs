@@ -12,9 +12,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use ictd::pretrain::{Branch, TrainState, emergence_of};
+use ictd::statistics::wilson;
 use serde::{Deserialize, Serialize};
 
-use super::branches::wilson;
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings, Trend, emerged};
 use crate::LabError;

@@ -1,12 +1,12 @@
 //! Assumption 5.1, Lemmas 4 to 7, Theorem 2, and depth on the paper's own tasks.
 
 use ictd::kernel::KernelName;
+use ictd::statistics::wilson;
 
 use super::{Claim, Plan, Scope, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::Verdict;
-use crate::studies::branches::wilson;
 use crate::studies::theory::bound::{self, BoundConfig, BoundReport, Comparison};
 use crate::studies::theory::certify::{self, Draw, LayerConfig};
 use crate::studies::theory::depth::{self, DepthPoint};

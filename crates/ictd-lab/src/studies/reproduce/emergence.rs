@@ -1,6 +1,6 @@
 //! Figures 3 and 5: what emerges, in the paper's setting and in those that show the picture.
 
-use ictd::evaluate::MeanSem;
+use ictd::statistics::MeanSem;
 
 use super::setting::{GAIN, LITERAL, SOURCE, STATIONARY, Setting};
 use super::{Claim, Plan, Scope};

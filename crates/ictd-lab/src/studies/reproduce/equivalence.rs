@@ -1,6 +1,6 @@
 //! Theorem 1, Lemma 1, the special cases, Figure 7, step sizes, and what the temporal shift saves.
 
-use ictd::evaluate::largest;
+use ictd::statistics::largest;
 
 use super::{Claim, Plan, verdict};
 use crate::LabError;

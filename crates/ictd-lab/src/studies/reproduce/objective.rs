@@ -1,15 +1,16 @@
 //! Theorem 3 and the lemmas behind it.
 
-use ictd::evaluate::largest;
+use ictd::statistics::fit::Slope;
+use ictd::statistics::largest;
 
 use super::{Claim, Plan, Scope, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::Verdict;
+use crate::studies::theory::TaskFamily;
 use crate::studies::theory::lemmas::{self, LemmaRow};
 use crate::studies::theory::neu::{self, Control, Controls, Ends, NeuConfig, NeuReport};
 use crate::studies::theory::theorem3::{self, InequalityRow};
-use crate::studies::theory::{Slope, TaskFamily};
 
 /// NEU at theta_* over length and depth, where the assumption holds and on the paper's tasks.
 pub fn theorem_3(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {

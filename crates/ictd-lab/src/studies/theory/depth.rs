@@ -2,11 +2,11 @@
 //! number of layers.
 
 use ictd::context::ContextStatistics;
-use ictd::evaluate::MeanSem;
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 

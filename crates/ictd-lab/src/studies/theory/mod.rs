@@ -4,7 +4,6 @@ pub mod bound;
 pub mod certify;
 pub mod depth;
 mod family;
-mod fit;
 pub mod lemmas;
 pub mod neu;
 pub mod rates;
@@ -13,4 +12,3 @@ pub mod separation;
 pub mod theorem3;
 
 pub use family::{FamilyKind, TaskFamily};
-pub use fit::{Slope, power};

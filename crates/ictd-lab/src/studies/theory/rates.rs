@@ -1,11 +1,11 @@
 //! Theorem 2's two rates over many tasks: decay with depth and floor over length.
 
+use ictd::statistics::fit;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
 use super::bound::{self, BoundConfig, BoundReport};
-use super::fit;
 use crate::LabError;
 use crate::figure::style::{MUTED, PALETTE, TEXT_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};

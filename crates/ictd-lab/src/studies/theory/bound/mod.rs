@@ -7,13 +7,13 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::fit::{self, Slope};
 use ictd::task::FiniteTask;
 use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use super::fit::{self, Slope};
 use crate::LabError;
 
 /// Depths at which Theorem 2 is compared.

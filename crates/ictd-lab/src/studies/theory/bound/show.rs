@@ -1,11 +1,12 @@
 //! A comparison as a figure, as files and as text.
 
+use ictd::statistics::fit::Slope;
+
 use super::{BoundReport, SWEEP};
 use crate::LabError;
 use crate::figure::style::{self, PALETTE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
 use crate::files::OutputDir;
-use crate::studies::theory::fit::Slope;
 
 impl BoundReport {
     /// Error against depth at several lengths, and the floor against the length.

@@ -11,13 +11,13 @@ pub use show::{figure, same_prompt_figure};
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
+use ictd::statistics::fit::{self, Slope};
 use ictd::theory::{Constants, LoopedParams, Neu, NeuError, NeuSampler, Stability, Theorem3};
 use ictd::transformer::Parameters;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use super::fit::{self, Slope};
 use crate::LabError;
 use crate::files::OutputDir;
 

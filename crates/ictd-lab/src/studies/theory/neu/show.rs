@@ -1,9 +1,10 @@
 //! Sweeps of NEU as figures.
 
+use ictd::statistics::fit::Slope;
+
 use super::{NeuPoint, NeuReport};
 use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
-use crate::studies::theory::fit::Slope;
 
 /// As many lines as there are colours, evenly chosen, with the first and the last.
 fn some(list: &[usize]) -> Vec<usize> {

@@ -1,7 +1,8 @@
 //! Straight lines through points, with intervals.
 
-use ictd::evaluate::MeanSem;
 use serde::Serialize;
+
+use super::MeanSem;
 
 /// A fitted slope.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

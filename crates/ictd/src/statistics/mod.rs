@@ -1,4 +1,11 @@
-//! Measures of how good value estimates are.
+//! Statistics of samples: means and their errors, shares, ranks, straight lines; and the paper's error of value estimates.
+
+pub mod fit;
+mod rank;
+mod share;
+
+pub use rank::{quantile, spearman};
+pub use share::wilson;
 
 /// The mean square value error Σ_s μ(s)·(v̂(s) - v(s))² (paper, caption of Figure 1).
 ///
