@@ -17,6 +17,9 @@ pub(super) fn backward<M: Machine>(
     let stride = buffers.stride;
     if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE {
         backward_sized(m, Layout::PAPER, Layout::PAPER_STRIDE, buffers, hyper, params, out_bar, gradient);
+    } else if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE {
+        let layout = Layout { columns: layout.columns, ..Layout::PAPER };
+        backward_sized(m, layout, Layout::PAPER_STRIDE, buffers, hyper, params, out_bar, gradient);
     } else {
         backward_sized(m, layout, stride, buffers, hyper, params, out_bar, gradient);
     }

@@ -19,6 +19,9 @@ pub(super) fn forward<M: Machine>(
     let stride = layout.stride(out.len());
     if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE {
         forward_sized(m, Layout::PAPER, Layout::PAPER_STRIDE, buffers, hyper, params, windows, first, out)
+    } else if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE {
+        let layout = Layout { columns: layout.columns, ..Layout::PAPER };
+        forward_sized(m, layout, Layout::PAPER_STRIDE, buffers, hyper, params, windows, first, out)
     } else {
         forward_sized(m, layout, stride, buffers, hyper, params, windows, first, out)
     }

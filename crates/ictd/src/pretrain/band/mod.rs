@@ -131,6 +131,10 @@ impl Layout {
     /// The paper's sizes as constants: the compiler then unrolls every loop over them and drops the checks of
     /// every access.
     const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, columns: Columns::PAPER };
+    /// Whether the sizes are the paper's, whatever the columns are.
+    fn has_paper_sizes(self) -> bool {
+        self == Layout { columns: self.columns, ..Self::PAPER }
+    }
     /// The stride of the paper's minibatches, 64 windows and one for the last target.
     const PAPER_STRIDE: usize = 116;
     /// How many layers of a column reach the prediction: the last layer of the last column only.
