@@ -13,7 +13,7 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
     let seeds = plan.seeds(10);
     let run = |preset: &str| -> Result<(EmergenceFigures, RunResult), LabError> {
         let (settings, result) = setting.train_mixed(preset, &seeds)?;
-        Ok((EmergenceFigures::new(&settings, setting.title, &result.states), result))
+        Ok((EmergenceFigures::new(&settings, setting.mixed_title, &result.states), result))
     };
     let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
     let name = format!("fig6{}", setting.suffix);
@@ -25,7 +25,7 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
     };
     let claim = Claim::new(
         &setting.id("fig6"),
-        &setting.place("Figure 6"),
+        &setting.mixed_place("Figure 6"),
         if setting.signs_given {
             "Started with the TD block's signs and without mixing, training ends in the TD block with either mask; the signs did not emerge."
         } else {
@@ -73,7 +73,7 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
     let preserved = 2 * same > seeds.len();
     Ok(Claim::new(
         &setting.id("rho"),
-        &setting.place("Appendix, mask relaxation"),
+        &setting.mixed_place("Appendix, mask relaxation"),
         "Diagonal mixing speeds training up without changing what emerges.",
         "more than half of the seeds end in the same block with and without mixing, and with it both scores reach 0.5 earlier (median over seeds); partly \
          when one of the two",

@@ -14,6 +14,8 @@ pub struct Setting {
     changes: &'static [&'static str],
     /// Further changes where attention is mixed with the identity.
     mixed: &'static [&'static str],
+    /// What it is called in figures then.
+    pub mixed_title: &'static str,
     /// Whose claim it is to hold there.
     pub scope: Scope,
     /// Whether the TD block's signs are given at the start, so that nothing that is found emerged.
@@ -26,6 +28,7 @@ pub const LITERAL: Setting = Setting {
     suffix: "",
     changes: &[],
     mixed: &[],
+    mixed_title: "the paper’s setting",
     scope: Scope::Paper,
     signs_given: false,
 };
@@ -36,6 +39,7 @@ pub const SOURCE: Setting = Setting {
     suffix: "_source",
     changes: &["query=source"],
     mixed: &["rho.query=unmixed"],
+    mixed_title: "the query a source, its column unmixed",
     scope: Scope::OtherReading,
     signs_given: false,
 };
@@ -46,6 +50,7 @@ pub const STATIONARY: Setting = Setting {
     suffix: "_stationary",
     changes: &["query=stationary", "init.score_sign=td", "init.value_sign=td"],
     mixed: &["rho.start=0.0", "rho.end=0.0"],
+    mixed_title: "stationary queries, TD signs given, ρ = 0",
     scope: Scope::ChangedSetting,
     signs_given: true,
 };
@@ -56,6 +61,7 @@ pub const GAIN: Setting = Setting {
     suffix: "_gain",
     changes: &["init.gain=1.0", "init.score_sign=td", "init.value_sign=td"],
     mixed: &[],
+    mixed_title: "TD signs given, gain 1",
     scope: Scope::ChangedSetting,
     signs_given: true,
 };
@@ -87,6 +93,11 @@ impl Setting {
     /// The name of a claim in this setting.
     pub fn id(&self, name: &str) -> String {
         format!("{name}{}", self.suffix.replace('_', "-"))
+    }
+
+    /// The same where attention is mixed.
+    pub fn mixed_place(&self, figure: &str) -> String {
+        format!("{figure}, {}", self.mixed_title)
     }
 
     /// Where in the paper a figure stands, and in which setting it is looked for.
