@@ -5,7 +5,7 @@ mod common;
 
 use common::attention;
 use ictd::context::{Context, End, Role};
-use ictd::kernel::{KernelName, KernelWeights};
+use ictd::kernel::{KernelName, KernelWeights, Normalization};
 use ictd::matrix::Matrix;
 use ictd::prompt::TokenMatrix;
 use ictd::transformer::AttentionParams;
@@ -117,4 +117,43 @@ fn relu_without_a_positive_score_is_zero_not_nan() {
     let x = [vec![1.0], vec![2.0], vec![-1.0]];
     let k = weights(KernelName::Relu, 1.0, 0.0, &context(&x));
     assert_eq!((k[(0, 2)], k[(1, 2)]), (0.0, 0.0));
+}
+
+/// Slopes are those of normalised weights: a column's weights move with a similarity as central differences say. Step
+/// 1e-6 on similarities of order 1, away from kinks: truncation 1e-12, rounding 1e-10.
+#[test]
+fn slopes_are_finite_differences_of_weights() {
+    let similarities = [0.7, -0.4, 1.3, 0.2, -1.1];
+    for name in KernelName::ALL {
+        let kernel = name.at(0.8).unwrap();
+        let weights = |similarities: &[f64]| {
+            let mut column = similarities.to_vec();
+            kernel.weigh(&mut column);
+            let divisor = match kernel.normalization() {
+                Normalization::ByColumn => column.iter().sum(),
+                Normalization::ByCount => column.len() as f64,
+            };
+            (column.iter().map(|w| w / divisor).collect::<Vec<f64>>(), column, divisor)
+        };
+        let (shares, unnormalised, divisor) = weights(&similarities);
+        for k in 0..similarities.len() {
+            let Some(slope) = kernel.slope(similarities[k], unnormalised[k]) else {
+                assert_eq!(name, KernelName::Tabular);
+                continue;
+            };
+            let moved = |by: f64| {
+                let mut moved = similarities;
+                moved[k] += by;
+                weights(&moved).0
+            };
+            let (up, down) = (moved(1e-6), moved(-1e-6));
+            for i in 0..similarities.len() {
+                // (w_i / Σ)' = (w_i' - share_i·Σ') / Σ; a count does not move.
+                let total = if kernel.normalization() == Normalization::ByColumn { slope } else { 0.0 };
+                let own = if i == k { slope } else { 0.0 };
+                let expected = (own - shares[i] * total) / divisor;
+                assert!(((up[i] - down[i]) / 2e-6 - expected).abs() < 1e-9, "{name} {i} {k}");
+            }
+        }
+    }
 }

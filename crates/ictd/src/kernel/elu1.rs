@@ -46,6 +46,9 @@ impl Kernel for Elu1 {
             block.iter_mut().zip(&positive).for_each(|(w, p)| *w += p);
         }
     }
+    fn slope(&self, similarity: f64, weight: f64) -> Option<f64> {
+        Some(if similarity > 0.0 { 1.0 } else { weight } / self.temperature)
+    }
     /// (log(s + 1))' = 1/(s + 1) ≤ 1 for s > 0, and (log exp(s))' = 1 below.
     fn sensitivity(&self) -> Option<Sensitivity> {
         Some(Sensitivity::Logarithm(1.0 / self.temperature))

@@ -31,6 +31,9 @@ impl Kernel for Linear {
     fn linear_scale(&self) -> Option<f64> {
         Some(1.0 / self.temperature)
     }
+    fn slope(&self, _: f64, _: f64) -> Option<f64> {
+        Some(1.0 / self.temperature)
+    }
     fn sensitivity(&self) -> Option<Sensitivity> {
         Some(Sensitivity::Weight(1.0 / self.temperature))
     }

@@ -116,6 +116,13 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// The derivative of a source's unnormalised weight by its own similarity, given both as [`weigh`](Self::weigh)
+    /// had and left them; the column's common factor counts as a constant. With it a Transformer with this kernel can
+    /// be differentiated, and so trained. `None` where weights have no derivative.
+    fn slope(&self, _similarity: f64, _weight: f64) -> Option<f64> {
+        None
+    }
+
     /// How weights move with similarities, which says what rounding of the scores does to values. Without it
     /// certificates take weights as they are computed.
     fn sensitivity(&self) -> Option<Sensitivity> {

@@ -33,6 +33,9 @@ impl Kernel for Rbf {
     fn log_weight(&self, similarity: f64) -> Option<f64> {
         Some(-0.5 * similarity / self.temperature)
     }
+    fn slope(&self, _: f64, weight: f64) -> Option<f64> {
+        Some(-0.5 * weight / self.temperature)
+    }
     fn sensitivity(&self) -> Option<Sensitivity> {
         Some(Sensitivity::Logarithm(0.5 / self.temperature))
     }

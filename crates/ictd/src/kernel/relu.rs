@@ -17,6 +17,10 @@ impl Kernel for Relu {
     fn weigh(&self, column: &mut [f64]) {
         column.iter_mut().for_each(|g| *g = g.max(0.0));
     }
+    /// 0 at the kink, as autodiff frameworks have it.
+    fn slope(&self, similarity: f64, _: f64) -> Option<f64> {
+        Some(if similarity > 0.0 { 1.0 } else { 0.0 })
+    }
     fn sensitivity(&self) -> Option<Sensitivity> {
         Some(Sensitivity::Weight(1.0))
     }

@@ -30,6 +30,9 @@ impl Kernel for Softmax {
     fn log_weight(&self, similarity: f64) -> Option<f64> {
         Some(similarity / self.temperature)
     }
+    fn slope(&self, _: f64, weight: f64) -> Option<f64> {
+        Some(weight / self.temperature)
+    }
     fn sensitivity(&self) -> Option<Sensitivity> {
         Some(Sensitivity::Logarithm(1.0 / self.temperature))
     }
