@@ -4,9 +4,13 @@
 //! and one for its last state, which is no source; query columns follow. The paper's context, one
 //! trajectory whose last state is the query, is the special case of a single truncated episode.
 
+mod grouping;
 mod statistics;
+mod tally;
+mod unit_features;
 
 pub use statistics::ContextStatistics;
+pub(crate) use tally::Tally;
 
 use crate::matrix::Matrix;
 

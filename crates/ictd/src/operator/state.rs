@@ -7,6 +7,7 @@ use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
 use crate::statistics::largest;
 use crate::task::FiniteTask;
+use crate::transformer::ValueRow;
 
 use super::span::features_in_span;
 
@@ -189,7 +190,7 @@ impl StateOperator {
     /// J = I - α(M̂ - γP̂), the linear part of a layer with step size α.
     pub fn jacobian(&self, alpha: f64) -> Matrix {
         let x = self.difference_matrix();
-        Matrix::from_fn(x.num_rows(), x.num_rows(), |i, j| f64::from(u8::from(i == j)) - alpha * x[(i, j)])
+        &Matrix::identity(x.num_rows()) - &x.map(|x| alpha * x)
     }
 
     /// ‖J‖∞ over the rows of the states that other rows refer to: all but queries that no transition leads to.
@@ -236,9 +237,7 @@ impl StateOperator {
             return (0..num_layers).fold(start, |v, _| self.apply(alpha, &v));
         }
         // y ↦ T y + b, squared once per bit of the depth.
-        let map = self.residual_map();
-        let mut power =
-            Matrix::from_fn(sources, sources, |i, j| f64::from(u8::from(i == j)) - alpha * map[(i, j)]);
+        let mut power = &Matrix::identity(sources) - &self.residual_map().map(|x| alpha * x);
         let mut shift: Vec<f64> = self.statistics.reward_sums().iter().map(|r| alpha * r).collect();
         let mut y = vec![0.0; sources];
         let plus = |x: Vec<f64>, b: &[f64]| -> Vec<f64> { x.iter().zip(b).map(|(x, b)| x + b).collect() };
@@ -254,12 +253,13 @@ impl StateOperator {
 
     /// The TD errors of all transitions at the values `v`, summed by source state.
     pub(crate) fn summed_errors(&self, v: &[f64]) -> Vec<f64> {
-        (0..self.statistics.num_source_groups())
-            .map(|s| {
-                let next: f64 = self.statistics.successors(s).map(|(next, count)| count * v[next]).sum();
-                self.statistics.reward_sums()[s] + self.gamma * next - self.statistics.visits()[s] * v[s]
-            })
-            .collect()
+        self.messages(ValueRow::TD, v)
+    }
+
+    /// What every source state sends when V's last row is `row`.
+    pub(super) fn messages(&self, row: ValueRow<'_>, v: &[f64]) -> Vec<f64> {
+        let message = |s| row.message(&self.statistics, self.gamma, v, s);
+        (0..self.statistics.num_source_groups()).map(message).collect()
     }
 
     /// The matrix F Wᵀ on source states, where F v = diag(c)·v - γ N v. A layer with step size α
@@ -307,7 +307,7 @@ impl StateOperator {
         let Some(scale) = self.attention.kernel().linear_scale() else { return self.residual_map() };
         let (a, _) = self.normal_equations(features_in_span(&self.statistics).as_ref());
         let factor = scale / self.statistics.num_transitions() as f64;
-        Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
+        a.map(|x| factor * x)
     }
 
     /// The rate at which TD errors shrink per layer: the largest |1 - αλ|. Below 1 the iteration converges

@@ -58,9 +58,7 @@ impl<'a> Enclosure<'a> {
         let product = linalg::product(&coordinates.system, &inverse).ok()?;
         let unit = f64::EPSILON * (operator.num_terms() + product.num_rows() + 16) as f64;
         let scales = &coordinates.scales;
-        let defect = Matrix::from_fn(product.num_rows(), product.num_rows(), |i, j| {
-            f64::from(u8::from(i == j)) - product[(i, j)]
-        });
+        let defect = &Matrix::identity(product.num_rows()) - &product;
         let spread = inverse.mul_vec_of_sizes(scales);
         let mut rows = defect.mul_vec_of_sizes(scales);
         add(&mut rows, unit, &coordinates.system.mul_vec_of_sizes(&spread));

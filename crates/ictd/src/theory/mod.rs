@@ -12,7 +12,6 @@ mod neu;
 mod self_weights;
 mod spectrum;
 mod stability;
-mod state_pass;
 mod suggestion;
 
 pub use certificate::{Certificate, Contraction, FixedPoint, Offender, Status, Steps};
@@ -21,5 +20,4 @@ pub use neu::{Neu, NeuError, NeuSampler};
 pub use self_weights::self_weights;
 pub use spectrum::{BestStep, Spectrum};
 pub use stability::{Regime, Stability};
-pub use state_pass::{LoopedParams, StatePass};
 pub use suggestion::{Change, Helps, KernelAt, Suggestion, Suggestions, suggestions};
