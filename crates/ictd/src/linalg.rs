@@ -33,7 +33,7 @@ pub enum LinalgError {
 }
 
 /// An eigenvalue: real and imaginary part.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Eigenvalue {
     /// Real part.
     pub re: f64,

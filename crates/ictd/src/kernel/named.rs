@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_strangers_are_refused() {
+    fn names_round_trip_and_unknown_ones_are_refused() {
         for name in KernelName::ALL {
             assert_eq!(name.as_str().parse(), Ok(name));
         }

@@ -1,4 +1,4 @@
-//! Attention weights as the matrix of the paper: the plain road.
+//! Attention weights as the matrix of the paper: the reference.
 
 use super::{Attention, AttentionError, Similarity};
 use crate::context::Role;

@@ -46,6 +46,9 @@ pub enum OperatorError {
     /// A step size must be positive and finite.
     #[error("step size is {0}, expected a finite number > 0")]
     StepSize(f64),
+    /// A tolerance must be positive and finite.
+    #[error("tolerance is {0}, expected a finite number > 0")]
+    Tolerance(f64),
     /// Weights could not be computed.
     #[error(transparent)]
     Attention(#[from] AttentionError),

@@ -1,7 +1,8 @@
 //! Weighted softmax TD on reflected transitions in direct form: what the mirror block computes.
 
-use super::sources;
-use crate::context::{Context, Role};
+use super::{Estimator, iterate, sources, weighted_step};
+use crate::context::Context;
+use crate::transformer::ForwardError;
 
 /// Softmax TD whose every transition (x, R, x') is replaced by its reflection (−x, −R, −x'), and whose estimate
 /// is odd: a reflected state −x is worth −v(x).
@@ -19,40 +20,30 @@ pub struct ReflectedTd {
     pub step_sizes: Vec<f64>,
 }
 
-impl ReflectedTd {
-    /// The value estimates of all columns before the first and after every iteration.
-    pub fn run(&self, context: &Context) -> Vec<Vec<f64>> {
+impl Estimator for ReflectedTd {
+    fn name(&self) -> &str {
+        "TD on reflected transitions"
+    }
+
+    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
         let sources = sources(context);
         // The reflected data, written out: sources −x and rewards −R.
         let reflected: Vec<Vec<f64>> =
             sources.iter().map(|&k| context.features_of(k).iter().map(|x| -x).collect()).collect();
-        let rewards: Vec<f64> = sources.iter().map(|&k| -context.rewards()[k]).collect();
-        let columns = context.num_columns();
         let weights: Vec<Vec<f64>> =
-            (0..columns).map(|j| self.weights(&reflected, context.features_of(j))).collect();
-        let mut history = vec![vec![0.0; columns]];
-        for (t, alpha) in self.step_sizes.iter().enumerate() {
-            let v = &history[t];
+            (0..context.num_columns()).map(|j| self.weights(&reflected, context.features_of(j))).collect();
+        iterate(context, &self.step_sizes, |step_size, v| {
             // The value of a reflected state is minus that of the state itself.
             let of_reflected = |column: usize| -v[column];
-            let errors: Vec<f64> = sources
-                .iter()
-                .zip(&rewards)
-                .map(|(&k, reward)| reward + self.gamma * of_reflected(k + 1) - of_reflected(k))
-                .collect();
-            let update = |j: usize| {
-                // A terminal state's value is 0 by definition.
-                if context.roles()[j] == Role::Terminal {
-                    return 0.0;
-                }
-                v[j] + alpha * errors.iter().zip(&weights[j]).map(|(e, w)| e * w).sum::<f64>()
-            };
-            let next = (0..columns).map(update).collect();
-            history.push(next);
-        }
-        history
+            let error =
+                |&k: &usize| -context.rewards()[k] + self.gamma * of_reflected(k + 1) - of_reflected(k);
+            let errors: Vec<f64> = sources.iter().map(error).collect();
+            weighted_step(step_size, v, &errors, &weights)
+        })
     }
+}
 
+impl ReflectedTd {
     /// K(−x_k, y) for every reflected source.
     fn weights(&self, reflected: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
         let score = |x: &Vec<f64>| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>() / self.temperature;
@@ -95,7 +86,7 @@ mod tests {
                 };
                 let forward = transformer.check().unwrap().values(&context).unwrap();
                 let td = ReflectedTd { temperature: 0.7, gamma: 0.9, step_sizes: vec![0.8; 6] };
-                for (layer, expected) in td.run(&context).iter().enumerate() {
+                for (layer, expected) in td.run(&context).unwrap().iter().enumerate() {
                     let scale = expected.iter().fold(1f64, |m, v| m.max(v.abs()));
                     for (a, b) in forward.values(layer).iter().zip(expected) {
                         // Six layers of sums of at most eight terms, relative to the largest value.
@@ -115,7 +106,7 @@ mod tests {
         let td = ReflectedTd { temperature: 1.0, gamma: 0.9, step_sizes: vec![1.0] };
         let share = (-1f64).exp() / (1.0 + (-1f64).exp());
         let at_one = -(2.0 * share - (1.0 - share));
-        for (found, expected) in td.run(&context)[1].iter().zip([at_one, -0.5, at_one]) {
+        for (found, expected) in td.run(&context).unwrap()[1].iter().zip([at_one, -0.5, at_one]) {
             assert!((found - expected).abs() < 1e-15, "{found} {expected}");
         }
     }

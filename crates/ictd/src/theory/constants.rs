@@ -4,13 +4,16 @@
 //! as follows: the threshold of the contraction lemma is n ≥ (2·C₁/C)²·log(2·C₂/δ), and constants that
 //! the appendix leaves undefined are the smallest that its own steps give (said at each of them).
 
+use serde::Serialize;
+
 use crate::linalg::LinalgError;
 use crate::task::FiniteTask;
 
 /// The constants of a task for Lemmas 4 to 6 and Theorem 2.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Constants {
     /// Number of states |S|.
+    #[serde(rename = "states")]
     pub num_states: f64,
     /// Discount γ.
     pub gamma: f64,
@@ -163,7 +166,7 @@ impl Constants {
 }
 
 /// Theorem 3's three terms for a family of tasks.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Theorem3 {
     /// C of Assumption 5.1, uniform over the family.
     margin: f64,

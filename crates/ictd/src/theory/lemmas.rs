@@ -1,9 +1,11 @@
 //! The Lipschitz, kernel and gradient bounds behind Theorem 3, measured.
 
+use serde::Serialize;
+
 use crate::matrix::Matrix;
 
 /// What a bound says beside what was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The quantity on the left of the inequality.
     pub measured: f64,

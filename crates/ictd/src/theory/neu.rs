@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::context::{ContextStatistics, Tally};
 use crate::kernel::Attention;
@@ -19,9 +20,11 @@ const CHUNK: u64 = 64;
 
 /// An estimate of J_{L,n}(θ) = ‖E[δ_L ∇v_L(S_n)]‖₁ over the parameters of Θ^Looped (paper, eq:NEU, eq:emerdelta and
 /// eq:parameterization_set).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Neu {
     /// Depth L.
+    #[serde(rename = "layers")]
     pub num_layers: usize,
     /// The mean of δ_L ∇v_L by entry: u₁, u₂, u₃, then B row by row.
     pub mean: Vec<f64>,

@@ -24,7 +24,9 @@ pub enum AdjointError {
     #[error(transparent)]
     Forward(#[from] ForwardError),
     /// Layers must see features, rewards and values only.
-    #[error("params: scores depend on rewards or memory, or inputs are overwritten; expected scores of features and a V that writes memory rows")]
+    #[error(
+        "params: scores depend on rewards or memory, or inputs are overwritten; expected scores of features and a V that writes memory rows"
+    )]
     NeedsTokens,
     /// The kernel must say how its weights change ([`Kernel::slope`](crate::kernel::Kernel::slope)).
     #[error("kernel: its weights have no derivative, expected one with a slope")]
@@ -140,7 +142,8 @@ impl Adjoint {
                 WeightTable { weights: vec![0.0; groups * stride], slopes: vec![0.0; groups * stride] };
             let rows = table.weights.chunks_exact_mut(stride).zip(table.slopes.chunks_exact_mut(stride));
             for (u, (weights, slopes)) in rows.enumerate() {
-                let found = GroupWeights::column_and_slopes(attention, &block, statistics, u, weights, slopes)?;
+                let found =
+                    GroupWeights::column_and_slopes(attention, &block, statistics, u, weights, slopes)?;
                 if !found {
                     self.columns.clear();
                     return Err(AdjointError::NoSlope);
@@ -156,7 +159,8 @@ impl Adjoint {
         let messages = &self.messages[layer * stride..(layer + 1) * stride];
         self.message_bar.clear();
         self.message_bar.resize(stride, 0.0);
-        let rows = self.columns[pair].weights.chunks_exact(stride).zip(self.weight_bar.chunks_exact_mut(stride));
+        let rows =
+            self.columns[pair].weights.chunks_exact(stride).zip(self.weight_bar.chunks_exact_mut(stride));
         for (bar, (weights, weight_bar)) in self.value_bar.iter().zip(rows).filter(|(bar, _)| **bar != 0.0) {
             vector::axpy(step_size * bar, weights, &mut self.message_bar);
             vector::axpy(step_size * bar, messages, weight_bar);

@@ -11,8 +11,8 @@ mod values;
 
 pub use adjoint::{Adjoint, AdjointError, ParamsGradient};
 pub use block::{Block, BlockError, attend, temporal_shift};
-pub use params::{AttentionParams, ParamsError};
 pub(crate) use groups::ValueRow;
+pub use params::{AttentionParams, ParamsError};
 pub use values::{Evaluator, LayerValues, Path};
 
 use std::borrow::Cow;

@@ -67,7 +67,8 @@ impl AttentionParams {
     pub fn looped(value_row: [f64; 3], score_block: &Matrix) -> Self {
         let d = score_block.num_rows();
         assert_eq!(score_block.num_cols(), d, "looped: the score block is not square");
-        let mut params = Self { value_matrix: Matrix::zeros(d + 3, d + 3), score_matrix: Matrix::zeros(d + 3, d + 3) };
+        let mut params =
+            Self { value_matrix: Matrix::zeros(d + 3, d + 3), score_matrix: Matrix::zeros(d + 3, d + 3) };
         params.value_matrix.row_mut(d + 2)[d..].copy_from_slice(&value_row);
         for (a, row) in score_block.rows().enumerate() {
             params.score_matrix.row_mut(a)[..d].copy_from_slice(row);

@@ -26,6 +26,7 @@ pub struct LayerValues {
     /// Row l: the values of the groups after l layers.
     by_group: Matrix,
     group_of: Vec<u32>,
+    num_queries: usize,
     targets: Targets,
 }
 
@@ -79,7 +80,14 @@ impl LayerValues {
         (0..self.num_columns()).map(|j| self.target(layer, j)).collect()
     }
 
-    /// The last column's value after the last layer: the output of the Transformer (paper, Section 2.1).
+    /// The value estimate of query column k after the last layer; `None` when there are fewer queries. A context's queries
+    /// follow its episodes, in the order they were added.
+    pub fn query(&self, k: usize) -> Option<f64> {
+        let column = self.num_columns() - self.num_queries + k;
+        (k < self.num_queries).then(|| self.value(self.num_layers(), column))
+    }
+
+    /// The last column's value after the last layer: the output of the Transformer (paper, eq:outputv).
     pub fn output(&self) -> f64 {
         self.value(self.num_layers(), self.num_columns() - 1)
     }
@@ -166,6 +174,7 @@ impl Evaluator {
                 path,
                 by_group: Matrix::from_fn(num_rows, columns, |l, j| row(l).values()[j]),
                 group_of: (0..columns as u32).collect(),
+                num_queries: context.num_queries(),
                 targets: Targets::Stored(Matrix::from_fn(num_rows, columns, |l, j| row(l).targets()[j])),
             });
         }
@@ -176,6 +185,7 @@ impl Evaluator {
             path,
             by_group: Matrix::from_fn(num_rows, num_groups, |l, u| layers[l * num_groups + u]),
             group_of: self.statistics.groups().to_vec(),
+            num_queries: context.num_queries(),
             targets: Targets::Successor {
                 gamma: transformer.config().gamma,
                 roles: context.roles().to_vec(),

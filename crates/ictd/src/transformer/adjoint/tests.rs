@@ -142,7 +142,9 @@ fn close(a: f64, b: f64, tolerance: f64, what: &str) {
 fn the_adjoint_identity_holds() {
     for (k, kernel) in SMOOTH.into_iter().enumerate() {
         let mut stream = Stream::new(11, Purpose::Prompt, k as u64);
-        for (pairs, rho, by_state) in [(1, 0.0, true), (LAYERS, 0.0, true), (1, 0.3, false), (LAYERS, 0.3, false)] {
+        for (pairs, rho, by_state) in
+            [(1, 0.0, true), (LAYERS, 0.0, true), (1, 0.3, false), (LAYERS, 0.3, false)]
+        {
             let context = episodes(k as u64);
             let statistics = match by_state {
                 true => ContextStatistics::per_state(&context),
