@@ -1,7 +1,7 @@
 //! Contexts: what the Transformer is shown of a task.
 //!
 //! A context is a list of columns. Every episode contributes one column per transition (a *source*)
-//! and one for its last state, which is no source; query columns follow. The paper's context, one
+//! and one for its last state, which is not one; query columns follow. The paper's context, one
 //! trajectory whose last state is the query, is the special case of a single truncated episode.
 
 mod grouping;
@@ -215,7 +215,7 @@ impl Context {
         self.features.row(j)
     }
 
-    /// The reward paid on leaving each column; 0 on columns that are no source.
+    /// The reward paid on leaving each column; 0 on columns that are not sources.
     pub fn rewards(&self) -> &[f64] {
         &self.rewards
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Kernel, Normalization};
 
-/// A kernel and the paper's diagonal mixing ρ: weights (1-ρ)·K + ρ·[i = j] on context columns.
+/// A kernel and the paper's diagonal mixing ρ: weights (1-ρ)·K + ρ·[i = j] on context columns (paper, eq:rho).
 ///
-/// A column that is no source has no diagonal entry and keeps only the (1-ρ) part.
+/// A column that is not a source has no diagonal entry and keeps only the (1-ρ) part.
 #[derive(Clone, Debug)]
 pub struct Attention {
     kernel: Arc<dyn Kernel>,

@@ -11,7 +11,7 @@ use crate::transformer::ValueRow;
 
 use super::span::features_in_span;
 
-/// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, Section 5).
+/// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, eq:operator-compact).
 ///
 /// [`empirical`](Self::empirical) is T̂ of a context with M̂ and P̂, on its distinct states: all that occur
 /// in a column, sources first (see [`ContextStatistics`]); rows exist for queries too, which no other row
@@ -140,7 +140,7 @@ impl StateOperator {
         &self.statistics
     }
 
-    /// M̂(u, s) = Σ_k K(S_{k-1}, u)·[S_{k-1} = s]: weights by predecessor.
+    /// M̂(u, s) = Σ_k K(S_{k-1}, u)·[S_{k-1} = s]: weights by predecessor (paper, eq:Mn; eq:Mpi for a population).
     pub fn predecessor_matrix(&self) -> Matrix {
         let m = self.statistics.num_groups();
         let sources = self.statistics.num_source_groups();
@@ -154,7 +154,7 @@ impl StateOperator {
         self.statistics.visits().iter().enumerate().map(|(s, c)| c * self.weights[(s, s)]).collect()
     }
 
-    /// P̂(u, s) = Σ_k K(S_{k-1}, u)·[S_k = s]: weights by successor.
+    /// P̂(u, s) = Σ_k K(S_{k-1}, u)·[S_k = s]: weights by successor (paper, eq:Mn).
     pub fn successor_matrix(&self) -> Matrix {
         let m = self.statistics.num_groups();
         let mut p = Matrix::zeros(m, m);
@@ -190,7 +190,7 @@ impl StateOperator {
         x
     }
 
-    /// J = I - α(M̂ - γP̂), the linear part of a layer with step size α.
+    /// J = I - α(M̂ - γP̂), the linear part of a layer with step size α (paper, eq:def_J).
     pub fn jacobian(&self, alpha: f64) -> Matrix {
         let x = self.difference_matrix();
         &Matrix::identity(x.num_rows()) - &x.map(|x| alpha * x)
@@ -218,7 +218,7 @@ impl StateOperator {
         self.weights.mul_vec(self.statistics.reward_sums())
     }
 
-    /// One layer with step size α, v + α·M(r + γP v - v), without forming a matrix: TD errors summed by
+    /// One layer with step size α, v + α·M(r + γP v - v) (paper, eq:recur), without forming a matrix: TD errors summed by
     /// source state, then weighted. Costs O(states·sources + transitions).
     pub fn apply(&self, alpha: f64, v: &[f64]) -> Vec<f64> {
         self.apply_errors(alpha, v, &self.summed_errors(v))

@@ -337,7 +337,7 @@ mod tests {
         assert!((0.5..2.0).contains(&(scatter / claimed)), "{scatter} {claimed}");
     }
 
-    /// Noise around means that are 0: the plain estimate shows its noise, the split one scatters around 0 by at most its
+    /// Noise around means that are 0: the direct estimate shows its noise, the split one scatters around 0 by at most its
     /// standard error. Around means that are far from 0 both are right.
     #[test]
     fn the_split_estimate_has_no_noise_floor() {

@@ -14,11 +14,11 @@ use crate::prompt::{TokenMatrix, shift};
 /// How a layer writes its two memory rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Block {
-    /// Two heads (paper, Section 3): the aggregate (V Z K~)[d+2, :] is added to the current memory,
+    /// Two heads (paper, eq:tfupdate, eq:tfupdate-prev, eq:dualhead-out): the aggregate (V Z K~)[d+2, :] is added to the current memory,
     /// and γ times its shift to the target memory.
     #[serde(rename = "dual")]
     DualHead,
-    /// One head and the temporal shift module (paper, Section 4): Z' = Z + V Z K~ on all rows, then the
+    /// One head and the temporal shift module (paper, eq:tsm-forward): Z' = Z + V Z K~ on all rows, then the
     /// target memory is replaced by γ times the shifted current memory.
     #[serde(rename = "tsm")]
     TemporalShift,
@@ -81,7 +81,7 @@ fn dual_head(
     next
 }
 
-/// Z_{l+½} = Z + α V Z K~: the attention half of the single-head layer.
+/// Z_{l+½} = Z + α V Z K~ (paper, eq:zhalf): the attention half of the single-head layer.
 pub fn attend(
     params: &AttentionParams,
     weights: &KernelWeights,
@@ -96,7 +96,7 @@ pub fn attend(
 }
 
 /// The temporal shift module: U Z + W Z Π, which clears the target memory and fills it with γ times
-/// the current memory moved to the predecessor columns (paper, Section 4 and Figure 2).
+/// the current memory moved to the predecessor columns (paper, eq:tsm and eq:tsm-forward).
 pub fn temporal_shift(mut tokens: TokenMatrix, gamma: f64, roles: &[Role]) -> TokenMatrix {
     let d = tokens.feature_dim();
     let targets = shift(tokens.values(), roles);
