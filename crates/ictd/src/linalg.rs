@@ -10,6 +10,7 @@ use crate::matrix::Matrix;
 
 /// Why a factorisation has no usable answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinalgError {
     /// The condition number must be below 1e12, so that four digits of a solution can be trusted.
     #[error(

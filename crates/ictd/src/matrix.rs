@@ -16,6 +16,7 @@ pub struct Matrix {
 
 /// Why rows could not be made into a [`Matrix`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MatrixError {
     /// Every row must have as many entries as the first.
     #[error("row {row} has {found} entries, expected {expected}")]

@@ -59,6 +59,7 @@ pub struct Context {
 
 /// Why the parts are not a context.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ContextError {
     /// There must be at least one transition.
     #[error("rewards: the context is empty, expected at least one transition")]

@@ -15,6 +15,7 @@ pub struct Attention {
 
 /// Why attention weights could not be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AttentionError {
     /// ρ must be in [0, 1].
     #[error("diagonal mix is {0:?}, expected 0 <= rho <= 1")]

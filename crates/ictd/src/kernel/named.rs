@@ -25,6 +25,7 @@ pub enum KernelName {
 
 /// Why a kernel could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KernelError {
     /// The name must be that of a built-in kernel.
     #[error("kernel is '{0}', expected one of softmax, relu, elu1, rbf, linear, tabular")]

@@ -8,7 +8,7 @@ use crate::transformer::ValueRow;
 /// Every iterate from v = 0 is v = U y, and y converges to the solution of K y = β.
 ///
 /// For most kernels U(u, s) = W(s, u), K = F U and β the reward sums, with F v the summed values less discounted
-/// successors of the source states. For the linear kernel U holds the features and K = Xᵀ F U, β = Xᵀρ, with X the
+/// successors of the source states. For the linear kernel U holds the features and K = Xᵀ F U, β = XᵀR, with X the
 /// features of the source states: layers move values in d directions only.
 #[derive(Clone, Debug)]
 pub(crate) struct Coordinates {

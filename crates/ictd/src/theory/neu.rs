@@ -57,6 +57,7 @@ pub struct Neu {
 
 /// Why NEU could not be estimated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NeuError {
     /// A task could not be drawn.
     #[error(transparent)]

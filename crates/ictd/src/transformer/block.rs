@@ -46,15 +46,15 @@ impl Block {
         self,
         params: &AttentionParams,
         weights: &KernelWeights,
-        alpha: f64,
+        step_size: f64,
         gamma: f64,
         tokens: &TokenMatrix,
         roles: &[Role],
     ) -> TokenMatrix {
         match self {
-            Block::DualHead => dual_head(params, weights, alpha, gamma, tokens, roles),
+            Block::DualHead => dual_head(params, weights, step_size, gamma, tokens, roles),
             Block::TemporalShift => {
-                let half = attend(params, weights, alpha, tokens);
+                let half = attend(params, weights, step_size, tokens);
                 temporal_shift(half, gamma, roles)
             }
         }
@@ -64,7 +64,7 @@ impl Block {
 fn dual_head(
     params: &AttentionParams,
     weights: &KernelWeights,
-    alpha: f64,
+    step_size: f64,
     gamma: f64,
     tokens: &TokenMatrix,
     roles: &[Role],
@@ -76,8 +76,8 @@ fn dual_head(
     let add = |row: &mut [f64], update: &[f64], factor: f64| {
         row.iter_mut().zip(update).for_each(|(z, u)| *z += factor * u);
     };
-    add(next.matrix_mut().row_mut(d + 2), aggregate.row(0), alpha);
-    add(next.matrix_mut().row_mut(d + 1), &shift(aggregate.row(0), roles), alpha * gamma);
+    add(next.matrix_mut().row_mut(d + 2), aggregate.row(0), step_size);
+    add(next.matrix_mut().row_mut(d + 1), &shift(aggregate.row(0), roles), step_size * gamma);
     next
 }
 
@@ -85,13 +85,13 @@ fn dual_head(
 pub fn attend(
     params: &AttentionParams,
     weights: &KernelWeights,
-    alpha: f64,
+    step_size: f64,
     tokens: &TokenMatrix,
 ) -> TokenMatrix {
     let update = params.value_matrix().matmul(tokens.matrix()).matmul(weights.matrix());
     let z = tokens.matrix();
     TokenMatrix::from_matrix(Matrix::from_fn(z.num_rows(), z.num_cols(), |i, j| {
-        z[(i, j)] + alpha * update[(i, j)]
+        z[(i, j)] + step_size * update[(i, j)]
     }))
 }
 

@@ -67,6 +67,7 @@ pub struct Transformer {
 
 /// Why a configuration is not a Transformer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransformerError {
     /// γ must be in [0, 1).
     #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
@@ -93,6 +94,7 @@ pub enum TransformerError {
 
 /// Why a forward pass has no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForwardError {
     /// Parameters and context must have the same feature dimension.
     #[error("params: made for {expected} features, but the context has {found}")]

@@ -12,6 +12,7 @@ pub struct AttentionParams {
 
 /// Why two matrices are not attention parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParamsError {
     /// V and A must be square, of equal size and at least 4×4.
     #[error("{name} is {rows}×{cols}, expected (d+3)×(d+3) with d >= 1, the same for V and A")]
