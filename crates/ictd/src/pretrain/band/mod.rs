@@ -1,35 +1,33 @@
-//! The fast forward and reverse pass for feature-only attention with shared parameters.
+//! The fast forward and reverse pass for feature-only attention.
 //!
-//! With the full mask scores depend on features alone, which buys three savings over
-//! [`reverse`](super::reverse):
+//! With the full mask scores depend on features alone, which buys three savings over [`general`](super::general):
 //!
-//! - Attention is the same in every layer.
+//! - Attention is the same in every layer that has the same parameters.
 //! - Windows overlap: the score of source position p for position p + δ is shared by all windows that
-//!   contain both. Scores and exponentials form a band E\[δ\]\[p\] that is computed once per minibatch,
+//!   contain both. Scores and weights form a band E\[δ\]\[p\] that is computed once per minibatch and pair (V, A),
 //!   and gradients are gathered on the same band before the outer products with features.
 //! - Of V only the last row (a, p_r, p_t, p_v) matters, and c(p) = ⟨a, x_p⟩ + p_r·R_p is the same in
-//!   every layer and window.
+//!   every layer of a pair and every window.
 //!
 //! A layer is then q_i = c_i + p_t·γ·v_{i+1} + p_v·v_i on sources, s_j = Σ_i E_ij q_i / Σ_i E_ij on
-//! columns, and v_j += (1-ρ)·s_j + ρ·q_j, with a rule of its own for the query's column. Exponentials are not shifted by a maximum, because no maximum
-//! is shared by all windows: when a score leaves [`SCORE_LIMIT`] the caller must take the general pass.
+//! columns, and v_j += (1-ρ)·s_j + ρ·q_j, with a rule of its own for the query's column. Both constructions of the
+//! layer are this recursion: two heads and temporal shift write the same memories (paper, Lemma 1), so dual heads are
+//! trained here too. The [`LaneKernel`] says what a weight is, what a column is divided by and how a weight moves with
+//! its score. Exponentials are not shifted by a maximum, because no maximum is shared by all windows: when a score leaves
+//! [`SCORE_LIMIT`] the caller must take the general pass.
 
 mod backward;
 mod forward;
 
-use fearless_simd::{Level, dispatch};
-
-use backward::backward;
-use forward::forward;
-
-use super::lanes::{Element, Line, Machine, Plain, WIDTH, Wide};
-use super::reverse::Hyper;
-use super::shape::{Columns, Shape};
-use super::windows::Windows;
+use super::engine::{Hyper, Job, Program, ScoreOutOfRange};
+use super::lanes::{Element, Machine, WIDTH};
+use super::params::ParamsView;
+use super::shape::{Columns, Mask, Shape};
+use super::weighing::{EluPlusOne, Exponential, Identity, Rectifier, Weighing};
 
 /// Largest |score/τ| for which exponentials, their sums and their quotients stay far from the limits of
 /// single precision (e⁶⁰ ≈ 1e26).
-pub const SCORE_LIMIT: f64 = 60.0;
+const SCORE_LIMIT: f64 = 60.0;
 
 /// Numbers kept in registers at a time while they meet a matrix; half of the 32 that AVX-512 has.
 const TILE: usize = 16;
@@ -38,16 +36,17 @@ const TILE: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Band<E, C> {
     shape: Shape,
+    kernel: BandKernel,
     /// Length of an array over positions: n of padding, the positions, a block of padding.
     stride: usize,
     /// Dimension by dimension: x of every position; then the rewards.
     features: Vec<E>,
-    /// Dimension by dimension: (B x)/τ of every position.
+    /// Pair by pair, dimension by dimension: (B x)/τ of every position.
     keys: Vec<E>,
-    /// c of every position, and the derivative by it.
+    /// Pair by pair: c of every position, and the derivative by it.
     common: Vec<E>,
     common_bar: Vec<E>,
-    /// Diagonal by diagonal: E of every source position, and the derivative by it.
+    /// Pair by pair, diagonal by diagonal: E of every source position, and the derivative by it.
     band: Vec<E>,
     band_bar: Vec<E>,
     tape: Vec<C>,
@@ -55,10 +54,14 @@ pub struct Band<E, C> {
     accumulators: Vec<C>,
 }
 
-/// The fast pass in double precision.
-pub type BandPlain = Band<f64, f64>;
-/// The fast pass in single precision, sixteen contexts at a time.
-pub type BandWide = Band<f32, Line>;
+/// The kernels that are [`LaneKernel`](super::weighing::LaneKernel)s.
+#[derive(Clone, Copy, Debug)]
+enum BandKernel {
+    Softmax,
+    Linear,
+    Relu,
+    Elu1,
+}
 
 /// Where a block's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,13 +69,35 @@ struct Layout {
     d: usize,
     n: usize,
     layers: usize,
+    tied: bool,
     columns: Columns,
 }
 
 impl Layout {
+    #[inline(always)]
     fn of(shape: &Shape) -> Self {
         let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
-        Self { d, n, layers, columns: shape.columns }
+        Self { d, n, layers, tied: shape.tied, columns: shape.columns }
+    }
+    /// Pairs (V, A): one for all layers, or one each.
+    fn pairs(self) -> usize {
+        if self.tied { 1 } else { self.layers }
+    }
+    /// The pair of a layer.
+    #[inline(always)]
+    fn pair(self, layer: usize) -> usize {
+        if self.tied { 0 } else { layer }
+    }
+    /// Whether a layer is the first of its pair.
+    #[inline(always)]
+    fn opens_pair(self, layer: usize) -> bool {
+        layer == 0 || !self.tied
+    }
+    /// The layers of a pair in which a column reaches the prediction: of the last layer the query's only.
+    #[inline(always)]
+    fn layers_of(self, pair: usize, column: usize) -> std::ops::Range<usize> {
+        let reach = if column == self.query_column() { self.layers } else { self.layers - 1 };
+        if self.tied { 0..reach } else { pair..reach.min(pair + 1) }
     }
     /// The query is a column of its own, outside the band.
     fn separate(self) -> bool {
@@ -80,11 +105,11 @@ impl Layout {
     }
     /// Columns in the band: sources and the last state if it has one.
     fn band_columns(self) -> usize {
-        self.n + usize::from(self.columns.last_state)
+        self.columns.trajectory(self.n)
     }
     /// Columns in the band and a separate query.
     fn num_columns(self) -> usize {
-        self.band_columns() + usize::from(self.separate())
+        self.columns.count(self.n)
     }
     /// The query's column.
     fn query_column(self) -> usize {
@@ -92,11 +117,11 @@ impl Layout {
     }
     /// Sources whose successor has a column: the first this many.
     fn linked(self) -> usize {
-        self.band_columns() - 1
+        self.columns.linked(self.n)
     }
     /// Whether source i's reward reads 0.
     fn hides_reward(self, i: usize) -> bool {
-        self.columns.last_reward_hidden && i + 1 == self.n
+        i >= self.columns.rewarded(self.n)
     }
     /// Differences of source and column position, -n..=n-1. Diagonal k holds source p for column p - k + n,
     /// so that the sources of a column lie `stride + 1` apart and the columns of a source `stride`.
@@ -107,6 +132,11 @@ impl Layout {
     #[inline(always)]
     fn weight(self, stride: usize, i: usize, j: usize) -> usize {
         (i + self.n - j) * stride + self.n + i
+    }
+    /// Length of a pair's band; one row more, so that the last chunk of every walk is whole.
+    #[inline(always)]
+    fn band_len(self, stride: usize) -> usize {
+        (self.diagonals() + 1) * stride + 1
     }
     /// How far the weights of a block of windows reach in the band, from its first window on.
     #[inline(always)]
@@ -130,32 +160,28 @@ impl Layout {
     }
     /// The paper's sizes as constants: the compiler then unrolls every loop over them and drops the checks of
     /// every access.
-    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, columns: Columns::PAPER };
+    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, tied: true, columns: Columns::PAPER };
     /// Whether the sizes are the paper's, whatever the columns are.
     fn has_paper_sizes(self) -> bool {
         self == Layout { columns: self.columns, ..Self::PAPER }
     }
     /// The stride of the paper's minibatches, 64 windows and one for the last target.
     const PAPER_STRIDE: usize = 116;
-    /// How many layers of a column reach the prediction: the last layer of the last column only.
-    fn reach(self, column: usize) -> usize {
-        if column == self.query_column() { self.layers } else { self.layers - 1 }
-    }
     /// x of the query.
     fn query_features(self) -> usize {
         0
     }
     /// E of a separate query's column, source by source.
-    fn query(self) -> usize {
-        self.d
+    fn query(self, pair: usize) -> usize {
+        self.d + pair * self.n
     }
     /// 1/Σ_i E_ij of every column.
-    fn shares(self) -> usize {
-        self.query() + self.n
+    fn shares(self, pair: usize) -> usize {
+        self.query(self.pairs()) + pair * self.num_columns()
     }
     /// v_j before layer l.
     fn values(self, layer: usize) -> usize {
-        self.shares() + (1 + layer) * self.num_columns()
+        self.shares(self.pairs()) + layer * self.num_columns()
     }
     /// s_j in layer l.
     fn sums(self, layer: usize) -> usize {
@@ -170,11 +196,34 @@ impl Layout {
     }
 }
 
+/// Runs a pass with the kernel as a type, so that its formulas are compiled into the loops.
+macro_rules! with_kernel {
+    ($kernel:expr, $pass:ident, $m:ty, ($($argument:expr),*)) => {
+        match $kernel {
+            BandKernel::Softmax => $pass::$pass::<$m, Exponential>($($argument),*),
+            BandKernel::Linear => $pass::$pass::<$m, Identity>($($argument),*),
+            BandKernel::Relu => $pass::$pass::<$m, Rectifier>($($argument),*),
+            BandKernel::Elu1 => $pass::$pass::<$m, EluPlusOne>($($argument),*),
+        }
+    };
+}
+
 impl<E: Element, C: Copy + Default> Band<E, C> {
-    /// Buffers for a shape whose scores depend on features alone, with shared parameters.
-    pub fn new(shape: Shape) -> Self {
-        Self {
+    /// Buffers for a shape and kernel, where the band applies: to built-in kernels, if scores depend on features alone.
+    pub fn new(shape: Shape, kernel: &Weighing) -> Option<Self> {
+        if !matches!(shape.mask, Mask::Full | Mask::Looped) {
+            return None;
+        }
+        let kernel = match kernel {
+            Weighing::Softmax => BandKernel::Softmax,
+            Weighing::Linear => BandKernel::Linear,
+            Weighing::Relu => BandKernel::Relu,
+            Weighing::Elu1 => BandKernel::Elu1,
+            Weighing::Own(_) => return None,
+        };
+        Some(Self {
             shape,
+            kernel,
             stride: 0,
             features: Vec::new(),
             keys: Vec::new(),
@@ -185,103 +234,77 @@ impl<E: Element, C: Copy + Default> Band<E, C> {
             tape: Vec::new(),
             scratch: Vec::new(),
             accumulators: Vec::new(),
+        })
+    }
+}
+
+impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
+    #[inline(always)]
+    fn forward<M: Machine<Element = E, Cell = C>>(
+        &mut self,
+        m: M,
+        job: Job<'_, E>,
+        out: &mut [E],
+    ) -> Result<(), ScoreOutOfRange> {
+        let layout = Layout::of(&self.shape);
+        let stride = layout.stride(out.len());
+        // The paper's sizes are constants for its kernel.
+        if matches!(self.kernel, BandKernel::Softmax) && stride == Layout::PAPER_STRIDE {
+            if layout == Layout::PAPER {
+                return forward::forward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, job, out);
+            } else if layout.has_paper_sizes() {
+                let layout = Layout { columns: layout.columns, ..Layout::PAPER };
+                return forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out);
+            }
         }
+        with_kernel!(self.kernel, forward, M, (m, layout, stride, self, job, out))
     }
-}
 
-/// Why the fast pass cannot be used on a minibatch: a score is beyond [`SCORE_LIMIT`] or not a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScoreOutOfRange;
-
-impl BandPlain {
-    /// The predictions of `out.len()` windows from window `first` on.
-    pub fn forward(
+    #[inline(always)]
+    fn backward<M: Machine<Element = E, Cell = C>>(
         &mut self,
+        m: M,
         hyper: Hyper,
-        params: &[f64],
-        windows: &Windows<f64>,
-        first: usize,
-        out: &mut [f64],
-    ) -> Result<(), ScoreOutOfRange> {
-        forward(Plain, self, hyper, params, windows, first, out)
-    }
-
-    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
-    /// on the same windows or more.
-    pub fn backward(&mut self, hyper: Hyper, params: &[f64], out_bar: &[f64], gradient: &mut [f64]) {
-        backward(Plain, self, hyper, params, out_bar, gradient);
-    }
-}
-
-impl BandWide {
-    /// The predictions of `out.len()` windows from window `first` on.
-    pub fn forward(
-        &mut self,
-        level: Level,
-        hyper: Hyper,
-        params: &[f32],
-        windows: &Windows<f32>,
-        first: usize,
-        out: &mut [f32],
-    ) -> Result<(), ScoreOutOfRange> {
-        dispatch!(level, simd => forward(Wide(simd), self, hyper, params, windows, first, out))
-    }
-
-    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
-    /// on the same windows or more.
-    pub fn backward(
-        &mut self,
-        level: Level,
-        hyper: Hyper,
-        params: &[f32],
-        out_bar: &[f32],
+        params: ParamsView<'_, E>,
+        out_bar: &[E],
         gradient: &mut [f64],
     ) {
-        dispatch!(level, simd => backward(Wide(simd), self, hyper, params, out_bar, gradient));
-    }
-
-    /// Sum and minimum of the weights of the first `num` windows' sources for their own columns, before
-    /// mixing, after [`forward`](Self::forward). The sum over n·num is the paper's d_t.
-    pub fn diagonal(&self, level: Level, num: usize) -> (f64, f64) {
-        dispatch!(level, simd => diagonal(Wide(simd), self, num))
-    }
-}
-
-/// The last row of V and the feature block of A.
-struct Split<'a, E> {
-    value_row: &'a [E],
-    score_matrix: &'a [E],
-}
-
-impl<'a, E> Split<'a, E> {
-    fn of(shape: &Shape, params: &'a [E]) -> Self {
-        let rows = shape.num_rows();
-        Self { value_row: &params[(rows - 1) * rows..rows * rows], score_matrix: &params[rows * rows..] }
-    }
-}
-
-#[inline(always)]
-fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -> (f64, f64) {
-    let layout = Layout::of(&buffers.shape);
-    let mut lanes = [M::Element::default(); WIDTH];
-    let (mut sum, mut smallest) = (0.0, f64::INFINITY);
-    for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
-        let t = block * M::LANES;
-        let mut totals = m.splat(M::Element::default());
-        let mut minima = m.splat(M::Element::of(1.0));
-        for j in 0..layout.n {
-            let weight = m.load(&buffers.band[t + layout.weight(buffers.stride, j, j)..]);
-            let weight = weight * m.get(&tape[layout.shares() + j]);
-            totals = totals + weight;
-            minima = m.min(minima, weight);
+        let (layout, stride) = (Layout::of(&self.shape), self.stride);
+        let task = backward::Task { hyper, params, out_bar, gradient };
+        if matches!(self.kernel, BandKernel::Softmax) && stride == Layout::PAPER_STRIDE {
+            if layout == Layout::PAPER {
+                return backward::backward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, task);
+            } else if layout.has_paper_sizes() {
+                let layout = Layout { columns: layout.columns, ..Layout::PAPER };
+                return backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, task);
+            }
         }
-        let counted = (num - t).min(M::LANES);
-        m.store(totals, &mut lanes);
-        sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
-        m.store(minima, &mut lanes);
-        smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
+        with_kernel!(self.kernel, backward, M, (m, layout, stride, self, task));
     }
-    (sum, smallest)
+
+    #[inline(always)]
+    fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64) {
+        let layout = Layout::of(&self.shape);
+        let mut lanes = [E::default(); WIDTH];
+        let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+        for (block, tape) in self.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
+            let t = block * M::LANES;
+            let mut totals = m.splat(E::default());
+            let mut minima = m.splat(E::of(f64::INFINITY));
+            for j in 0..layout.n {
+                let weight = m.load(&self.band[t + layout.weight(self.stride, j, j)..]);
+                let weight = weight * m.get(&tape[layout.shares(0) + j]);
+                totals = totals + weight;
+                minima = m.min(minima, weight);
+            }
+            let counted = (num - t).min(M::LANES);
+            m.store(totals, &mut lanes);
+            sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
+            m.store(minima, &mut lanes);
+            smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
+        }
+        (sum, smallest)
+    }
 }
 
 #[cfg(test)]

@@ -8,67 +8,22 @@
 mod backward;
 mod forward;
 
-use fearless_simd::{Level, dispatch};
-
-use backward::backward;
-use forward::forward;
-
-use super::lanes::{Element, Line, Machine, Plain, Wide};
-use super::reading::QueryMix;
+use super::engine::{Hyper, Job, Program, ScoreOutOfRange};
+use super::lanes::{Element, Machine, WIDTH};
+use super::params::ParamsView;
 use super::shape::{Mask, Shape};
-use super::windows::Windows;
+use super::weighing::Weighing;
 use crate::transformer::Block;
-
-/// What a pass needs besides parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hyper {
-    /// Discount γ.
-    pub gamma: f64,
-    /// Temperature τ.
-    pub temperature: f64,
-    /// Diagonal mixing ρ.
-    pub diagonal_mix: f64,
-    /// What mixing does to the query's own column.
-    pub query_mix: QueryMix,
-}
-
-/// What a column keeps of its attention and what it gets of its own message: (1-ρ, ρ) on the context's columns,
-/// and the query's by its [`QueryMix`]. A column that is not a source has no message of its own.
-#[derive(Clone, Copy)]
-pub(super) struct Mixing<N> {
-    /// Columns before the query.
-    pub context: (N, N),
-    /// The query's column.
-    pub query: (N, N),
-}
-
-impl<N: Copy> Mixing<N> {
-    #[inline(always)]
-    pub(super) fn new<M: Machine<Number = N>>(m: M, hyper: Hyper) -> Self {
-        let rho = hyper.diagonal_mix;
-        let pair = |keep: f64, own: f64| (m.splat(M::Element::of(keep)), m.splat(M::Element::of(own)));
-        let query = match hyper.query_mix {
-            QueryMix::Mixed => pair(1.0 - rho, rho),
-            QueryMix::Scaled => pair(1.0 - rho, 0.0),
-            QueryMix::Unmixed => pair(1.0, 0.0),
-        };
-        Self { context: pair(1.0 - rho, rho), query }
-    }
-}
 
 /// Buffers of the general pass; `C` is a cell of the machine that runs it.
 #[derive(Clone, Debug)]
 pub struct General<C> {
     shape: Shape,
+    kernel: Weighing,
     tape: Vec<C>,
     scratch: Vec<C>,
     gradient: Vec<C>,
 }
-
-/// The general pass in double precision.
-pub type GeneralPlain = General<f64>;
-/// The general pass in single precision, sixteen contexts at a time.
-pub type GeneralWide = General<Line>;
 
 /// A shape of the paper's mask relaxation with its sizes as constants, whatever its columns are: the compiler then
 /// unrolls every loop over rows, and over `sources` where that is a constant. `None` for other shapes.
@@ -122,11 +77,19 @@ struct Layout {
     rows: usize,
     columns: usize,
     sources: usize,
+    /// Whether slopes have room of their own; otherwise they are the weights.
+    has_slopes: bool,
 }
 
 impl Layout {
-    fn of(shape: &Shape) -> Self {
-        Self { rows: shape.num_rows(), columns: shape.num_columns(), sources: shape.context_len }
+    #[inline(always)]
+    fn of(shape: &Shape, kernel: &Weighing) -> Self {
+        Self {
+            rows: shape.num_rows(),
+            columns: shape.num_columns(),
+            sources: shape.context_len,
+            has_slopes: !kernel.slope_is_weight(),
+        }
     }
     /// Z: rows × columns.
     fn tokens(&self) -> usize {
@@ -140,9 +103,13 @@ impl Layout {
     fn weights(&self) -> usize {
         2 * self.rows * self.columns
     }
+    /// Slopes of the weights over their divisor, as the weights.
+    fn slopes(&self) -> usize {
+        self.weights() + self.columns * self.sources
+    }
     /// V Z: rows × sources.
     fn messages(&self) -> usize {
-        self.weights() + self.columns * self.sources
+        self.slopes() + if self.has_slopes { self.columns * self.sources } else { 0 }
     }
     fn layer(&self) -> usize {
         self.messages() + self.rows * self.sources
@@ -150,93 +117,55 @@ impl Layout {
 }
 
 impl<C: Copy + Default> General<C> {
-    /// Buffers for a shape.
-    pub fn new(shape: Shape) -> Self {
-        Self { shape, tape: Vec::new(), scratch: Vec::new(), gradient: Vec::new() }
+    /// Buffers for a shape and kernel.
+    pub fn new(shape: Shape, kernel: Weighing) -> Self {
+        Self { shape, kernel, tape: Vec::new(), scratch: Vec::new(), gradient: Vec::new() }
     }
 }
 
-impl GeneralPlain {
-    /// The predictions of `num_windows` windows from window `first` on.
-    pub fn forward(
+impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
+    /// Takes any score.
+    #[inline(always)]
+    fn forward<M: Machine<Element = E, Cell = C>>(
         &mut self,
-        hyper: Hyper,
-        params: &[f64],
-        windows: &Windows<f64>,
-        first: usize,
-        out: &mut [f64],
-    ) {
-        forward(Plain, self, hyper, params, windows, first, out);
+        m: M,
+        job: Job<'_, E>,
+        out: &mut [E],
+    ) -> Result<(), ScoreOutOfRange> {
+        forward::forward(m, self, job, out);
+        Ok(())
     }
 
-    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
-    /// on the same windows.
-    pub fn backward(&mut self, hyper: Hyper, params: &[f64], out_bar: &[f64], gradient: &mut [f64]) {
-        backward(Plain, self, hyper, params, out_bar, gradient);
-    }
-}
-
-impl GeneralWide {
-    /// The predictions of `out.len()` windows from window `first` on.
-    pub fn forward(
+    #[inline(always)]
+    fn backward<M: Machine<Element = E, Cell = C>>(
         &mut self,
-        level: Level,
+        m: M,
         hyper: Hyper,
-        params: &[f32],
-        windows: &Windows<f32>,
-        first: usize,
-        out: &mut [f32],
-    ) {
-        dispatch!(level, simd => forward(Wide(simd), self, hyper, params, windows, first, out));
-    }
-
-    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
-    /// on the same windows.
-    pub fn backward(
-        &mut self,
-        level: Level,
-        hyper: Hyper,
-        params: &[f32],
-        out_bar: &[f32],
+        params: ParamsView<'_, E>,
+        out_bar: &[E],
         gradient: &mut [f64],
     ) {
-        dispatch!(level, simd => backward(Wide(simd), self, hyper, params, out_bar, gradient));
+        backward::backward(m, self, hyper, params, out_bar, gradient);
     }
-}
 
-impl GeneralPlain {
-    /// Sum and minimum of the first layer's weights of the first `num` windows' sources for their own
-    /// columns, before mixing, after [`forward`](Self::forward).
-    pub fn diagonal(&self, num: usize) -> (f64, f64) {
-        diagonal(Plain, self, num)
-    }
-}
-
-impl GeneralWide {
-    /// Sum and minimum of the first layer's weights of the first `num` windows' sources for their own
-    /// columns, before mixing, after [`forward`](Self::forward).
-    pub fn diagonal(&self, level: Level, num: usize) -> (f64, f64) {
-        dispatch!(level, simd => diagonal(Wide(simd), self, num))
-    }
-}
-
-#[inline(always)]
-fn diagonal<M: Machine>(m: M, buffers: &General<M::Cell>, num: usize) -> (f64, f64) {
-    let layout = Layout::of(&buffers.shape);
-    let per_block = buffers.shape.num_layers * layout.layer();
-    let mut lanes = [M::Element::default(); super::lanes::WIDTH];
-    let (mut sum, mut smallest) = (0.0, f64::INFINITY);
-    for (block, tape) in buffers.tape.chunks_exact(per_block).take(num.div_ceil(M::LANES)).enumerate() {
-        let counted = (num - block * M::LANES).min(M::LANES);
-        for j in 0..layout.sources {
-            m.store(m.get(&tape[layout.weights() + j * layout.sources + j]), &mut lanes);
-            for x in lanes[..counted].iter().map(|x| x.get()) {
-                sum += x;
-                smallest = smallest.min(x);
+    #[inline(always)]
+    fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64) {
+        let layout = Layout::of(&self.shape, &self.kernel);
+        let per_block = self.shape.num_layers * layout.layer();
+        let mut lanes = [E::default(); WIDTH];
+        let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+        for (block, tape) in self.tape.chunks_exact(per_block).take(num.div_ceil(M::LANES)).enumerate() {
+            let counted = (num - block * M::LANES).min(M::LANES);
+            for j in 0..layout.sources {
+                m.store(m.get(&tape[layout.weights() + j * layout.sources + j]), &mut lanes);
+                for x in lanes[..counted].iter().map(|x| x.get()) {
+                    sum += x;
+                    smallest = smallest.min(x);
+                }
             }
         }
+        (sum, smallest)
     }
-    (sum, smallest)
 }
 
 /// Random problems for the tests of both passes.
