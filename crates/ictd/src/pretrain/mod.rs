@@ -23,6 +23,8 @@ mod reading;
 mod rollout;
 mod shape;
 mod state;
+#[cfg(test)]
+mod testing;
 mod trainer;
 mod weighing;
 mod windows;

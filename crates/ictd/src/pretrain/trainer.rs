@@ -242,6 +242,7 @@ mod tests {
     use super::super::config::{Loss, QueryPosition};
     use super::super::measure::{first_gradient, measure, theta_star};
     use super::super::reading::{QueryMix, QueryReward, SourceColumns, Target};
+    use super::super::level::SimdLevel;
     use super::super::shape::Mask;
     use crate::kernel::{KernelName, Relu, Similarity};
     use super::*;
@@ -270,6 +271,10 @@ mod tests {
         sgd.optimizer.name = super::super::OptimizerName::Sgd;
         settings.push(sgd);
         settings.push(PretrainConfig { loss: Loss::FullGradient, ..paper.clone() });
+        settings.push(PretrainConfig { tied: false, ..paper.clone() });
+        for kernel in [KernelName::Linear, KernelName::Relu, KernelName::Elu1] {
+            settings.push(PretrainConfig { kernel, ..paper.clone() });
+        }
         settings.push(PretrainConfig { target: Target::Same, loss: Loss::FullGradient, ..paper });
         let mixes = [QueryMix::Mixed, QueryMix::Scaled, QueryMix::Unmixed];
         for (preset, rho_query) in [PretrainConfig::mask_full(), PretrainConfig::mask_relaxed()]
@@ -345,6 +350,93 @@ mod tests {
                     (gradient[k] - difference).abs() <= 1e-7 * largest,
                     "{query:?} {target:?} parameter {k}"
                 );
+            }
+        }
+    }
+
+    /// The paper's setting at every level that the CPU has: the same bits where multiplication and addition are fused,
+    /// the same bits where they are not, and twenty epochs apart by no more than a hundred steps in single precision are
+    /// from double.
+    #[test]
+    fn levels_agree_in_bits_with_their_kind_and_closely_with_the_other() {
+        let run = |simd| trained::<f32>(&PretrainConfig { simd, ..PretrainConfig::paper() }, 20);
+        let levels = SimdLevel::NAMED.into_iter().filter(|level| level.is_available());
+        let runs: Vec<_> = levels.map(|level| (level, run(level))).collect();
+        assert!(runs.iter().any(|(level, _)| *level == SimdLevel::Scalar));
+        for (level, state) in &runs {
+            for (other, expected) in &runs {
+                if level.fuses_multiply_add() == other.fuses_multiply_add() {
+                    assert!(state == expected, "{level} and {other} differ");
+                }
+                for (a, b) in state.params.iter().zip(&expected.params) {
+                    assert!((a - b).abs() <= 1e-4, "{level} {other}: {a} {b}");
+                }
+            }
+        }
+        assert!(runs.iter().any(|(_, state)| *state == run(SimdLevel::Best)));
+    }
+
+    /// ReLU by name and as a kernel of one's own: the same training; kernels that cannot be differentiated are refused.
+    #[test]
+    fn kernels_of_one_s_own_are_trained() {
+        let config = PretrainConfig { kernel: KernelName::Relu, epochs: 4, ..PretrainConfig::paper() };
+        let mut own = Trainer::with_kernel(&config, Arc::new(Relu), 1).unwrap();
+        own.train(|_| ControlFlow::Continue(())).unwrap();
+        let named = trained::<f64>(&config, 4);
+        for (a, b) in own.state().params.iter().zip(&named.params) {
+            // Twenty steps on numbers of order 1, scores scaled in another place.
+            assert!((a - b).abs() < 1e-11, "{a} {b}");
+        }
+        let refused = |kernel: KernelName| {
+            Trainer::with_kernel(&config, kernel.at(1.0).unwrap(), 1).err().map(|e| e.to_string())
+        };
+        let similarity = TrainError::Kernel(KernelNotTrainable::Similarity(Similarity::SquaredDistance));
+        assert_eq!(refused(KernelName::Rbf), Some(similarity.to_string()));
+        assert_eq!(refused(KernelName::Linear), None);
+        #[derive(Debug)]
+        struct Flat;
+        impl Kernel for Flat {
+            fn similarity(&self) -> Similarity {
+                Similarity::InnerProduct
+            }
+            fn normalization(&self) -> crate::kernel::Normalization {
+                crate::kernel::Normalization::ByColumn
+            }
+            fn weigh(&self, column: &mut [f64]) {
+                column.fill(1.0);
+            }
+        }
+        let error = Trainer::with_kernel(&config, Arc::new(Flat), 1).err();
+        assert_eq!(error, Some(TrainError::Kernel(KernelNotTrainable::NoSlope)));
+    }
+
+    #[test]
+    fn a_callback_stops_training_after_its_epoch() {
+        let mut trainer = Trainer::<f32>::new(&PretrainConfig::paper(), 1).unwrap();
+        let stop = |t: &Trainer<f32>| {
+            if t.state().epoch == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        trainer.train(stop).unwrap();
+        assert_eq!((trainer.state().epoch, trainer.is_done()), (3, false));
+        assert_eq!(trainer.into_state(), trained::<f32>(&PretrainConfig::paper(), 3));
+    }
+
+    /// From the state to a Transformer: its output on a context is what training predicts of the window.
+    #[test]
+    fn a_trained_state_is_a_transformer() {
+        for (kernel, tied) in [(KernelName::Softmax, true), (KernelName::Linear, false)] {
+            let config = PretrainConfig { kernel, tied, query: QueryPosition::Skip, ..PretrainConfig::mask_full() };
+            let mut trainer = Trainer::<f64>::new(&config, 1).unwrap();
+            (0..3).for_each(|_| trainer.epoch().unwrap());
+            trainer.batch.sample_fresh(9).unwrap();
+            let (hyper, params) = (trainer.batch.hyper(trainer.state.steps()), trainer.state.params.clone());
+            trainer.batch.predict(hyper, &params, 0);
+            let transformer = trainer.state().transformer(&config).unwrap();
+            for t in 0..5 {
+                let context = trainer.batch.rollout.context(t, &trainer.batch.shape);
+                let output = transformer.values(&context).unwrap().output();
+                // Three layers on numbers of order 1.
+                assert!((output - trainer.batch.out[t]).abs() < 1e-13, "{kernel}");
             }
         }
     }

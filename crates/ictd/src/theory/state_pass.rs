@@ -301,7 +301,7 @@ impl StatePass {
 mod tests {
     use super::*;
     use crate::kernel::{Attention, KernelName};
-    use crate::pretrain::{Columns, GeneralPlain, Hyper, Mask, QueryMix, Shape, Windows};
+    use crate::pretrain::{Columns, Hyper, Mask, QueryMix, Shape, reference_gradient};
     use crate::random::{Purpose, Stream};
     use crate::task::Boyan;
     use crate::transformer::{Block, TransformerConfig};
@@ -340,24 +340,17 @@ mod tests {
             block: Block::TemporalShift,
             mask: Mask::Looped,
         };
-        let mut windows = Windows::<f64>::default();
-        let rows = states.iter().map(|&s| (task.features().row(s), task.mrp().rewards()[s]));
-        windows.fill(d, rows, std::iter::empty());
+        let rows: Vec<_> = states.iter().map(|&s| (task.features().row(s), task.mrp().rewards()[s])).collect();
         let mut flat = vec![0.0; shape.num_params()];
-        let r = d + 3;
-        flat[(r - 1) * r + d..r * r].copy_from_slice(&theta.value_row);
-        for i in 0..d {
-            flat[r * r + i * r..r * r + i * r + d].copy_from_slice(theta.score_block.row(i));
-        }
+        let start = shape.value_index(0, d + 2, d);
+        flat[start..start + 3].copy_from_slice(&theta.value_row);
+        let scores = |i: usize| shape.score_index(0, i, 0)..shape.score_index(0, i, d);
+        (0..d).for_each(|i| flat[scores(i)].copy_from_slice(theta.score_block.row(i)));
         let hyper = Hyper { gamma, temperature: 1.0, diagonal_mix: 0.0, query_mix: QueryMix::Mixed };
-        let mut general = GeneralPlain::new(shape);
-        let mut out = [0.0];
-        general.forward(hyper, &flat, &windows, 0, &mut out);
-        assert!((out[0] - value).abs() < 1e-12, "{} {value}", out[0]);
-        let mut full = vec![0.0; flat.len()];
-        general.backward(hyper, &flat, &[1.0], &mut full);
-        let mut expected = full[(r - 1) * r + d..r * r].to_vec();
-        (0..d).for_each(|i| expected.extend_from_slice(&full[r * r + i * r..r * r + i * r + d]));
+        let (out, full) = reference_gradient(&shape, hyper, KernelName::Softmax, &flat, &rows, None).unwrap();
+        assert!((out - value).abs() < 1e-12, "{out} {value}");
+        let mut expected = full[start..start + 3].to_vec();
+        (0..d).for_each(|i| expected.extend_from_slice(&full[scores(i)]));
         let largest = expected.iter().fold(0f64, |m, x| m.max(x.abs()));
         for (a, b) in gradient.iter().zip(&expected) {
             assert!((a - b).abs() < 1e-12 * largest, "{a} {b}");

@@ -309,23 +309,25 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::general::General;
+    use super::super::lanes::Plain;
+    use super::super::level::SimdLevel;
     use super::super::reading::QueryMix;
-    use super::super::reverse::testing::{MIXINGS, all_columns, problem, windows};
-    use super::super::reverse::{GeneralPlain, GeneralWide};
-    use super::super::shape::Mask;
+    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns};
     use super::*;
     use crate::transformer::Block;
 
     fn shapes() -> impl Iterator<Item = Shape> {
-        let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5)];
+        let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5), (2, 17, 2)];
         let blocks = [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)];
+        let kinds = blocks.into_iter().flat_map(|kind| [true, false].map(move |tied| (kind, tied)));
         sizes.into_iter().flat_map(move |(feature_dim, context_len, num_layers)| {
-            blocks.into_iter().flat_map(move |(mask, block)| {
+            kinds.clone().flat_map(move |((mask, block), tied)| {
                 all_columns().map(move |columns| Shape {
                     feature_dim,
                     context_len,
                     num_layers,
-                    tied: true,
+                    tied,
                     columns,
                     block,
                     mask,
@@ -334,78 +336,54 @@ mod tests {
         })
     }
 
-    /// Against the general pass in double precision: only the order of sums differs.
+    /// Against the general pass in double precision: only the order of sums differs. All kernels, tied and per layer, all
+    /// columns and mixings.
     #[test]
-    fn plain_band_equals_the_general_pass() {
-        for shape in shapes() {
+    fn the_band_equals_the_general_pass() {
+        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+            let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 7));
             for (rho, query_mix) in MIXINGS {
-                let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: rho, query_mix };
-                let (features, rewards, queries, params, bar) = problem(&shape, 7);
-                let w = windows(&shape, &features, &rewards, &queries);
-                let (mut band, mut general) = (BandPlain::new(shape), GeneralPlain::new(shape));
-                let (mut a, mut b) = (vec![0.0; 7], vec![0.0; 7]);
-                band.forward(hyper, &params, &w, 0, &mut a).unwrap();
-                general.forward(hyper, &params, &w, 0, &mut b);
+                let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
+                let (mut band, mut general) =
+                    (Band::new(shape, &kernel).unwrap(), General::new(shape, kernel.clone()));
+                let a = problem.forward(&mut band, hyper).unwrap();
+                let b = problem.forward(&mut general, hyper).unwrap();
                 for (a, b) in a.iter().zip(&b) {
-                    assert!((a - b).abs() < 1e-13, "{shape:?}: {a} {b}");
+                    assert!((a - b).abs() < 1e-13, "{shape:?} {name}: {a} {b}");
                 }
-                let (mut ga, mut gb) = (vec![0.0; params.len()], vec![0.0; params.len()]);
                 // One window fewer than the forward pass saw, as in training.
-                band.backward(hyper, &params, &bar[..6], &mut ga);
-                let mut shorter = bar.clone();
-                shorter[6] = 0.0;
-                general.backward(hyper, &params, &shorter, &mut gb);
-                let largest = gb.iter().fold(0f64, |m, g| m.max(g.abs()));
-                for (k, (a, b)) in ga.iter().zip(&gb).enumerate() {
+                let a = problem.gradient(&mut band, hyper, &problem.bar[..6]).unwrap();
+                let b = problem.gradient(&mut general, hyper, &problem.bar[..6]).unwrap();
+                let largest = b.iter().fold(0f64, |m, g| m.max(g.abs()));
+                for (k, (a, b)) in a.iter().zip(&b).enumerate() {
                     // Within the mask; the general pass also differentiates by untrained entries.
                     if shape.trained()[k] {
-                        assert!((a - b).abs() < 1e-12 * largest, "{shape:?} {k}: {a} {b}");
+                        assert!((a - b).abs() <= 1e-12 * largest, "{shape:?} {name} {k}: {a} {b}");
                     }
                 }
+                let (a, b) = (band.diagonal(Plain, 7), general.diagonal(Plain, 7));
+                assert!((a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13, "{shape:?} {name}: {a:?} {b:?}");
             }
         }
     }
 
     #[test]
-    fn wide_band_agrees_with_plain_and_with_the_wide_general_pass() {
-        let level = Level::new();
-        for shape in shapes() {
-            let hyper =
-                Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.3, query_mix: QueryMix::Unmixed };
-            let (features, rewards, queries, params, bar) = problem(&shape, 65);
-            let single = |x: &[f64]| x.iter().map(|&v| v as f32).collect::<Vec<f32>>();
-            let (w64, w32) = (
-                windows(&shape, &features, &rewards, &queries),
-                windows(&shape, &features, &rewards, &queries),
-            );
-            let (mut wide, mut plain, mut general) =
-                (BandWide::new(shape), BandPlain::new(shape), GeneralWide::new(shape));
-            let (mut o32, mut o64, mut og) = (vec![0f32; 65], vec![0.0; 65], vec![0f32; 65]);
-            wide.forward(level, hyper, &single(&params), &w32, 0, &mut o32).unwrap();
-            plain.forward(hyper, &params, &w64, 0, &mut o64).unwrap();
-            general.forward(level, hyper, &single(&params), &w32, 0, &mut og);
-            for t in 0..65 {
-                // A few hundred single-precision roundings of numbers of order 1.
-                assert!((f64::from(o32[t]) - o64[t]).abs() < 2e-5 * (1.0 + o64[t].abs()));
-                assert!((o32[t] - og[t]).abs() < 2e-5 * (1.0 + og[t].abs()));
-            }
-            let (mut g32, mut g64) = (vec![0.0; params.len()], vec![0.0; params.len()]);
-            wide.backward(level, hyper, &single(&params), &single(&bar[..64]), &mut g32);
-            plain.backward(hyper, &params, &bar[..64], &mut g64);
-            let largest = g64.iter().fold(0f64, |m, g| m.max(g.abs()));
-            for (a, b) in g32.iter().zip(&g64) {
-                assert!((a - b).abs() < 1e-4 * largest, "{shape:?}: {a} {b}");
-            }
+    fn the_wide_band_agrees_with_the_reference() {
+        let hyper = Hyper { diagonal_mix: 0.3, query_mix: QueryMix::Unmixed, ..HYPER };
+        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+            let kernel = Weighing::named(name).unwrap();
+            let mut wide = Band::new(shape, &kernel).unwrap();
+            let mut general = General::new(shape, kernel);
+            let problem = Problem::new(&shape, 65).rounded();
+            problem.assert_wide_agrees(&mut wide, &mut general, hyper, SimdLevel::Best, 64);
         }
     }
 
     #[test]
     fn scores_beyond_the_limit_are_reported() {
         let shape = shapes().next().unwrap();
-        let hyper = Hyper { gamma: 0.9, temperature: 1e-3, diagonal_mix: 0.0, query_mix: QueryMix::Mixed };
-        let (features, rewards, queries, params, _) = problem(&shape, 4);
-        let w = windows(&shape, &features, &rewards, &queries);
-        let result = BandPlain::new(shape).forward(hyper, &params, &w, 0, &mut [0.0; 4]);
-        assert_eq!(result, Err(ScoreOutOfRange));
+        let hyper = Hyper { temperature: 1e-3, ..HYPER };
+        let mut band = Band::<f64, f64>::new(shape, &Weighing::Softmax).unwrap();
+        assert_eq!(Problem::new(&shape, 4).forward(&mut band, hyper), Err(ScoreOutOfRange));
     }
 }

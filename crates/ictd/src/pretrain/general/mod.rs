@@ -168,68 +168,14 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
     }
 }
 
-/// Random problems for the tests of both passes.
-#[cfg(test)]
-pub(super) mod testing {
-    use super::*;
-    use crate::pretrain::shape::Columns;
-    use crate::random::{Purpose, Stream};
-
-    /// No mixing, and mixing with every treatment of the query.
-    pub const MIXINGS: [(f64, QueryMix); 4] =
-        [(0.0, QueryMix::Mixed), (0.7, QueryMix::Mixed), (0.7, QueryMix::Scaled), (0.7, QueryMix::Unmixed)];
-
-    /// Every choice of columns.
-    pub fn all_columns() -> impl Iterator<Item = Columns> + Clone {
-        (0..8).map(|k| Columns {
-            last_state: k & 1 == 0,
-            separate_query: k & 2 != 0,
-            last_reward_hidden: k & 4 != 0,
-        })
-    }
-
-    /// Random windows, parameters within the mask, and weights of the windows in the loss.
-    pub fn problem(
-        shape: &Shape,
-        num: usize,
-    ) -> (Vec<Vec<f64>>, Vec<f64>, Vec<Vec<f64>>, Vec<f64>, Vec<f64>) {
-        let mut stream = Stream::new(11, Purpose::Prompt, 0);
-        let positions = num + shape.context_len + 1;
-        let mut rows = |count: usize| -> Vec<Vec<f64>> {
-            (0..count).map(|_| stream.uniform_vec(shape.feature_dim, -1.0, 1.0)).collect()
-        };
-        let (features, queries) = (rows(positions), rows(num));
-        let rewards = stream.uniform_vec(positions, -1.0, 1.0);
-        let trained = shape.trained();
-        let params = trained.iter().map(|&t| if t { stream.uniform_in(-0.8, 0.8) } else { 0.0 }).collect();
-        (features, rewards, queries, params, stream.uniform_vec(num, -1.0, 1.0))
-    }
-
-    pub fn windows<E: Element>(
-        shape: &Shape,
-        features: &[Vec<f64>],
-        rewards: &[f64],
-        queries: &[Vec<f64>],
-    ) -> Windows<E> {
-        let mut windows = Windows::default();
-        let positions = features.iter().map(Vec::as_slice).zip(rewards.iter().copied()).collect::<Vec<_>>();
-        windows.fill(shape.feature_dim, positions.into_iter(), queries.iter().map(Vec::as_slice));
-        windows
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::testing::{MIXINGS, all_columns, problem, windows};
+    use super::super::level::SimdLevel;
+    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns};
     use super::*;
     use crate::context::{Context, End};
-    use crate::kernel::{Attention, KernelName};
-    use crate::pretrain::shape::Mask;
-    use crate::transformer::Block;
-    use crate::transformer::{AttentionParams, Parameters, TransformerConfig};
-
-    const HYPER: Hyper =
-        Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0, query_mix: QueryMix::Mixed };
+    use crate::kernel::Attention;
+    use crate::transformer::TransformerConfig;
 
     fn shapes() -> impl Iterator<Item = Shape> {
         let base = |mask, block, tied, columns| Shape {
@@ -250,83 +196,62 @@ mod tests {
         })
     }
 
+    fn general(shape: &Shape, kernel: &Weighing) -> General<f64> {
+        General::new(*shape, kernel.clone())
+    }
+
     /// The pass predicts what the Transformer outputs, whose contexts have the paper's columns; the others are in
     /// the golden values of `tests/golden_values.rs`.
     #[test]
     fn predictions_are_those_of_the_transformer() {
         for shape in shapes().filter(|s| s.columns.last_state && !s.columns.last_reward_hidden) {
-            for rho in [0.0, 0.4] {
+            for (rho, kernel) in [0.0, 0.4].into_iter().flat_map(|rho| KERNELS.map(|kernel| (rho, kernel))) {
                 let hyper = Hyper { diagonal_mix: rho, ..HYPER };
-                let (features, rewards, queries, params, _) = problem(&shape, 4);
-                let mut out = vec![0.0; 4];
-                let w = windows(&shape, &features, &rewards, &queries);
-                GeneralPlain::new(shape).forward(hyper, &params, &w, 0, &mut out);
-                let pairs = (0..shape.num_pairs()).map(|l| {
-                    let (v, a) = shape.matrices(&params, l);
-                    AttentionParams::new(v, a).unwrap()
-                });
+                let problem = Problem::new(&shape, 4);
+                let out = problem.forward(&mut general(&shape, &Weighing::named(kernel).unwrap()), hyper).unwrap();
                 let transformer = TransformerConfig {
                     block: shape.block,
-                    attention: Attention::new(KernelName::Softmax.at(1.2).unwrap(), rho).unwrap(),
-                    parameters: Parameters::PerLayer(pairs.collect()),
+                    attention: Attention::new(kernel.at(1.2).unwrap(), rho).unwrap(),
+                    parameters: ParamsView::new(&shape, &problem.params).parameters().unwrap(),
                     num_layers: 3,
                     gamma: 0.9,
                     step_sizes: vec![1.0],
                 };
                 let transformer = transformer.check().unwrap();
                 for t in 0..4 {
-                    let mut context =
-                        Context::builder().episode(&features[t..t + 6], &rewards[t..t + 5], End::Truncated);
+                    let (features, rewards) = (&problem.features[t..t + 6], &problem.rewards[t..t + 5]);
+                    let mut context = Context::builder().episode(features, rewards, End::Truncated);
                     if shape.columns.separate_query {
-                        context = context.query(&queries[t]);
+                        context = context.query(&problem.queries[t]);
                     }
                     let context = context.build().unwrap();
                     let expected = transformer.values(&context).unwrap().output();
                     // Three layers on numbers of order 1.
-                    assert!((out[t] - expected).abs() < 1e-13, "{shape:?}: {} {expected}", out[t]);
+                    assert!((out[t] - expected).abs() < 1e-13, "{shape:?} {kernel}: {} {expected}", out[t]);
                 }
             }
         }
     }
 
     /// Central differences with step 1e-5: truncation about 1e-10 of third derivatives of order 10,
-    /// rounding about 1e-11; 1e-7 of the largest gradient is the bound the software promises.
+    /// rounding about 1e-11; 1e-7 of the largest gradient is the bound the software promises. Mixings and kernels take
+    /// turns over the shapes beyond softmax, so that every pair of them is met.
     #[test]
-    fn gradients_are_finite_differences_for_every_mask_block_tying_and_rho() {
-        for shape in shapes() {
-            for (rho, query_mix) in MIXINGS {
+    fn gradients_are_finite_differences_for_every_kernel_mask_block_tying_and_rho() {
+        for (turn, shape) in shapes().enumerate() {
+            for (k, (rho, query_mix)) in MIXINGS.into_iter().enumerate() {
                 let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
-                let (features, rewards, queries, params, bar) = problem(&shape, 3);
-                let w = windows(&shape, &features, &rewards, &queries);
-                let mut pass = GeneralPlain::new(shape);
-                let mut loss = |params: &[f64]| -> f64 {
-                    let mut out = vec![0.0; 3];
-                    pass.forward(hyper, params, &w, 0, &mut out);
-                    out.iter().zip(&bar).map(|(o, b)| o * b).sum()
-                };
-                let trained = shape.trained();
-                let differences: Vec<f64> = (0..params.len())
-                    .map(|k| {
-                        let mut moved = params.clone();
-                        moved[k] += 1e-5;
-                        let up = loss(&moved);
-                        moved[k] = params[k] - 1e-5;
-                        (up - loss(&moved)) / 2e-5
-                    })
-                    .collect();
-                loss(&params);
-                let mut gradient = vec![0.0; params.len()];
-                pass.backward(hyper, &params, &bar, &mut gradient);
-                let largest = differences.iter().fold(0f64, |m, g| m.max(g.abs()));
-                assert!(largest > 1e-3);
-                for k in (0..params.len()).filter(|&k| trained[k]) {
-                    let gap = (gradient[k] - differences[k]).abs();
-                    assert!(
-                        gap <= 1e-7 * largest,
-                        "{shape:?} rho {rho} parameter {k}: {} {}",
-                        gradient[k],
-                        differences[k]
-                    );
+                for kernel in [KERNELS[0], KERNELS[1 + (turn + k) % 3]] {
+                    let (problem, weighing) = (Problem::new(&shape, 3), Weighing::named(kernel).unwrap());
+                    let mut pass = general(&shape, &weighing);
+                    let gradient = problem.gradient(&mut pass, hyper, &problem.bar).unwrap();
+                    let differences = problem.differences(&mut pass, hyper);
+                    let largest = differences.iter().fold(0f64, |m, g| m.max(g.abs()));
+                    assert!(largest > 1e-3);
+                    for (k, difference) in differences.into_iter().enumerate().filter(|&(k, _)| shape.trained()[k]) {
+                        let gap = (gradient[k] - difference).abs();
+                        assert!(gap <= 1e-7 * largest, "{shape:?} {kernel} {rho} {k}: {} {difference}", gradient[k]);
+                    }
                 }
             }
         }
@@ -336,48 +261,47 @@ mod tests {
     #[test]
     fn target_row_of_the_value_matrix_has_zero_gradient() {
         for shape in shapes() {
-            let (features, rewards, queries, params, bar) = problem(&shape, 3);
-            let w = windows(&shape, &features, &rewards, &queries);
-            let mut pass = GeneralPlain::new(shape);
-            pass.forward(HYPER, &params, &w, 0, &mut [0.0; 3]);
-            let mut gradient = vec![0.0; params.len()];
-            pass.backward(HYPER, &params, &bar, &mut gradient);
-            let row = (shape.feature_dim + 1) * shape.num_rows();
+            let problem = Problem::new(&shape, 3);
+            let gradient =
+                problem.gradient(&mut general(&shape, &Weighing::Softmax), HYPER, &problem.bar).unwrap();
+            let row = shape.value_index(0, shape.feature_dim + 1, 0);
             assert!(gradient[row..row + shape.num_rows()].iter().all(|&g| g == 0.0));
+        }
+    }
+
+    /// The built-in kernels through their trait, one lane at a time: the same numbers by another way.
+    #[test]
+    fn kernels_of_one_s_own_are_the_built_in_ones() {
+        for (shape, kernel) in shapes().flat_map(|shape| KERNELS.map(|kernel| (shape, kernel))) {
+            let problem = Problem::new(&shape, 3);
+            // A kernel of one's own has its temperature in itself.
+            let own = Weighing::own(kernel.at(1.2).unwrap()).unwrap();
+            let cold = Hyper { temperature: 1.0, ..HYPER };
+            let a = problem.gradient(&mut general(&shape, &own), cold, &problem.bar).unwrap();
+            let named = Weighing::named(kernel).unwrap();
+            let b = problem.gradient(&mut general(&shape, &named), HYPER, &problem.bar).unwrap();
+            let largest = b.iter().fold(0f64, |m, g| m.max(g.abs()));
+            for (a, b) in a.iter().zip(&b) {
+                assert!((a - b).abs() <= 1e-12 * largest, "{shape:?} {kernel}: {a} {b}");
+            }
         }
     }
 
     /// Sixteen single-precision lanes against one double: forward and gradient, with a last block that
     /// is not full.
     #[test]
-    fn wide_agrees_with_plain() {
-        for shape in shapes() {
-            let (features, rewards, queries, params, bar) = problem(&shape, 37);
-            let single = |x: &[f64]| x.iter().map(|&v| v as f32).collect::<Vec<f32>>();
+    fn wide_agrees_with_the_reference() {
+        for (turn, shape) in shapes().enumerate() {
             // The same rounded inputs for both, so that only the arithmetic differs.
-            let rounded: Vec<f64> = params.iter().map(|&v| f64::from(v as f32)).collect();
-            let round_rows = |rows: &[Vec<f64>]| -> Vec<Vec<f64>> {
-                rows.iter().map(|r| r.iter().map(|&v| f64::from(v as f32)).collect()).collect()
-            };
-            let (features, queries) = (round_rows(&features), round_rows(&queries));
-            let w64 = windows::<f64>(&shape, &features, &rewards, &queries);
-            let w32 = windows::<f32>(&shape, &features, &rewards, &queries);
-            let (mut plain, mut wide) = (GeneralPlain::new(shape), GeneralWide::new(shape));
-            let (mut out64, mut out32) = (vec![0.0; 37], vec![0f32; 37]);
-            plain.forward(HYPER, &rounded, &w64, 0, &mut out64);
-            let level = Level::new();
-            wide.forward(level, HYPER, &single(&params), &w32, 0, &mut out32);
-            for (a, b) in out64.iter().zip(&out32) {
-                // A few hundred single-precision roundings of numbers of order 1.
-                assert!((a - f64::from(*b)).abs() < 2e-5 * (1.0 + a.abs()), "{shape:?}: {a} {b}");
-            }
-            let (mut g64, mut g32) = (vec![0.0; params.len()], vec![0.0; params.len()]);
-            plain.backward(HYPER, &rounded, &bar, &mut g64);
-            wide.backward(level, HYPER, &single(&params), &single(&bar), &mut g32);
-            let largest = g64.iter().fold(0f64, |m, g| m.max(g.abs()));
-            for (a, b) in g64.iter().zip(&g32) {
-                assert!((a - b).abs() < 1e-4 * largest, "{shape:?}: {a} {b}");
-            }
+            let problem = Problem::new(&shape, 37).rounded();
+            let kernel = Weighing::named(KERNELS[turn % 4]).unwrap();
+            problem.assert_wide_agrees(
+                &mut General::new(shape, kernel.clone()),
+                &mut general(&shape, &kernel),
+                HYPER,
+                SimdLevel::Best,
+                37,
+            );
         }
     }
 }
