@@ -93,7 +93,8 @@ fn transformer_config(arguments: &Arguments) -> Result<TransformerConfig, LabErr
     let temperature = choose("temperature", arguments.temperature, said.map(|s| s.temperature), 1.0)?;
     let mix = choose("diagonal mix", arguments.diagonal_mix, said.map(|s| s.diagonal_mix), 0.0)?;
     let typed = arguments.step_size.clone().map(StepSizes);
-    let step_sizes = choose("step size", typed, said.map(|s| StepSizes(vec![s.step_size])), StepSizes(vec![1.0]))?;
+    let step_sizes =
+        choose("step size", typed, said.map(|s| StepSizes(vec![s.step_size])), StepSizes(vec![1.0]))?;
     Ok(TransformerConfig {
         block: choose("block", arguments.block, said.map(|s| s.block), Block::TemporalShift)?,
         attention: Attention::new(kernel.at(temperature)?, mix)?,

@@ -79,7 +79,10 @@ impl Description {
             Some(other) => return Err(format!("metadata schema_version is {other}, expected 1 or 2")),
         }
         let value = |text: &String| {
-            serde_json::from_str(text).ok().filter(|v: &Value| !v.is_string()).unwrap_or(Value::from(text.as_str()))
+            serde_json::from_str(text)
+                .ok()
+                .filter(|v: &Value| !v.is_string())
+                .unwrap_or(Value::from(text.as_str()))
         };
         let fields = metadata.iter().map(|(key, text)| (key.clone(), value(text))).collect();
         let found = serde_json::from_value(Value::Object(fields)).map_err(|e| format!("metadata: {e}"))?;

@@ -297,7 +297,8 @@ impl PretrainConfig {
         let is_source = self.query == QueryPosition::Source;
         Shape {
             feature_dim: self.features,
-            context_len: self.context_len + usize::from(is_source && self.source.columns == SourceColumns::NPlus1),
+            context_len: self.context_len
+                + usize::from(is_source && self.source.columns == SourceColumns::NPlus1),
             num_layers: self.num_layers,
             tied: self.tied,
             columns: Columns {
@@ -372,7 +373,8 @@ impl PretrainConfig {
         }
         let gigabytes = self.memory() / 1e9;
         if gigabytes > MAX_GIGABYTES {
-            let found = format!("{} with the other sizes, about {gigabytes:.0} GB per seed", self.context_len);
+            let found =
+                format!("{} with the other sizes, about {gigabytes:.0} GB per seed", self.context_len);
             return refuse(
                 "n",
                 found,

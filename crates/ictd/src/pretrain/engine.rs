@@ -205,13 +205,7 @@ impl<E: Precision> Engine<E> {
     }
 
     /// [`Program::backward`].
-    pub fn backward(
-        &mut self,
-        hyper: Hyper,
-        params: ParamsView<'_, E>,
-        out_bar: &[E],
-        gradient: &mut [f64],
-    ) {
+    pub fn backward(&mut self, hyper: Hyper, params: ParamsView<'_, E>, out_bar: &[E], gradient: &mut [f64]) {
         match &mut self.band {
             Some(band) if self.used_band => {
                 E::backward(self.level, band, hyper, params, out_bar, gradient);

@@ -340,7 +340,8 @@ mod tests {
             block: Block::TemporalShift,
             mask: Mask::Looped,
         };
-        let rows: Vec<_> = states.iter().map(|&s| (task.features().row(s), task.mrp().rewards()[s])).collect();
+        let rows: Vec<_> =
+            states.iter().map(|&s| (task.features().row(s), task.mrp().rewards()[s])).collect();
         let mut flat = vec![0.0; shape.num_params()];
         let start = shape.value_index(0, d + 2, d);
         flat[start..start + 3].copy_from_slice(&theta.value_row);

@@ -119,7 +119,8 @@ pub fn run(
     };
     let d = config.features;
     let mirror = block(AttentionParams::mirror(d), config.temperature, LAYERS)?;
-    let direct = ReflectedTd { temperature: config.temperature, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
+    let direct =
+        ReflectedTd { temperature: config.temperature, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
     let mut discrepancy = 0f64;
     for context in &windows {
         let forward = mirror.values(context)?;

@@ -1,6 +1,8 @@
 //! How training walks to the mirror block: first gradients, the path, and training with A held.
 
-use ictd::pretrain::{Drift, ParamsView, PretrainConfig, TrainError, Trainer, drift, measure, reduced_params};
+use ictd::pretrain::{
+    Drift, ParamsView, PretrainConfig, TrainError, Trainer, drift, measure, reduced_params,
+};
 use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;

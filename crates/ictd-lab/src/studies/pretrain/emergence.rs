@@ -48,9 +48,7 @@ impl EmergenceFigures {
         let average = |of: fn(&ParamsView<'_, f32>) -> Vec<f32>| {
             let matrices: Vec<Vec<f32>> =
                 states.iter().map(|s| of(&ParamsView::new(&shape, shown(s).1))).collect();
-            let mean = |k: usize| {
-                matrices.iter().map(|m| f64::from(m[k])).sum::<f64>() / states.len() as f64
-            };
+            let mean = |k: usize| matrices.iter().map(|m| f64::from(m[k])).sum::<f64>() / states.len() as f64;
             let rows = shape.num_rows();
             let entries: Vec<f64> = (0..rows * rows).map(mean).collect();
             let largest = entries.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));

@@ -49,10 +49,11 @@ impl Settings {
             })?;
             set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::Invalid(format!("set: {m}")))?;
         }
-        let mut config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
-            let path = e.path().to_string();
-            LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
-        })?;
+        let mut config: PretrainConfig =
+            serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
+                let path = e.path().to_string();
+                LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
+            })?;
         config.simd = simd_level()?;
         config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })

@@ -26,10 +26,9 @@ pub(super) fn backward<M: Machine, K: LaneKernel>(
     let shape = buffers.shape;
     let Layout { d, n, .. } = layout;
     let (pairs, num_diagonals) = (layout.pairs(), layout.diagonals());
-    for (array, len) in [
-        (&mut buffers.common_bar, pairs * stride),
-        (&mut buffers.band_bar, pairs * layout.band_len(stride)),
-    ] {
+    for (array, len) in
+        [(&mut buffers.common_bar, pairs * stride), (&mut buffers.band_bar, pairs * layout.band_len(stride))]
+    {
         array.clear();
         array.resize(len, M::Element::default());
     }
@@ -166,7 +165,8 @@ fn backward_block<M: Machine, K: LaneKernel>(
 ) {
     let Layout { d, n, layers, .. } = *layout;
     let (separate, query) = (layout.separate(), layout.query_column());
-    let Arrays { stride, features, band: bands, band_bar: bands_bar, common_bar, accumulators, scratch } = arrays;
+    let Arrays { stride, features, band: bands, band_bar: bands_bar, common_bar, accumulators, scratch } =
+        arrays;
     let zero = m.splat(M::Element::default());
     let mixing = Mixing::new(m, hyper);
     let q_bar = Scratch::messages(layout);

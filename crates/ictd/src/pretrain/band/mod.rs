@@ -251,7 +251,14 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
         // The paper's sizes are constants for its kernel.
         if matches!(self.kernel, BandKernel::Softmax) && stride == Layout::PAPER_STRIDE {
             if layout == Layout::PAPER {
-                return forward::forward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, job, out);
+                return forward::forward::<M, Exponential>(
+                    m,
+                    Layout::PAPER,
+                    Layout::PAPER_STRIDE,
+                    self,
+                    job,
+                    out,
+                );
             } else if layout.has_paper_sizes() {
                 let layout = Layout { columns: layout.columns, ..Layout::PAPER };
                 return forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out);
@@ -273,7 +280,13 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
         let task = backward::Task { hyper, params, out_bar, gradient };
         if matches!(self.kernel, BandKernel::Softmax) && stride == Layout::PAPER_STRIDE {
             if layout == Layout::PAPER {
-                return backward::backward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, task);
+                return backward::backward::<M, Exponential>(
+                    m,
+                    Layout::PAPER,
+                    Layout::PAPER_STRIDE,
+                    self,
+                    task,
+                );
             } else if layout.has_paper_sizes() {
                 let layout = Layout { columns: layout.columns, ..Layout::PAPER };
                 return backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, task);
@@ -362,7 +375,10 @@ mod tests {
                     }
                 }
                 let (a, b) = (band.diagonal(Plain, 7), general.diagonal(Plain, 7));
-                assert!((a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13, "{shape:?} {name}: {a:?} {b:?}");
+                assert!(
+                    (a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13,
+                    "{shape:?} {name}: {a:?} {b:?}"
+                );
             }
         }
     }

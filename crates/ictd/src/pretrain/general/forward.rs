@@ -139,7 +139,8 @@ fn forward_block<M: Machine>(
                     _ => score_chunk::<M, 1>(m, &z[i..], &keys[j..], size, out),
                 }
             }
-            let slopes = if slopes.is_empty() { &mut [] } else { &mut slopes[j * sources..(j + 1) * sources] };
+            let slopes =
+                if slopes.is_empty() { &mut [] } else { &mut slopes[j * sources..(j + 1) * sources] };
             kernel.weigh(m, column, slopes);
         }
         if last_layer {

@@ -208,7 +208,8 @@ mod tests {
             for (rho, kernel) in [0.0, 0.4].into_iter().flat_map(|rho| KERNELS.map(|kernel| (rho, kernel))) {
                 let hyper = Hyper { diagonal_mix: rho, ..HYPER };
                 let problem = Problem::new(&shape, 4);
-                let out = problem.forward(&mut general(&shape, &Weighing::named(kernel).unwrap()), hyper).unwrap();
+                let out =
+                    problem.forward(&mut general(&shape, &Weighing::named(kernel).unwrap()), hyper).unwrap();
                 let transformer = TransformerConfig {
                     block: shape.block,
                     attention: Attention::new(kernel.at(1.2).unwrap(), rho).unwrap(),
@@ -248,9 +249,15 @@ mod tests {
                     let differences = problem.differences(&mut pass, hyper);
                     let largest = differences.iter().fold(0f64, |m, g| m.max(g.abs()));
                     assert!(largest > 1e-3);
-                    for (k, difference) in differences.into_iter().enumerate().filter(|&(k, _)| shape.trained()[k]) {
+                    for (k, difference) in
+                        differences.into_iter().enumerate().filter(|&(k, _)| shape.trained()[k])
+                    {
                         let gap = (gradient[k] - difference).abs();
-                        assert!(gap <= 1e-7 * largest, "{shape:?} {kernel} {rho} {k}: {} {difference}", gradient[k]);
+                        assert!(
+                            gap <= 1e-7 * largest,
+                            "{shape:?} {kernel} {rho} {k}: {} {difference}",
+                            gradient[k]
+                        );
                     }
                 }
             }
