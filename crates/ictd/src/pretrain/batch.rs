@@ -1,7 +1,7 @@
 //! A minibatch: its data, the passes over it, predictions, and what is fed back.
 
 use super::config::{Loss, PretrainConfig};
-use super::engine::{Engine, Hyper, Job, Precision};
+use super::engine::{Engine, Feedback, Hyper, Job, Precision};
 use super::params::ParamsView;
 use super::reading::Target;
 use super::rollout::{Rollout, Source};
@@ -134,9 +134,11 @@ impl<E: Precision> Batch<E> {
         }
         let through_next = loss == Loss::FullGradient && !independent;
         let seeds = &self.out_bar[..batch + usize::from(through_next)];
-        self.engine.backward(hyper, params, seeds, &mut self.gradient);
+        let gradient = &mut self.gradient[..];
+        self.engine.backward(Feedback { hyper, params, out_bar: seeds, gradient });
         if loss == Loss::FullGradient && independent {
-            self.target_engine.backward(hyper, params, &self.target_bar, &mut self.gradient);
+            let (out_bar, gradient) = (&self.target_bar[..], &mut self.gradient[..]);
+            self.target_engine.backward(Feedback { hyper, params, out_bar, gradient });
         }
     }
 

@@ -68,34 +68,35 @@ pub struct Job<'a, E> {
     pub first: usize,
 }
 
+/// What a reverse pass is asked for: the derivative of Σ_t `out_bar[t]`·prediction(t), added to `gradient`.
+pub struct Feedback<'a, E> {
+    /// Discount, temperature, mixing, as in the forward pass.
+    pub hyper: Hyper,
+    /// The parameters of the forward pass.
+    pub params: ParamsView<'a, E>,
+    /// Weights of its windows, or of the first of them.
+    pub out_bar: &'a [E],
+    /// What is added to.
+    pub gradient: &'a mut [f64],
+}
+
 /// Why a program cannot be used on a minibatch: a score is beyond its range or not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScoreOutOfRange;
 
+/// Whether all scores were in a program's range.
+pub type InRange = Result<(), ScoreOutOfRange>;
+
 /// A forward and reverse pass over windows: `E` is an element, `C` a cell of the machine that runs it.
 pub trait Program<E: Element, C> {
     /// The predictions of `out.len()` windows.
-    fn forward<M>(&mut self, m: M, job: Job<'_, E>, out: &mut [E]) -> Result<(), ScoreOutOfRange>
-    where
-        M: Machine<Element = E, Cell = C>;
-
-    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward) on the
-    /// same windows or more.
-    fn backward<M>(
-        &mut self,
-        m: M,
-        hyper: Hyper,
-        params: ParamsView<'_, E>,
-        out_bar: &[E],
-        gradient: &mut [f64],
-    ) where
-        M: Machine<Element = E, Cell = C>;
-
+    fn forward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, job: Job<'_, E>, out: &mut [E])
+    -> InRange;
+    /// The gradient, after [`forward`](Self::forward) on the same windows or more.
+    fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>);
     /// Sum and minimum of the first layer's weights of the first `num` windows' sources for their own columns, before
     /// mixing, after [`forward`](Self::forward). The sum over n·num is the paper's d_t.
-    fn diagonal<M>(&self, m: M, num: usize) -> (f64, f64)
-    where
-        M: Machine<Element = E, Cell = C>;
+    fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64);
 }
 
 /// A precision of training: `f32` on sixteen lanes, or `f64`, one number at a time, for checking it.
@@ -105,21 +106,11 @@ pub trait Precision: Element {
     /// Whether it trains on the fast program where that applies; the reference does not.
     const FAST: bool;
     /// [`Program::forward`].
-    fn forward<P: Program<Self, Self::Cell>>(
-        level: Level,
-        program: &mut P,
-        job: Job<'_, Self>,
-        out: &mut [Self],
-    ) -> Result<(), ScoreOutOfRange>;
+    fn forward<P>(level: Level, program: &mut P, job: Job<'_, Self>, out: &mut [Self]) -> InRange
+    where
+        P: Program<Self, Self::Cell>;
     /// [`Program::backward`].
-    fn backward<P: Program<Self, Self::Cell>>(
-        level: Level,
-        program: &mut P,
-        hyper: Hyper,
-        params: ParamsView<'_, Self>,
-        out_bar: &[Self],
-        gradient: &mut [f64],
-    );
+    fn backward<P: Program<Self, Self::Cell>>(level: Level, program: &mut P, feedback: Feedback<'_, Self>);
     /// [`Program::diagonal`].
     fn diagonal<P: Program<Self, Self::Cell>>(level: Level, program: &P, num: usize) -> (f64, f64);
 }
@@ -132,18 +123,11 @@ impl Precision for f64 {
         program: &mut P,
         job: Job<'_, f64>,
         out: &mut [f64],
-    ) -> Result<(), ScoreOutOfRange> {
+    ) -> InRange {
         program.forward(Plain, job, out)
     }
-    fn backward<P: Program<f64, f64>>(
-        _: Level,
-        program: &mut P,
-        hyper: Hyper,
-        params: ParamsView<'_, f64>,
-        out_bar: &[f64],
-        gradient: &mut [f64],
-    ) {
-        program.backward(Plain, hyper, params, out_bar, gradient);
+    fn backward<P: Program<f64, f64>>(_: Level, program: &mut P, feedback: Feedback<'_, f64>) {
+        program.backward(Plain, feedback);
     }
     fn diagonal<P: Program<f64, f64>>(_: Level, program: &P, num: usize) -> (f64, f64) {
         program.diagonal(Plain, num)
@@ -158,18 +142,11 @@ impl Precision for f32 {
         program: &mut P,
         job: Job<'_, f32>,
         out: &mut [f32],
-    ) -> Result<(), ScoreOutOfRange> {
+    ) -> InRange {
         dispatch!(level, simd => program.forward(Wide(simd), job, out))
     }
-    fn backward<P: Program<f32, Line>>(
-        level: Level,
-        program: &mut P,
-        hyper: Hyper,
-        params: ParamsView<'_, f32>,
-        out_bar: &[f32],
-        gradient: &mut [f64],
-    ) {
-        dispatch!(level, simd => program.backward(Wide(simd), hyper, params, out_bar, gradient));
+    fn backward<P: Program<f32, Line>>(level: Level, program: &mut P, feedback: Feedback<'_, f32>) {
+        dispatch!(level, simd => program.backward(Wide(simd), feedback));
     }
     fn diagonal<P: Program<f32, Line>>(level: Level, program: &P, num: usize) -> (f64, f64) {
         dispatch!(level, simd => program.diagonal(Wide(simd), num))
@@ -205,12 +182,10 @@ impl<E: Precision> Engine<E> {
     }
 
     /// [`Program::backward`].
-    pub fn backward(&mut self, hyper: Hyper, params: ParamsView<'_, E>, out_bar: &[E], gradient: &mut [f64]) {
+    pub fn backward(&mut self, feedback: Feedback<'_, E>) {
         match &mut self.band {
-            Some(band) if self.used_band => {
-                E::backward(self.level, band, hyper, params, out_bar, gradient);
-            }
-            _ => E::backward(self.level, &mut self.general, hyper, params, out_bar, gradient),
+            Some(band) if self.used_band => E::backward(self.level, band, feedback),
+            _ => E::backward(self.level, &mut self.general, feedback),
         }
     }
 
@@ -241,6 +216,6 @@ pub fn reference_gradient(
     let params = ParamsView::new(shape, params);
     let (mut prediction, mut gradient) = ([0.0], vec![0.0; shape.num_params()]);
     engine.forward(Job { hyper, params, windows: &windows, first: 0 }, &mut prediction);
-    engine.backward(hyper, params, &[1.0], &mut gradient);
+    engine.backward(Feedback { hyper, params, out_bar: &[1.0], gradient: &mut gradient });
     Some((prediction[0], gradient))
 }

@@ -2,7 +2,7 @@
 
 use fearless_simd::Level;
 
-use super::engine::{Hyper, Job, Precision, Program, ScoreOutOfRange};
+use super::engine::{Feedback, Hyper, Job, Precision, Program, ScoreOutOfRange};
 use super::lanes::Line;
 use super::level::SimdLevel;
 use super::params::ParamsView;
@@ -89,7 +89,7 @@ impl Problem {
         let mut out = vec![E::default(); self.queries.len()];
         E::forward(level, pass, Job { hyper, params, windows: &windows, first: 0 }, &mut out)?;
         let mut gradient = vec![0.0; self.params.len()];
-        E::backward(level, pass, hyper, params, bar, &mut gradient);
+        E::backward(level, pass, Feedback { hyper, params, out_bar: bar, gradient: &mut gradient });
         Ok((out, gradient))
     }
 

@@ -1,18 +1,10 @@
 //! The fast reverse pass.
 
-use super::super::engine::{Hyper, Mixing};
+use super::super::engine::{Feedback, Hyper, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
 use super::super::weighing::LaneKernel;
 use super::{Band, Layout, TILE};
-
-/// What the reverse pass is asked for.
-pub(super) struct Task<'a, E> {
-    pub hyper: Hyper,
-    pub params: ParamsView<'a, E>,
-    pub out_bar: &'a [E],
-    pub gradient: &'a mut [f64],
-}
 
 #[inline(always)]
 pub(super) fn backward<M: Machine, K: LaneKernel>(
@@ -20,9 +12,9 @@ pub(super) fn backward<M: Machine, K: LaneKernel>(
     layout: Layout,
     stride: usize,
     buffers: &mut Band<M::Element, M::Cell>,
-    task: Task<'_, M::Element>,
+    feedback: Feedback<'_, M::Element>,
 ) {
-    let Task { hyper, params, out_bar, gradient } = task;
+    let Feedback { hyper, params, out_bar, gradient } = feedback;
     let shape = buffers.shape;
     let Layout { d, n, .. } = layout;
     let (pairs, num_diagonals) = (layout.pairs(), layout.diagonals());

@@ -1,6 +1,6 @@
 //! The fast forward pass.
 
-use super::super::engine::{Hyper, Job, Mixing, ScoreOutOfRange};
+use super::super::engine::{Hyper, InRange, Job, Mixing, ScoreOutOfRange};
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
 use super::super::weighing::LaneKernel;
@@ -14,7 +14,7 @@ pub(super) fn forward<M: Machine, K: LaneKernel>(
     buffers: &mut Band<M::Element, M::Cell>,
     job: Job<'_, M::Element>,
     out: &mut [M::Element],
-) -> Result<(), ScoreOutOfRange> {
+) -> InRange {
     let Job { hyper, params, windows, first } = job;
     let Layout { d, n, .. } = layout;
     let (pairs, positions) = (layout.pairs(), out.len() + n);

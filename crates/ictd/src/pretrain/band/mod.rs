@@ -19,9 +19,8 @@
 mod backward;
 mod forward;
 
-use super::engine::{Hyper, Job, Program, ScoreOutOfRange};
+use super::engine::{Feedback, InRange, Job, Program};
 use super::lanes::{Element, Machine, WIDTH};
-use super::params::ParamsView;
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::{EluPlusOne, Exponential, Identity, Rectifier, Weighing};
 
@@ -36,7 +35,7 @@ const TILE: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Band<E, C> {
     shape: Shape,
-    kernel: BandKernel,
+    kernel: Weighing,
     /// Length of an array over positions: n of padding, the positions, a block of padding.
     stride: usize,
     /// Dimension by dimension: x of every position; then the rewards.
@@ -52,15 +51,6 @@ pub struct Band<E, C> {
     tape: Vec<C>,
     scratch: Vec<C>,
     accumulators: Vec<C>,
-}
-
-/// The kernels that are [`LaneKernel`](super::weighing::LaneKernel)s.
-#[derive(Clone, Copy, Debug)]
-enum BandKernel {
-    Softmax,
-    Linear,
-    Relu,
-    Elu1,
 }
 
 /// Where a block's intermediate results lie on the tape, in cells.
@@ -196,34 +186,15 @@ impl Layout {
     }
 }
 
-/// Runs a pass with the kernel as a type, so that its formulas are compiled into the loops.
-macro_rules! with_kernel {
-    ($kernel:expr, $pass:ident, $m:ty, ($($argument:expr),*)) => {
-        match $kernel {
-            BandKernel::Softmax => $pass::$pass::<$m, Exponential>($($argument),*),
-            BandKernel::Linear => $pass::$pass::<$m, Identity>($($argument),*),
-            BandKernel::Relu => $pass::$pass::<$m, Rectifier>($($argument),*),
-            BandKernel::Elu1 => $pass::$pass::<$m, EluPlusOne>($($argument),*),
-        }
-    };
-}
-
 impl<E: Element, C: Copy + Default> Band<E, C> {
     /// Buffers for a shape and kernel, where the band applies: to built-in kernels, if scores depend on features alone.
     pub fn new(shape: Shape, kernel: &Weighing) -> Option<Self> {
-        if !matches!(shape.mask, Mask::Full | Mask::Looped) {
+        if !matches!(shape.mask, Mask::Full | Mask::Looped) || matches!(kernel, Weighing::Own(_)) {
             return None;
         }
-        let kernel = match kernel {
-            Weighing::Softmax => BandKernel::Softmax,
-            Weighing::Linear => BandKernel::Linear,
-            Weighing::Relu => BandKernel::Relu,
-            Weighing::Elu1 => BandKernel::Elu1,
-            Weighing::Own(_) => return None,
-        };
         Some(Self {
             shape,
-            kernel,
+            kernel: kernel.clone(),
             stride: 0,
             features: Vec::new(),
             keys: Vec::new(),
@@ -245,54 +216,46 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
         m: M,
         job: Job<'_, E>,
         out: &mut [E],
-    ) -> Result<(), ScoreOutOfRange> {
+    ) -> InRange {
         let layout = Layout::of(&self.shape);
         let stride = layout.stride(out.len());
         // The paper's sizes are constants for its kernel.
-        if matches!(self.kernel, BandKernel::Softmax) && stride == Layout::PAPER_STRIDE {
-            if layout == Layout::PAPER {
-                return forward::forward::<M, Exponential>(
-                    m,
-                    Layout::PAPER,
-                    Layout::PAPER_STRIDE,
-                    self,
-                    job,
-                    out,
-                );
-            } else if layout.has_paper_sizes() {
+        match &self.kernel {
+            Weighing::Softmax if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE => {
+                forward::forward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, job, out)
+            }
+            Weighing::Softmax if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE => {
                 let layout = Layout { columns: layout.columns, ..Layout::PAPER };
-                return forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out);
+                forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out)
+            }
+            Weighing::Linear => forward::forward::<M, Identity>(m, layout, stride, self, job, out),
+            Weighing::Relu => forward::forward::<M, Rectifier>(m, layout, stride, self, job, out),
+            Weighing::Elu1 => forward::forward::<M, EluPlusOne>(m, layout, stride, self, job, out),
+            // A kernel of one's own has no band.
+            Weighing::Softmax | Weighing::Own(_) => {
+                forward::forward::<M, Exponential>(m, layout, stride, self, job, out)
             }
         }
-        with_kernel!(self.kernel, forward, M, (m, layout, stride, self, job, out))
     }
 
     #[inline(always)]
-    fn backward<M: Machine<Element = E, Cell = C>>(
-        &mut self,
-        m: M,
-        hyper: Hyper,
-        params: ParamsView<'_, E>,
-        out_bar: &[E],
-        gradient: &mut [f64],
-    ) {
+    fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
         let (layout, stride) = (Layout::of(&self.shape), self.stride);
-        let task = backward::Task { hyper, params, out_bar, gradient };
-        if matches!(self.kernel, BandKernel::Softmax) && stride == Layout::PAPER_STRIDE {
-            if layout == Layout::PAPER {
-                return backward::backward::<M, Exponential>(
-                    m,
-                    Layout::PAPER,
-                    Layout::PAPER_STRIDE,
-                    self,
-                    task,
-                );
-            } else if layout.has_paper_sizes() {
+        match &self.kernel {
+            Weighing::Softmax if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE => {
+                backward::backward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, feedback);
+            }
+            Weighing::Softmax if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE => {
                 let layout = Layout { columns: layout.columns, ..Layout::PAPER };
-                return backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, task);
+                backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, feedback);
+            }
+            Weighing::Linear => backward::backward::<M, Identity>(m, layout, stride, self, feedback),
+            Weighing::Relu => backward::backward::<M, Rectifier>(m, layout, stride, self, feedback),
+            Weighing::Elu1 => backward::backward::<M, EluPlusOne>(m, layout, stride, self, feedback),
+            Weighing::Softmax | Weighing::Own(_) => {
+                backward::backward::<M, Exponential>(m, layout, stride, self, feedback);
             }
         }
-        with_kernel!(self.kernel, backward, M, (m, layout, stride, self, task));
     }
 
     #[inline(always)]
@@ -322,6 +285,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::{Hyper, ScoreOutOfRange};
     use super::super::general::General;
     use super::super::lanes::Plain;
     use super::super::level::SimdLevel;

@@ -1,6 +1,6 @@
 //! The general reverse pass.
 
-use super::super::engine::{Hyper, Mixing};
+use super::super::engine::{Feedback, Hyper, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
 use super::super::shape::Shape;
@@ -9,21 +9,14 @@ use super::{General, Layout, chunks, paper_relaxed};
 use crate::transformer::Block;
 
 #[inline(always)]
-pub(super) fn backward<M: Machine>(
-    m: M,
-    buffers: &mut General<M::Cell>,
-    hyper: Hyper,
-    params: ParamsView<'_, M::Element>,
-    out_bar: &[M::Element],
-    gradient: &mut [f64],
-) {
+pub(super) fn backward<M: Machine>(m: M, buffers: &mut General<M::Cell>, feedback: Feedback<'_, M::Element>) {
     let shape = buffers.shape;
     if let Some(shape) = paper_relaxed(shape, 10) {
-        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+        backward_sized(m, shape, buffers, feedback);
     } else if let Some(shape) = paper_relaxed(shape, shape.context_len) {
-        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+        backward_sized(m, shape, buffers, feedback);
     } else {
-        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+        backward_sized(m, shape, buffers, feedback);
     }
 }
 
@@ -32,11 +25,9 @@ fn backward_sized<M: Machine>(
     m: M,
     shape: Shape,
     buffers: &mut General<M::Cell>,
-    hyper: Hyper,
-    params: ParamsView<'_, M::Element>,
-    out_bar: &[M::Element],
-    gradient: &mut [f64],
+    feedback: Feedback<'_, M::Element>,
 ) {
+    let Feedback { hyper, params, out_bar, gradient } = feedback;
     let params = params.with_shape(&shape);
     let layout = Layout::of(&shape, &buffers.kernel);
     let per_block = shape.num_layers * layout.layer();

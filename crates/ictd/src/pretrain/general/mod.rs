@@ -8,9 +8,8 @@
 mod backward;
 mod forward;
 
-use super::engine::{Hyper, Job, Program, ScoreOutOfRange};
+use super::engine::{Feedback, InRange, Job, Program};
 use super::lanes::{Element, Machine, WIDTH};
-use super::params::ParamsView;
 use super::shape::{Mask, Shape};
 use super::weighing::Weighing;
 use crate::transformer::Block;
@@ -131,21 +130,14 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
         m: M,
         job: Job<'_, E>,
         out: &mut [E],
-    ) -> Result<(), ScoreOutOfRange> {
+    ) -> InRange {
         forward::forward(m, self, job, out);
         Ok(())
     }
 
     #[inline(always)]
-    fn backward<M: Machine<Element = E, Cell = C>>(
-        &mut self,
-        m: M,
-        hyper: Hyper,
-        params: ParamsView<'_, E>,
-        out_bar: &[E],
-        gradient: &mut [f64],
-    ) {
-        backward::backward(m, self, hyper, params, out_bar, gradient);
+    fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
+        backward::backward(m, self, feedback);
     }
 
     #[inline(always)]
@@ -170,7 +162,9 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::Hyper;
     use super::super::level::SimdLevel;
+    use super::super::params::ParamsView;
     use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns};
     use super::*;
     use crate::context::{Context, End};
