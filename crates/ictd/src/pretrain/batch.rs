@@ -148,7 +148,7 @@ impl<E: Precision> Batch<E> {
     }
 
     /// Mean and minimum of the kernel's diagonal, after [`predict`](Self::predict).
-    pub fn diagonal(&self) -> (f64, f64) {
+    pub fn diagonal(&mut self) -> (f64, f64) {
         let batch = self.config.batch;
         let (sum, smallest) = self.engine.diagonal(batch);
         (sum / (batch * self.shape.context_len) as f64, smallest)

@@ -99,6 +99,38 @@ pub trait Program<E: Element, C> {
     fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64);
 }
 
+/// One of the programs, so that a precision compiles them once and not in every crate that trains.
+pub enum Chosen<'a, E, C> {
+    /// The fast pass.
+    Band(&'a mut Band<E, C>),
+    /// The pass for anything.
+    General(&'a mut General<C>),
+}
+
+impl<E: Element, C: Copy + Default> Chosen<'_, E, C> {
+    #[inline(always)]
+    fn forward<M: Machine<Element = E, Cell = C>>(self, m: M, job: Job<'_, E>, out: &mut [E]) -> InRange {
+        match self {
+            Self::Band(program) => program.forward(m, job, out),
+            Self::General(program) => program.forward(m, job, out),
+        }
+    }
+    #[inline(always)]
+    fn backward<M: Machine<Element = E, Cell = C>>(self, m: M, feedback: Feedback<'_, E>) {
+        match self {
+            Self::Band(program) => program.backward(m, feedback),
+            Self::General(program) => program.backward(m, feedback),
+        }
+    }
+    #[inline(always)]
+    fn diagonal<M: Machine<Element = E, Cell = C>>(self, m: M, num: usize) -> (f64, f64) {
+        match self {
+            Self::Band(program) => program.diagonal(m, num),
+            Self::General(program) => program.diagonal(m, num),
+        }
+    }
+}
+
 /// A precision of training: `f32` on sixteen lanes, or `f64`, one number at a time, for checking it.
 pub trait Precision: Element {
     /// A number of its machine in memory.
@@ -106,30 +138,28 @@ pub trait Precision: Element {
     /// Whether it trains on the fast program where that applies; the reference does not.
     const FAST: bool;
     /// [`Program::forward`].
-    fn forward<P>(level: Level, program: &mut P, job: Job<'_, Self>, out: &mut [Self]) -> InRange
-    where
-        P: Program<Self, Self::Cell>;
+    fn forward(
+        level: Level,
+        program: Chosen<'_, Self, Self::Cell>,
+        job: Job<'_, Self>,
+        out: &mut [Self],
+    ) -> InRange;
     /// [`Program::backward`].
-    fn backward<P: Program<Self, Self::Cell>>(level: Level, program: &mut P, feedback: Feedback<'_, Self>);
+    fn backward(level: Level, program: Chosen<'_, Self, Self::Cell>, feedback: Feedback<'_, Self>);
     /// [`Program::diagonal`].
-    fn diagonal<P: Program<Self, Self::Cell>>(level: Level, program: &P, num: usize) -> (f64, f64);
+    fn diagonal(level: Level, program: Chosen<'_, Self, Self::Cell>, num: usize) -> (f64, f64);
 }
 
 impl Precision for f64 {
     type Cell = f64;
     const FAST: bool = false;
-    fn forward<P: Program<f64, f64>>(
-        _: Level,
-        program: &mut P,
-        job: Job<'_, f64>,
-        out: &mut [f64],
-    ) -> InRange {
+    fn forward(_: Level, program: Chosen<'_, f64, f64>, job: Job<'_, f64>, out: &mut [f64]) -> InRange {
         program.forward(Plain, job, out)
     }
-    fn backward<P: Program<f64, f64>>(_: Level, program: &mut P, feedback: Feedback<'_, f64>) {
+    fn backward(_: Level, program: Chosen<'_, f64, f64>, feedback: Feedback<'_, f64>) {
         program.backward(Plain, feedback);
     }
-    fn diagonal<P: Program<f64, f64>>(_: Level, program: &P, num: usize) -> (f64, f64) {
+    fn diagonal(_: Level, program: Chosen<'_, f64, f64>, num: usize) -> (f64, f64) {
         program.diagonal(Plain, num)
     }
 }
@@ -137,18 +167,13 @@ impl Precision for f64 {
 impl Precision for f32 {
     type Cell = Line;
     const FAST: bool = true;
-    fn forward<P: Program<f32, Line>>(
-        level: Level,
-        program: &mut P,
-        job: Job<'_, f32>,
-        out: &mut [f32],
-    ) -> InRange {
+    fn forward(level: Level, program: Chosen<'_, f32, Line>, job: Job<'_, f32>, out: &mut [f32]) -> InRange {
         dispatch!(level, simd => program.forward(Wide(simd), job, out))
     }
-    fn backward<P: Program<f32, Line>>(level: Level, program: &mut P, feedback: Feedback<'_, f32>) {
+    fn backward(level: Level, program: Chosen<'_, f32, Line>, feedback: Feedback<'_, f32>) {
         dispatch!(level, simd => program.backward(Wide(simd), feedback));
     }
-    fn diagonal<P: Program<f32, Line>>(level: Level, program: &P, num: usize) -> (f64, f64) {
+    fn diagonal(level: Level, program: Chosen<'_, f32, Line>, num: usize) -> (f64, f64) {
         dispatch!(level, simd => program.diagonal(Wide(simd), num))
     }
 }
@@ -171,30 +196,32 @@ impl<E: Precision> Engine<E> {
         Self { level, band, general: General::new(shape, kernel.clone()), used_band: false }
     }
 
+    /// The program of the last forward pass.
+    fn used(&mut self) -> Chosen<'_, E, E::Cell> {
+        match &mut self.band {
+            Some(band) if self.used_band => Chosen::Band(band),
+            _ => Chosen::General(&mut self.general),
+        }
+    }
+
     /// [`Program::forward`].
     pub fn forward(&mut self, job: Job<'_, E>, out: &mut [E]) {
-        let done = self.band.as_mut().map(|band| E::forward(self.level, band, job, out));
+        let done = self.band.as_mut().map(|band| E::forward(self.level, Chosen::Band(band), job, out));
         self.used_band = done == Some(Ok(()));
         if !self.used_band {
             // The general pass takes any score.
-            let _ = E::forward(self.level, &mut self.general, job, out);
+            let _ = E::forward(self.level, Chosen::General(&mut self.general), job, out);
         }
     }
 
     /// [`Program::backward`].
     pub fn backward(&mut self, feedback: Feedback<'_, E>) {
-        match &mut self.band {
-            Some(band) if self.used_band => E::backward(self.level, band, feedback),
-            _ => E::backward(self.level, &mut self.general, feedback),
-        }
+        E::backward(self.level, self.used(), feedback);
     }
 
     /// [`Program::diagonal`].
-    pub fn diagonal(&self, num: usize) -> (f64, f64) {
-        match &self.band {
-            Some(band) if self.used_band => E::diagonal(self.level, band, num),
-            _ => E::diagonal(self.level, &self.general, num),
-        }
+    pub fn diagonal(&mut self, num: usize) -> (f64, f64) {
+        E::diagonal(self.level, self.used(), num)
     }
 }
 

@@ -2,7 +2,9 @@
 
 use fearless_simd::Level;
 
-use super::engine::{Feedback, Hyper, Job, Precision, Program, ScoreOutOfRange};
+use super::band::Band;
+use super::engine::{Chosen, Feedback, Hyper, Job, Precision, ScoreOutOfRange};
+use super::general::General;
 use super::lanes::Line;
 use super::level::SimdLevel;
 use super::params::ParamsView;
@@ -31,6 +33,29 @@ pub fn all_columns() -> impl Iterator<Item = Columns> + Clone {
         separate_query: k & 2 != 0,
         last_reward_hidden: k & 4 != 0,
     })
+}
+
+/// A program that tests choose.
+pub trait Pass<E: Precision> {
+    fn chosen(&mut self) -> Chosen<'_, E, E::Cell>;
+}
+
+impl<E: Precision> Pass<E> for Band<E, E::Cell> {
+    fn chosen(&mut self) -> Chosen<'_, E, E::Cell> {
+        Chosen::Band(self)
+    }
+}
+
+impl Pass<f64> for General<f64> {
+    fn chosen(&mut self) -> Chosen<'_, f64, f64> {
+        Chosen::General(self)
+    }
+}
+
+impl Pass<f32> for General<Line> {
+    fn chosen(&mut self) -> Chosen<'_, f32, Line> {
+        Chosen::General(self)
+    }
 }
 
 /// Random windows, parameters within the mask, and weights of the windows in the loss.
@@ -77,35 +102,31 @@ impl Problem {
         windows
     }
 
-    fn run<E: Precision, P: Program<E, E::Cell>>(
+    fn run<E: Precision>(
         &self,
         level: Level,
-        pass: &mut P,
+        pass: &mut dyn Pass<E>,
         hyper: Hyper,
         params: &[E],
         bar: &[E],
     ) -> Result<(Vec<E>, Vec<f64>), ScoreOutOfRange> {
         let (windows, params) = (self.windows(), ParamsView::new(&self.shape, params));
         let mut out = vec![E::default(); self.queries.len()];
-        E::forward(level, pass, Job { hyper, params, windows: &windows, first: 0 }, &mut out)?;
+        E::forward(level, pass.chosen(), Job { hyper, params, windows: &windows, first: 0 }, &mut out)?;
         let mut gradient = vec![0.0; self.params.len()];
-        E::backward(level, pass, Feedback { hyper, params, out_bar: bar, gradient: &mut gradient });
+        E::backward(level, pass.chosen(), Feedback { hyper, params, out_bar: bar, gradient: &mut gradient });
         Ok((out, gradient))
     }
 
     /// Predictions of all windows.
-    pub fn forward<P: Program<f64, f64>>(
-        &self,
-        pass: &mut P,
-        hyper: Hyper,
-    ) -> Result<Vec<f64>, ScoreOutOfRange> {
+    pub fn forward(&self, pass: &mut dyn Pass<f64>, hyper: Hyper) -> Result<Vec<f64>, ScoreOutOfRange> {
         Ok(self.run(Level::new(), pass, hyper, &self.params, &[])?.0)
     }
 
     /// The gradient of Σ bar·prediction.
-    pub fn gradient<P: Program<f64, f64>>(
+    pub fn gradient(
         &self,
-        pass: &mut P,
+        pass: &mut dyn Pass<f64>,
         hyper: Hyper,
         bar: &[f64],
     ) -> Result<Vec<f64>, ScoreOutOfRange> {
@@ -113,7 +134,7 @@ impl Problem {
     }
 
     /// The same by central differences with step 1e-5.
-    pub fn differences<P: Program<f64, f64>>(&self, pass: &mut P, hyper: Hyper) -> Vec<f64> {
+    pub fn differences(&self, pass: &mut dyn Pass<f64>, hyper: Hyper) -> Vec<f64> {
         let mut loss = |params: &[f64]| -> f64 {
             let (out, _) = self.run(Level::new(), pass, hyper, params, &[]).unwrap();
             out.iter().zip(&self.bar).map(|(o, b)| o * b).sum()
@@ -131,10 +152,10 @@ impl Problem {
 
     /// Predictions and gradients, with the first `counted` windows in the loss, in single precision on lanes against
     /// double precision: a few hundred single-precision roundings of numbers of order 1.
-    pub fn assert_wide_agrees<P: Program<f32, Line>, Q: Program<f64, f64>>(
+    pub fn assert_wide_agrees(
         &self,
-        wide: &mut P,
-        reference: &mut Q,
+        wide: &mut dyn Pass<f32>,
+        reference: &mut dyn Pass<f64>,
         hyper: Hyper,
         level: SimdLevel,
         counted: usize,
