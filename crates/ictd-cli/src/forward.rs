@@ -1,5 +1,6 @@
 //! `ictd forward`.
 
+use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -17,27 +18,27 @@ pub struct Arguments {
     /// Context as JSON; - reads standard input
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
-    /// Construction: tsm (one head and temporal shift) or dual (two heads)
-    #[arg(long, default_value = "tsm")]
-    block: String,
-    /// Kernel: softmax, relu, elu1, rbf, linear or tabular
-    #[arg(long, default_value = "softmax")]
-    kernel: String,
-    /// Depth L
-    #[arg(long, default_value_t = 15, allow_negative_numbers = true)]
-    layers: usize,
-    /// Discount
-    #[arg(long, default_value_t = 0.9, allow_negative_numbers = true)]
-    gamma: f64,
-    /// Temperature of the scores
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
-    temperature: f64,
-    /// Step size: one number, or one for each layer separated by commas
-    #[arg(long, default_value = "1", value_delimiter = ',', allow_hyphen_values = true)]
-    step_size: Vec<f64>,
-    /// Diagonal mixing rho
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
-    diagonal_mix: f64,
+    /// Construction: tsm (one head and temporal shift) or dual (two heads) [default: the checkpoint's, or tsm]
+    #[arg(long)]
+    block: Option<Block>,
+    /// Kernel: softmax, relu, elu1, rbf, linear or tabular [default: the checkpoint's, or softmax]
+    #[arg(long)]
+    kernel: Option<KernelName>,
+    /// Depth L [default: the checkpoint's, or 15]
+    #[arg(long, allow_negative_numbers = true)]
+    layers: Option<usize>,
+    /// Discount [default: the checkpoint's, or 0.9]
+    #[arg(long, allow_negative_numbers = true)]
+    gamma: Option<f64>,
+    /// Temperature of the scores [default: the checkpoint's, or 1]
+    #[arg(long, allow_negative_numbers = true)]
+    temperature: Option<f64>,
+    /// Step size: one number, or one for each layer separated by commas [default: the checkpoint's, or 1]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
+    step_size: Option<Vec<f64>>,
+    /// Diagonal mixing rho [default: the checkpoint's, or 0]
+    #[arg(long, allow_negative_numbers = true)]
+    diagonal_mix: Option<f64>,
     /// Parameters: a checkpoint of `pretrain` (.safetensors), or JSON with {"V": …, "A": …} for all layers or
     /// {"layers": [{"V", "A"}, …]} [default: theta_*]
     #[arg(long, value_name = "FILE")]
@@ -52,19 +53,60 @@ pub struct Arguments {
     common: Common,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let block: Block = arguments.block.parse()?;
-    let kernel: KernelName = arguments.kernel.parse()?;
-    let attention = Attention::new(kernel.at(arguments.temperature)?, arguments.diagonal_mix)?;
-    let parameters = arguments.params.as_deref().map_or(Ok(Parameters::ThetaStar), read_params)?;
-    let config = TransformerConfig {
-        block,
-        attention,
+/// What was typed, or what the checkpoint says, or a default; refuses what contradicts the checkpoint.
+fn choose<T: PartialEq + Display>(
+    flag: &str,
+    typed: Option<T>,
+    said: Option<T>,
+    default: T,
+) -> Result<T, LabError> {
+    match (typed, said) {
+        (Some(typed), Some(said)) if typed != said => Err(LabError::Invalid(format!(
+            "{flag} is {typed}, but the checkpoint was trained with {said}: leave the flag out"
+        ))),
+        (typed, said) => Ok(typed.or(said).unwrap_or(default)),
+    }
+}
+
+/// Step sizes as typed.
+#[derive(PartialEq)]
+struct StepSizes(Vec<f64>);
+
+impl Display for StepSizes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let texts: Vec<String> = self.0.iter().map(f64::to_string).collect();
+        f.write_str(&texts.join(","))
+    }
+}
+
+/// The Transformer that the flags and the checkpoint describe.
+fn transformer_config(arguments: &Arguments) -> Result<TransformerConfig, LabError> {
+    let model = arguments.params.as_deref().map(read_params).transpose()?;
+    if model.as_ref().is_some_and(|m| m.is_undescribed_checkpoint) {
+        message(
+            "warning: the checkpoint is of format 1 and does not say what it was trained with: flags and defaults are used",
+        );
+    }
+    let (parameters, said) = model.map_or((Parameters::ThetaStar, None), |m| (m.parameters, m.description));
+    let said = said.as_ref();
+    let kernel = choose("kernel", arguments.kernel, said.map(|s| s.kernel), KernelName::Softmax)?;
+    let temperature = choose("temperature", arguments.temperature, said.map(|s| s.temperature), 1.0)?;
+    let mix = choose("diagonal mix", arguments.diagonal_mix, said.map(|s| s.diagonal_mix), 0.0)?;
+    let typed = arguments.step_size.clone().map(StepSizes);
+    let step_sizes =
+        choose("step size", typed, said.map(|s| StepSizes(vec![s.step_size])), StepSizes(vec![1.0]))?;
+    Ok(TransformerConfig {
+        block: choose("block", arguments.block, said.map(|s| s.block), Block::TemporalShift)?,
+        attention: Attention::new(kernel.at(temperature)?, mix)?,
         parameters,
-        num_layers: arguments.layers,
-        gamma: arguments.gamma,
-        step_sizes: arguments.step_size,
-    };
+        num_layers: choose("layers", arguments.layers, said.map(|s| s.layers), 15)?,
+        gamma: choose("gamma", arguments.gamma, said.map(|s| s.gamma), 0.9)?,
+        step_sizes: step_sizes.0,
+    })
+}
+
+pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+    let config = transformer_config(&arguments)?;
     let transformer = config.check()?;
     let context = read_context(&arguments.input)?;
     let report = report(&transformer, &context, arguments.tokens, arguments.fixed_point)?;

@@ -103,7 +103,7 @@ fn compare(arguments: &Arguments, file: &Path) -> Result<Outcome, LabError> {
         list.as_ref().and_then(|l| l.first().copied()).unwrap_or(default)
     };
     let (n, layers) = (first(&arguments.lengths, 10), first(&arguments.layers, 3));
-    let theta = neu::looped(&read_params(file)?)?;
+    let theta = neu::looped(&read_params(file)?.parameters)?;
     let star = AttentionParams::theta_star(family.feature_dim());
     let mut points = Vec::new();
     for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {

@@ -60,7 +60,11 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     if arguments.checkpoint_every == Some(0) {
         return Err(LabError::Invalid("checkpoint-every is 0, expected at least 1".into()));
     }
-    let options = RunOptions { resume: arguments.resume, checkpoint_every: arguments.checkpoint_every };
+    let options = RunOptions {
+        resume: arguments.resume,
+        checkpoint_every: arguments.checkpoint_every,
+        notice: message,
+    };
     if let Some(threads) = arguments.threads.filter(|t| !(1..=1024).contains(t)) {
         return Err(LabError::Invalid(format!("threads is {threads}, expected 1 to 1024")));
     }

@@ -8,8 +8,14 @@ use std::process::Command;
 fn examples_run_and_are_short() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
-    for (name, expected) in [("new_kernel", "certified"), ("new_task", "exact"), ("new_claim", "reproduced")]
-    {
+    for (name, expected) in [
+        ("new_kernel", "certified"),
+        ("new_task", "exact"),
+        ("new_claim", "reproduced"),
+        ("early_stop", "stopped after"),
+        ("own_kernel_trained", "theta_* with it"),
+        ("evaluate_checkpoint", "after 3 layers"),
+    ] {
         let source = std::fs::read_to_string(manifest.join(format!("examples/{name}.rs"))).unwrap();
         assert!(source.lines().count() < 50, "{name}");
         // Built with the tests, beside their own directory.

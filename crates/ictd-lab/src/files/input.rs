@@ -1,4 +1,4 @@
-//! Reading contexts and parameters from JSON.
+//! Reading contexts from JSON.
 
 use std::borrow::Cow;
 use std::fs;
@@ -7,16 +7,15 @@ use std::path::Path;
 
 use ictd::context::{Context, End};
 use ictd::matrix::Matrix;
-use ictd::transformer::{AttentionParams, Parameters};
+use ictd::transformer::AttentionParams;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::safetensors::Tensors;
 use crate::LabError;
 
 /// Numbers of a file: `null`, and with it Python's `NaN` and `Infinity`, is kept as `None` so that
 /// the error can name the place.
-type Numbers = Vec<Option<f64>>;
+pub(super) type Numbers = Vec<Option<f64>>;
 
 /// A context as JSON: one trajectory (`features`, `rewards`) or several `episodes`, then `queries`.
 ///
@@ -61,26 +60,6 @@ pub struct EpisodeFile {
     pub terminated: bool,
 }
 
-/// Attention parameters as JSON: one pair (`V`, `A`) for all layers, or `layers` with a pair each.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ParamsFile {
-    #[serde(rename = "V")]
-    value_matrix: Option<Vec<Numbers>>,
-    #[serde(rename = "A")]
-    score_matrix: Option<Vec<Numbers>>,
-    layers: Option<Vec<LayerFile>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LayerFile {
-    #[serde(rename = "V")]
-    value_matrix: Vec<Numbers>,
-    #[serde(rename = "A")]
-    score_matrix: Vec<Numbers>,
-}
-
 impl ContextFile {
     /// The context the file describes.
     pub fn into_context(self) -> Result<Context, LabError> {
@@ -118,22 +97,8 @@ fn plain(numbers: Numbers) -> Vec<f64> {
     numbers.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect()
 }
 
-impl ParamsFile {
-    fn into_parameters(self) -> Result<Parameters, LabError> {
-        match (self.value_matrix, self.score_matrix, self.layers) {
-            (Some(v), Some(a), None) => Ok(Parameters::Tied(pair(v, a, "")?)),
-            (None, None, Some(layers)) => {
-                let pairs = layers.into_iter().enumerate();
-                let pairs =
-                    pairs.map(|(l, p)| pair(p.value_matrix, p.score_matrix, &format!("layers[{l}].")));
-                Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
-            }
-            _ => Err(LabError::Invalid("params: expected either V and A, or layers".into())),
-        }
-    }
-}
-
-fn pair(v: Vec<Numbers>, a: Vec<Numbers>, place: &str) -> Result<AttentionParams, LabError> {
+/// The parameters of a layer; `place` names them in errors.
+pub(super) fn pair(v: Vec<Numbers>, a: Vec<Numbers>, place: &str) -> Result<AttentionParams, LabError> {
     let matrix = |name: &str, rows: Vec<Numbers>| {
         let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
         Matrix::from_rows(&rows).map_err(|e| LabError::Invalid(format!("params: {place}{name}: {e}")))
@@ -148,49 +113,16 @@ pub fn read_context(path: &Path) -> Result<Context, LabError> {
     file.into_context().map_err(|e| at(path, e))
 }
 
-/// Reads attention parameters from JSON (`-` is standard input) or from a checkpoint in the safetensors
-/// format.
-pub fn read_params(path: &Path) -> Result<Parameters, LabError> {
-    if path.extension().is_some_and(|e| e == "safetensors") {
-        let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-        let failed = |message| LabError::Parse { path: path.to_owned(), message };
-        let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
-        return checkpoint_params(&tensors).map_err(|e| at(path, e));
-    }
-    let file: ParamsFile = read_json(path)?;
-    file.into_parameters().map_err(|e| at(path, e))
-}
-
-/// `V` and `A`, or `layers.l.V` and `layers.l.A` for l = 0, 1, ….
-fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
-    let matrix = |name: &str| {
-        let (shape, numbers) = tensors.tensors.get(name)?;
-        let rows = numbers
-            .chunks(*shape.get(1)?.max(&1))
-            .map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
-        Some(rows.collect::<Vec<Numbers>>())
-    };
-    if let (Some(v), Some(a)) = (matrix("V"), matrix("A")) {
-        return Ok(Parameters::Tied(pair(v, a, "")?));
-    }
-    let layers =
-        (0..).map_while(|l| Some((l, matrix(&format!("layers.{l}.V"))?, matrix(&format!("layers.{l}.A"))?)));
-    let pairs = layers.map(|(l, v, a)| pair(v, a, &format!("layers.{l}."))).collect::<Result<Vec<_>, _>>()?;
-    if pairs.is_empty() {
-        return Err(LabError::Invalid("params: expected tensors V and A, or layers.0.V and so on".into()));
-    }
-    Ok(Parameters::PerLayer(pairs))
-}
-
 /// Names the file in an error about its contents.
-fn at(path: &Path, error: LabError) -> LabError {
+pub(super) fn at(path: &Path, error: LabError) -> LabError {
     match error {
         LabError::Invalid(message) => LabError::Parse { path: path.to_owned(), message },
         other => other,
     }
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
+/// Reads a JSON object; `-` is standard input.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
     let read_failed = |source| LabError::Read { path: path.to_owned(), source };
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
@@ -302,28 +234,5 @@ mod tests {
     #[test]
     fn nan_is_replaced_outside_strings_only() {
         assert_eq!(numbers_or_null(r#"{"a\"NaN": NaN, "b": -Infinity}"#), r#"{"a\"NaN": null, "b": null}"#);
-    }
-
-    #[test]
-    fn parameters_are_read_tied_and_per_layer() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("p.json");
-        let zero = "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,0]]";
-        let read = |json: String| {
-            fs::write(&path, json).unwrap();
-            read_params(&path)
-        };
-        assert!(matches!(read(format!(r#"{{"V": {zero}, "A": {zero}}}"#)), Ok(Parameters::Tied(_))));
-        let layers = format!(r#"{{"layers": [{{"V": {zero}, "A": {zero}}}, {{"V": {zero}, "A": {zero}}}]}}"#);
-        assert!(matches!(read(layers), Ok(Parameters::PerLayer(p)) if p.len() == 2));
-        assert!(
-            read(format!(r#"{{"V": {zero}}}"#))
-                .unwrap_err()
-                .to_string()
-                .contains("either V and A, or layers")
-        );
-        assert!(
-            read(format!(r#"{{"V": {zero}, "A": [[1]]}}"#)).unwrap_err().to_string().contains("A is 1×1")
-        );
     }
 }

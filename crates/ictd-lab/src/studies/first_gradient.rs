@@ -42,7 +42,7 @@ impl FirstGradientSign {
             MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
         };
         let measured = statistic(found.iter().flat_map(|f| f.gradient.clone()).collect())?;
-        let factor = -2.0 * settings.config.layers as f64;
+        let factor = -2.0 * settings.config.num_layers as f64;
         let predicted =
             statistic(found.iter().flat_map(|f| f.reward_correlation.iter().map(|c| factor * c)).collect())?;
         let values = statistic(found.iter().flat_map(|f| f.value_correlation.clone()).collect())?;

@@ -3,7 +3,7 @@
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
-use ictd::pretrain::{PretrainConfig, TrainError, Trainer};
+use ictd::pretrain::{ParamsView, PretrainConfig, TrainError, Trainer};
 use ictd::statistics::MeanSem;
 use ictd::task::FiniteTask;
 use ictd::theory::self_weights;
@@ -75,10 +75,8 @@ pub fn run(
     let every = (config.epochs / POINTS).max(1);
     let failed = |e: TrainError| LabError::Failed(e.to_string());
     let measure = |trainer: &Trainer<f32>| {
-        let params: Vec<f64> = trainer.state().params.iter().map(|&x| f64::from(x)).collect();
-        let (_, score) = config.shape().matrices(&params, 0);
-        let d = config.features;
-        summaries(&tasks, &Matrix::from_fn(d, d, |i, j| score[(i, j)]), config.tau)
+        let block = ParamsView::new(&config.shape(), &trainer.state().params).score_block(0);
+        summaries(&tasks, &block, config.temperature)
     };
     // Entry [seed][point]: the weights task by task.
     let curves = seeds

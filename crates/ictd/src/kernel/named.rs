@@ -4,10 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Elu1, Kernel, Linear, Rbf, Relu, Softmax, Tabular};
 
 /// The name of a built-in kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KernelName {
     /// [`Softmax`].
     Softmax,

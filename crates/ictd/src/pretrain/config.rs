@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::level::SimdLevel;
 use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
+use super::weighing::Weighing;
+use crate::kernel::KernelName;
 use crate::task::{MAX_FEATURES, MAX_STATES, is_discount};
 use crate::transformer::Block;
 
@@ -135,7 +138,8 @@ pub struct Init {
 /// | `gamma` | 0.9 | discount γ | [0, 1) |
 /// | `n` | 10 | context length | ≥ 1 |
 /// | `layers` | 3 | depth L | ≥ 1 |
-/// | `tau` | 1.2 | softmax temperature | > 0 |
+/// | `kernel` | softmax | attention kernel | softmax, linear, relu, elu1 |
+/// | `temperature` (or `tau`) | 1.2 | temperature τ of the scores | > 0 |
 /// | `query` | next | query position | next, skip, stationary, source |
 /// | `source.columns` | n | columns of a prompt whose query is a source | n, n+1 |
 /// | `source.reward` | visible | whether such a query shows its reward | visible, hidden |
@@ -167,9 +171,14 @@ pub struct PretrainConfig {
     pub representable: bool,
     pub threshold: f64,
     pub gamma: f64,
-    pub n: usize,
-    pub layers: usize,
-    pub tau: f64,
+    #[serde(rename = "n")]
+    pub context_len: usize,
+    #[serde(rename = "layers")]
+    pub num_layers: usize,
+    #[serde(default = "softmax")]
+    pub kernel: KernelName,
+    #[serde(alias = "tau")]
+    pub temperature: f64,
     pub query: QueryPosition,
     #[serde(default)]
     pub source: SourceQuery,
@@ -185,6 +194,14 @@ pub struct PretrainConfig {
     pub optimizer: Optimizer,
     pub rho: RhoSchedule,
     pub init: Init,
+    /// Vector instructions; no part of files, because it changes speed and last places only.
+    #[serde(skip)]
+    pub simd: SimdLevel,
+}
+
+/// The paper's kernel, for files that name none.
+fn softmax() -> KernelName {
+    KernelName::Softmax
 }
 
 /// Why a configuration cannot be trained: the key, what was found, the allowed range.
@@ -212,9 +229,10 @@ impl PretrainConfig {
             representable: true,
             threshold: 0.5,
             gamma: 0.9,
-            n: 10,
-            layers: 3,
-            tau: 1.2,
+            context_len: 10,
+            num_layers: 3,
+            kernel: KernelName::Softmax,
+            temperature: 1.2,
             query: QueryPosition::Next,
             source: SourceQuery::default(),
             target: Target::Shifted,
@@ -234,6 +252,7 @@ impl PretrainConfig {
             },
             rho: RhoSchedule { start: 0.0, end: 0.0, steps: 0, query: QueryMix::Mixed },
             init: Init { gain: 0.1, score_sign: Sign::Random, value_sign: Sign::Random },
+            simd: SimdLevel::Best,
         }
     }
 
@@ -256,7 +275,7 @@ impl PretrainConfig {
     /// The predecessor's setting (arXiv 2405.13861) as far as this block has it: 10 states, 30 context
     /// transitions, the query one state further, 4000 tasks.
     pub fn predecessor() -> Self {
-        Self { states: 10, n: 30, query: QueryPosition::Skip, epochs: 4000, ..Self::paper() }
+        Self { states: 10, context_len: 30, query: QueryPosition::Skip, epochs: 4000, ..Self::paper() }
     }
 
     /// A preset by name.
@@ -278,8 +297,9 @@ impl PretrainConfig {
         let is_source = self.query == QueryPosition::Source;
         Shape {
             feature_dim: self.features,
-            context_len: self.n + usize::from(is_source && self.source.columns == SourceColumns::NPlus1),
-            num_layers: self.layers,
+            context_len: self.context_len
+                + usize::from(is_source && self.source.columns == SourceColumns::NPlus1),
+            num_layers: self.num_layers,
             tied: self.tied,
             columns: Columns {
                 last_state: !is_source,
@@ -311,8 +331,8 @@ impl PretrainConfig {
     /// A rough count of the bytes a seed needs: the tape of a minibatch, the windows of an epoch, the task, the
     /// parameters, the history.
     fn memory(&self) -> f64 {
-        let [d, n, m] = [self.features, self.n, self.states].map(|x| x as f64);
-        let [layers, batch, batches] = [self.layers, self.batch, self.batches].map(|x| x as f64);
+        let [d, n, m] = [self.features, self.context_len, self.states].map(|x| x as f64);
+        let [layers, batch, batches] = [self.num_layers, self.batch, self.batches].map(|x| x as f64);
         let tape = 4.0 * (batch + 16.0) * layers * (n + 2.0) * (3.0 * (d + 3.0) + n);
         let windows = 16.0 * (batch * batches + n) * (d + 1.0);
         let params = 32.0 * layers * (d + 3.0) * (d + 3.0);
@@ -325,8 +345,8 @@ impl PretrainConfig {
         let counts = [
             ("states", self.states, 3, "at least 3"),
             ("features", self.features, 1, "at least 1"),
-            ("n", self.n, 1, "at least 1"),
-            ("layers", self.layers, 1, "at least 1"),
+            ("n", self.context_len, 1, "at least 1"),
+            ("layers", self.num_layers, 1, "at least 1"),
             ("batches", self.batches, 1, "at least 1"),
             ("batch", self.batch, 1, "at least 1"),
             ("epochs", self.epochs as usize, 1, "at least 1"),
@@ -339,9 +359,9 @@ impl PretrainConfig {
         // What task generators refuse, or beyond which a size is a mistyped zero and not an experiment.
         let limits = [
             ("states", self.states as u64, MAX_STATES as u64, "at most 5000"),
-            ("n", self.n as u64, 100_000, "at most 100000"),
+            ("n", self.context_len as u64, 100_000, "at most 100000"),
             ("features", self.features as u64, MAX_FEATURES as u64, "at most 10000"),
-            ("layers", self.layers as u64, 10_000, "at most 10000"),
+            ("layers", self.num_layers as u64, 10_000, "at most 10000"),
             ("batch", self.batch as u64, 100_000, "at most 100000"),
             ("batches", self.batches as u64, 1_000_000, "at most 1000000"),
             ("epochs", self.epochs, 1_000_000_000, "at most 1000000000"),
@@ -353,7 +373,8 @@ impl PretrainConfig {
         }
         let gigabytes = self.memory() / 1e9;
         if gigabytes > MAX_GIGABYTES {
-            let found = format!("{} with the other sizes, about {gigabytes:.0} GB per seed", self.n);
+            let found =
+                format!("{} with the other sizes, about {gigabytes:.0} GB per seed", self.context_len);
             return refuse(
                 "n",
                 found,
@@ -364,7 +385,7 @@ impl PretrainConfig {
             return refuse("gamma", self.gamma.to_string(), "0 <= gamma < 1");
         }
         let positive = [
-            ("tau", self.tau),
+            ("temperature", self.temperature),
             ("optimizer.lr", self.optimizer.lr),
             ("optimizer.epsilon", self.optimizer.epsilon),
         ];
@@ -377,6 +398,12 @@ impl PretrainConfig {
             if !(0.0..=1.0).contains(&found) {
                 return refuse(key, found.to_string(), "0 <= rho <= 1");
             }
+        }
+        if Weighing::named(self.kernel).is_none() {
+            return refuse("kernel", self.kernel.to_string(), "softmax, linear, relu or elu1");
+        }
+        if !self.simd.is_available() {
+            return refuse("simd", self.simd.to_string(), "a level that this CPU has");
         }
         let decays = [
             ("optimizer.beta1", self.optimizer.beta1),
@@ -421,14 +448,15 @@ mod tests {
 
     #[test]
     fn each_key_outside_its_range_is_named() {
-        let broken: [(&str, fn(&mut PretrainConfig)); 13] = [
+        let broken: [(&str, fn(&mut PretrainConfig)); 14] = [
             ("states", |c| c.states = 2),
             ("features", |c| c.features = 0),
-            ("n", |c| c.n = 0),
-            ("layers", |c| c.layers = 0),
+            ("n", |c| c.context_len = 0),
+            ("layers", |c| c.num_layers = 0),
             ("epochs", |c| c.epochs = 0),
             ("gamma", |c| c.gamma = 1.0),
-            ("tau", |c| c.tau = 0.0),
+            ("temperature", |c| c.temperature = 0.0),
+            ("kernel", |c| c.kernel = KernelName::Rbf),
             ("rho.start", |c| c.rho.start = 1.1),
             ("rho.end", |c| c.rho.end = f64::NAN),
             ("optimizer.lr", |c| c.optimizer.lr = -1.0),

@@ -1,9 +1,10 @@
 //! Where training pushes the block's few decisive numbers, at given parameters.
 
+use super::batch::Batch;
 use super::config::{ConfigError, Loss, PretrainConfig};
-use super::pass::{Pass as _, Precision};
+use super::engine::Precision;
 use super::shape::Shape;
-use super::trainer::{TrainError, Trainer};
+use super::trainer::{TrainError, named_kernel};
 
 /// The loss and its semi-gradient by (p_r, p_t, p_v), V's entries for reward, target and value in its last
 /// row, and by A's diagonal, on one fresh task. Training moves against the gradient.
@@ -33,36 +34,20 @@ pub fn drift<E: Precision>(
         let found = format!("{:?}", config.loss);
         return Err(ConfigError { key: "loss", found, expected: "td or true-value" }.into());
     }
-    let mut trainer = Trainer::<E>::new(config, seed)?;
-    trainer.state.params.copy_from_slice(params);
-    let (batch, hyper) = (config.batch, trainer.hyper(config.num_steps()));
-    let (d, rows) = (trainer.shape.feature_dim, trainer.shape.num_rows());
-    let row = (rows - 1) * rows + d;
+    let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?);
+    let (d, hyper) = (batch.shape.feature_dim, batch.hyper(config.num_steps()));
     (0..num_tasks)
         .map(|task| {
-            trainer.fresh_windows(config.epochs + task)?;
-            let td_loss = trainer.predict(hyper, 0);
-            let mut msve = 0.0;
-            for t in 0..batch {
-                let prediction = trainer.out[t].get();
-                let error = prediction - trainer.rollout.value(t);
-                msve += error * error / batch as f64;
-                let slope = match config.loss {
-                    Loss::TrueValue => error,
-                    _ => prediction - trainer.rollout.reward(t) - config.gamma * trainer.targets[t].get(),
-                };
-                trainer.out_bar[t] = E::of(2.0 * slope / batch as f64);
-            }
-            trainer.gradient.fill(0.0);
-            let bar = &trainer.out_bar[..batch];
-            trainer.pass.backward(hyper, &trainer.state.params, bar, &mut trainer.gradient);
-            let g = &trainer.gradient;
-            let diagonal = (0..d).map(|i| g[rows * rows + i * rows + i]);
+            batch.sample_fresh(config.epochs + task)?;
+            let td_loss = batch.predict(hyper, params, 0);
+            batch.backward(hyper, params, 0, config.loss);
+            let gradient = batch.gradient();
+            let row = gradient.value_row(0);
             Ok(Drift {
-                value: [g[row], g[row + 1], g[row + 2]],
-                score: diagonal.sum::<f64>() / d as f64,
+                value: [row[d], row[d + 1], row[d + 2]],
+                score: gradient.score_diagonal(0).sum::<f64>() / d as f64,
                 td_loss,
-                msve,
+                msve: batch.msve(),
             })
         })
         .collect()
@@ -70,13 +55,16 @@ pub fn drift<E: Precision>(
 
 /// The block with A = a·I and V's last row (0, u): the parameters of every pair of a shape.
 pub fn reduced_params(shape: &Shape, u: [f64; 3], a: f64) -> Vec<f64> {
-    let (d, rows) = (shape.feature_dim, shape.num_rows());
-    let mut pair = vec![0.0; 2 * rows * rows];
-    pair[(rows - 1) * rows + d..rows * rows].copy_from_slice(&u);
-    for i in 0..d {
-        pair[rows * rows + i * rows + i] = a;
+    let (d, mut params) = (shape.feature_dim, vec![0.0; shape.num_params()]);
+    for pair in 0..shape.num_pairs() {
+        for (k, u) in u.into_iter().enumerate() {
+            params[shape.value_index(pair, d + 2, d + k)] = u;
+        }
+        for i in 0..d {
+            params[shape.score_index(pair, i, i)] = a;
+        }
     }
-    pair.repeat(shape.num_pairs())
+    params
 }
 
 #[cfg(test)]

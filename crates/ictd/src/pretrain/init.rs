@@ -10,21 +10,19 @@ pub(super) fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
     let std = config.init.gain / (shape.num_rows() as f64).sqrt();
     let trained = shape.trained();
     let mut params: Vec<f64> = trained.iter().map(|&t| if t { std * stream.normal() } else { 0.0 }).collect();
-    let rows = shape.num_rows();
+    let d = shape.feature_dim;
     for pair in 0..shape.num_pairs() {
-        let start = (2 * pair + 1) * rows * rows;
-        for i in 0..shape.feature_dim {
-            let entry = &mut params[start + i * rows + i];
+        for i in 0..d {
+            let entry = &mut params[shape.score_index(pair, i, i)];
             match config.init.score_sign {
                 Sign::Random => {}
                 Sign::Td => *entry = entry.abs(),
                 Sign::Mirror => *entry = -entry.abs(),
             }
         }
-        let last_row = (2 * pair + 1) * rows * rows - rows;
         // The TD block's signs: (+, +, -) on reward, target and value.
         for (k, sign) in [1.0, 1.0, -1.0].into_iter().enumerate() {
-            let entry = &mut params[last_row + shape.feature_dim + k];
+            let entry = &mut params[shape.value_index(pair, d + 2, d + k)];
             match config.init.value_sign {
                 Sign::Random => {}
                 Sign::Td => *entry = sign * entry.abs(),
@@ -38,7 +36,7 @@ pub(super) fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::emergence::Branch;
-    use super::super::trainer::emergence_of;
+    use super::super::params::emergence_of;
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Numbers in lanes: one source for the vectorised float32 engine and the plain float64 road.
+//! Numbers in lanes: one source for the vectorised float32 engine and the float64 reference.
 //!
 //! A [`Machine`] says what a number is. [`Plain`] works on one `f64` at a time; [`Wide`] on sixteen
 //! `f32`, one per context, with the instructions of the CPU at hand. Sixteen lanes are used on every
@@ -76,6 +76,8 @@ pub trait Machine: Copy {
     fn min(self, a: Self::Number, b: Self::Number) -> Self::Number;
     /// |x|.
     fn abs(self, x: Self::Number) -> Self::Number;
+    /// 1 where x > 0, else 0.
+    fn positive(self, x: Self::Number) -> Self::Number;
     /// 1/x.
     fn recip(self, x: Self::Number) -> Self::Number;
     /// eˣ.
@@ -84,7 +86,7 @@ pub trait Machine: Copy {
     fn sum(self, x: Self::Number) -> f64;
 }
 
-/// One `f64` at a time: the plain road.
+/// One `f64` at a time: the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
@@ -129,6 +131,10 @@ impl Machine for Plain {
     #[inline(always)]
     fn abs(self, x: f64) -> f64 {
         x.abs()
+    }
+    #[inline(always)]
+    fn positive(self, x: f64) -> f64 {
+        if x > 0.0 { 1.0 } else { 0.0 }
     }
     #[inline(always)]
     fn recip(self, x: f64) -> f64 {
@@ -194,6 +200,11 @@ impl<S: Simd> Machine for Wide<S> {
     #[inline(always)]
     fn abs(self, x: f32x16<S>) -> f32x16<S> {
         x.abs()
+    }
+    #[inline(always)]
+    fn positive(self, x: f32x16<S>) -> f32x16<S> {
+        let (zero, one) = (f32x16::splat(self.0, 0.0), f32x16::splat(self.0, 1.0));
+        x.simd_gt(zero).select(one, zero)
     }
     #[inline(always)]
     fn recip(self, x: f32x16<S>) -> f32x16<S> {

@@ -1,11 +1,12 @@
 //! Measuring parameters without training them.
 
-use super::config::PretrainConfig;
+use super::batch::Batch;
+use super::config::{Loss, PretrainConfig};
 use super::drift::reduced_params;
-use super::pass::{Pass as _, Precision};
-use super::rollout::Source;
+use super::engine::Precision;
+use super::init::initial_params;
 use super::shape::Shape;
-use super::trainer::{TrainError, Trainer};
+use super::trainer::{TrainError, named_kernel};
 
 /// What parameters do on fresh tasks, averaged over them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,25 +33,23 @@ pub fn measure<E: Precision>(
     params: &[E],
     num_tasks: u64,
 ) -> Result<Measurement, TrainError> {
-    let mut trainer = Trainer::<E>::new(config, seed)?;
-    let theta_star: Vec<E> = theta_star(&trainer.shape).into_iter().map(E::of).collect();
-    let (batch, hyper) = (config.batch, trainer.hyper(config.num_steps()));
+    let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?);
+    let theta_star: Vec<E> = theta_star(&batch.shape).into_iter().map(E::of).collect();
+    let hyper = batch.hyper(config.num_steps());
     let mut sums = [0.0; 5];
     let mut diagonal_min = f64::INFINITY;
     for task in 0..num_tasks {
-        trainer.fresh_windows(config.epochs + task)?;
-        trainer.state.params.copy_from_slice(&theta_star);
-        trainer.predict(hyper, 0);
-        let reference: Vec<f64> = trainer.out[..batch].iter().map(|x| x.get()).collect();
-        trainer.state.params.copy_from_slice(params);
-        let td_loss = trainer.predict(hyper, 0);
-        let (diagonal, smallest) = trainer.pass.diagonal(batch);
+        batch.sample_fresh(config.epochs + task)?;
+        batch.predict(hyper, &theta_star, 0);
+        let reference: Vec<f64> = batch.out[..config.batch].iter().map(|x| x.get()).collect();
+        let td_loss = batch.predict(hyper, params, 0);
+        let (diagonal, smallest) = batch.diagonal();
         diagonal_min = diagonal_min.min(smallest);
-        sums[0] += diagonal / (batch * trainer.shape.context_len) as f64;
+        sums[0] += diagonal;
         sums[1] += td_loss;
         for (t, star) in reference.iter().enumerate() {
-            let (own, exact) = (trainer.out[t].get(), trainer.rollout.value(t));
-            let squares = [own - exact, star - exact, own - star].map(|e| e * e / batch as f64);
+            let (own, exact) = (batch.out[t].get(), batch.rollout.value(t));
+            let squares = [own - exact, star - exact, own - star].map(|e| e * e / config.batch as f64);
             sums[2..].iter_mut().zip(squares).for_each(|(sum, square)| *sum += square);
         }
     }
@@ -80,27 +79,20 @@ pub fn first_gradient(
     seed: u64,
     num_tasks: u64,
 ) -> Result<FirstGradient, TrainError> {
-    let mut trainer = Trainer::<f64>::new(config, seed)?;
-    let (batch, rows) = (config.batch, trainer.shape.num_rows());
-    let reward_entry = (rows - 1) * rows + trainer.shape.feature_dim;
+    let mut batch = Batch::<f64>::new(config, seed, &named_kernel(config)?);
+    let (params, hyper, num) = (initial_params(config, seed), batch.hyper(0), config.batch);
     let mut found = FirstGradient::default();
     for epoch in 0..num_tasks {
-        let source = Source { seed, epoch, evaluation: false };
-        trainer.rollout.sample(config, source, batch)?;
-        trainer.fill_windows();
-        trainer.predict(trainer.hyper(0), 0);
+        batch.sample_epoch(epoch)?;
+        batch.predict(hyper, &params, 0);
         let mut sums = [0.0; 2];
-        for t in 0..batch {
-            let mean_reward = trainer.rollout.mean_reward(t, &trainer.shape);
-            sums[0] += trainer.rollout.reward(t) * mean_reward / batch as f64;
-            sums[1] += trainer.rollout.value(t) * mean_reward / batch as f64;
-            let delta = trainer.rollout.reward(t) + config.gamma * trainer.targets[t] - trainer.out[t];
-            trainer.out_bar[t] = -2.0 * delta / batch as f64;
+        for t in 0..num {
+            let mean_reward = batch.rollout.mean_reward(t, &batch.shape);
+            sums[0] += batch.rollout.reward(t) * mean_reward / num as f64;
+            sums[1] += batch.rollout.value(t) * mean_reward / num as f64;
         }
-        trainer.gradient.fill(0.0);
-        let hyper = trainer.hyper(0);
-        trainer.pass.backward(hyper, &trainer.state.params, &trainer.out_bar[..batch], &mut trainer.gradient);
-        found.gradient.push(trainer.gradient[reward_entry]);
+        batch.backward(hyper, &params, 0, Loss::Td);
+        found.gradient.push(batch.gradient().value_row(0)[batch.shape.feature_dim]);
         found.reward_correlation.push(sums[0]);
         found.value_correlation.push(sums[1]);
     }

@@ -1,41 +1,48 @@
 //! Pretraining: multi-task TD on random tasks, and what emerges from it.
 //!
 //! [`PretrainConfig`] says what to train, [`Trainer`] does it epoch by epoch, [`Emergence`] says what
-//! came out. Gradients are exact: [`GeneralPlain`] is the reference in double precision, [`GeneralWide`]
-//! the same source on sixteen single-precision lanes, and [`BandWide`] the fast pass for the paper's
-//! setting.
+//! came out, [`TrainState::transformer`] makes a Transformer of it. Gradients are exact: an engine runs one of two
+//! programs, the fast pass for scores of features alone (`band`) or the pass for anything (`general`), which in double
+//! precision is the reference ([`reference_gradient`]).
 
 mod band;
+mod batch;
 mod config;
 mod drift;
 mod emergence;
+mod engine;
+mod general;
 mod init;
 mod lanes;
+mod level;
 mod measure;
+mod metric;
 mod optimizer;
-mod pass;
+mod params;
 mod reading;
-mod reverse;
 mod rollout;
 mod shape;
 mod state;
+#[cfg(test)]
+mod testing;
 mod trainer;
+mod weighing;
 mod windows;
 
-pub use band::{BandPlain, BandWide, SCORE_LIMIT, ScoreOutOfRange};
 pub use config::{
     ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule,
     Sign,
 };
 pub use drift::{Drift, drift, reduced_params};
 pub use emergence::{Branch, Emergence};
-pub use lanes::Element;
+pub use engine::{Hyper, reference_gradient};
+pub use level::{SimdLevel, SimdLevelError};
 pub use measure::{FirstGradient, Measurement, first_gradient, measure};
+pub use metric::{History, Metric};
 pub use optimizer::Moments;
-pub use pass::{Pass, Precision, WidePass};
+pub use params::{ModelError, ParamsView, emergence_of};
 pub use reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
-pub use reverse::{GeneralPlain, GeneralWide, Hyper};
 pub use shape::{Columns, Mask, Shape};
-pub use state::{Best, History, TrainState};
-pub use trainer::{TrainError, Trainer, emergence_of};
-pub use windows::Windows;
+pub use state::{Best, TrainState};
+pub use trainer::{TrainError, Trainer};
+pub use weighing::KernelNotTrainable;

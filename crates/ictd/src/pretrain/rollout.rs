@@ -81,7 +81,7 @@ impl Rollout {
         let mut stream = source.stream(Purpose::Task);
         let dynamics = self.draw_task(config, &mut stream)?;
         let mut stream = source.stream(Purpose::Trajectory);
-        let num_transitions = num_windows + config.n + 1;
+        let num_transitions = num_windows + config.context_len + 1;
         self.states.clear();
         self.states.reserve(num_transitions + 1);
         let mut state = match &dynamics {
@@ -96,8 +96,8 @@ impl Rollout {
         self.queries.clear();
         self.successors.clear();
         let after = match config.query {
-            QueryPosition::Next => Some(config.n),
-            QueryPosition::Skip => Some(config.n + 1),
+            QueryPosition::Next => Some(config.context_len),
+            QueryPosition::Skip => Some(config.context_len + 1),
             QueryPosition::Source => Some(config.shape().context_len - 1),
             QueryPosition::Stationary => None,
         };
@@ -223,9 +223,21 @@ impl Rollout {
 
     /// The mean over the sources of window `t` of the rewards that its prompt shows.
     pub fn mean_reward(&self, t: usize, shape: &Shape) -> f64 {
-        let shown = shape.context_len - usize::from(shape.columns.last_reward_hidden);
+        let shown = shape.columns.rewarded(shape.context_len);
         let sum: f64 = self.states[t..t + shown].iter().map(|&s| self.rewards[s]).sum();
         sum / shape.context_len as f64
+    }
+
+    /// Window `t` as a context with a query of its own.
+    #[cfg(test)]
+    pub fn context(&self, t: usize, shape: &Shape) -> crate::context::Context {
+        let (n, d) = (shape.context_len, shape.feature_dim);
+        let row = |s: usize| &self.table[s * d..(s + 1) * d];
+        let rows: Vec<&[f64]> = self.states[t..=t + n].iter().map(|&s| row(s)).collect();
+        let rewards: Vec<f64> = self.states[t..t + n].iter().map(|&s| self.rewards[s]).collect();
+        let builder = crate::context::Context::builder();
+        let builder = builder.episode(&rows, &rewards, crate::context::End::Truncated);
+        builder.query(row(self.queries[t])).build().unwrap()
     }
 
     /// The exact value of the query of window `t`.

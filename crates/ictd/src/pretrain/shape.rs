@@ -1,8 +1,7 @@
-//! Sizes, masks and the layout of parameters during training.
+//! Sizes, columns, masks and the order of parameters during training.
 
 use serde::{Deserialize, Serialize};
 
-use crate::matrix::Matrix;
 use crate::transformer::Block;
 
 /// Which entries of V and A are trained.
@@ -67,6 +66,30 @@ pub struct Columns {
 impl Columns {
     /// The paper's prompt: n sources and the state after them, which is the query.
     pub const PAPER: Columns = Columns { last_state: true, separate_query: false, last_reward_hidden: false };
+
+    /// Columns that follow one another on the trajectory, for n sources: they and the last state if it has one.
+    #[inline(always)]
+    pub(crate) fn trajectory(self, n: usize) -> usize {
+        n + usize::from(self.last_state)
+    }
+
+    /// All columns: those of the trajectory, and the query if it is another.
+    #[inline(always)]
+    pub(crate) fn count(self, n: usize) -> usize {
+        self.trajectory(n) + usize::from(self.separate_query)
+    }
+
+    /// Sources whose successor has a column: the first this many.
+    #[inline(always)]
+    pub(crate) fn linked(self, n: usize) -> usize {
+        self.trajectory(n) - 1
+    }
+
+    /// Sources that show their reward: the first this many.
+    #[inline(always)]
+    pub(crate) fn rewarded(self, n: usize) -> usize {
+        n - usize::from(self.last_reward_hidden)
+    }
 }
 
 /// What a trained Transformer looks like: sizes, sharing, construction, mask.
@@ -94,19 +117,9 @@ impl Shape {
         self.feature_dim + 3
     }
 
-    /// Columns of a token matrix: the sources, the last state if it has one, and the query if it is another.
+    /// Columns of a token matrix.
     pub fn num_columns(&self) -> usize {
-        self.trajectory_columns() + usize::from(self.columns.separate_query)
-    }
-
-    /// Columns that follow one another on the trajectory.
-    pub(crate) fn trajectory_columns(&self) -> usize {
-        self.context_len + usize::from(self.columns.last_state)
-    }
-
-    /// Sources whose successor has a column: the first this many.
-    pub(crate) fn linked_sources(&self) -> usize {
-        self.trajectory_columns() - 1
+        self.columns.count(self.context_len)
     }
 
     /// How many pairs (V, A) there are.
@@ -119,9 +132,17 @@ impl Shape {
         2 * self.num_pairs() * self.num_rows() * self.num_rows()
     }
 
-    /// Where the value matrix of a layer starts; the score matrix follows it.
-    pub(crate) fn offset(&self, layer: usize) -> usize {
-        if self.tied { 0 } else { 2 * layer * self.num_rows() * self.num_rows() }
+    /// Where entry (i, j) of a layer's V stands among the parameters.
+    #[inline(always)]
+    pub fn value_index(&self, layer: usize, i: usize, j: usize) -> usize {
+        let (pair, rows) = (if self.tied { 0 } else { layer }, self.num_rows());
+        (2 * pair * rows + i) * rows + j
+    }
+
+    /// Where entry (i, j) of a layer's A stands among the parameters.
+    #[inline(always)]
+    pub fn score_index(&self, layer: usize, i: usize, j: usize) -> usize {
+        self.value_index(layer, self.num_rows() + i, j)
     }
 
     /// Whether each parameter is trained.
@@ -133,14 +154,6 @@ impl Shape {
         let mut pair = entries(&|i, j| self.mask.trains_value(d, i, j));
         pair.extend(entries(&|i, j| self.mask.trains_score(d, i, j)));
         pair.repeat(self.num_pairs())
-    }
-
-    /// The value and score matrices of a pair.
-    pub fn matrices(&self, params: &[f64], pair: usize) -> (Matrix, Matrix) {
-        let rows = self.num_rows();
-        let start = 2 * pair * rows * rows;
-        let matrix = |start: usize| Matrix::from_fn(rows, rows, |i, j| params[start + i * rows + j]);
-        (matrix(start), matrix(start + rows * rows))
     }
 
     /// Rows of V whose product with Z is ever used. The temporal shift overwrites row d+1; two heads

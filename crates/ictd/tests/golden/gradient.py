@@ -2,7 +2,7 @@
 
 Writes gradient.json beside this file: for every mask, block, tying, rho and query column one context, random
 parameters within the mask, the prediction, and its derivative by every parameter as JAX computes it; then the same for
-every other reading of prompt and mixing. Needs JAX:
+every other reading of prompt and mixing; then the same for the other kernels that can be trained. Needs JAX:
 
     pip install jax && python crates/ictd/tests/golden/gradient.py
 """
@@ -35,7 +35,19 @@ def masks(name):
     return value, score
 
 
-def predict(params, features, rewards, block, rho, last_state=True, query_mix="mixed"):
+def weigh(scores, kernel):
+    """The weights of every column of scores / TAU, sources along the first axis."""
+    if kernel == "softmax":
+        return jax.nn.softmax(scores, axis=0)
+    if kernel == "linear":
+        return scores / N
+    raw = jax.nn.relu(scores) if kernel == "relu" else jax.nn.elu(scores) + 1
+    total = raw.sum(axis=0)
+    # A column without a positive weight stays 0.
+    return jnp.where(total > 0, raw / jnp.where(total > 0, total, 1), 0)
+
+
+def predict(params, features, rewards, block, rho, last_state=True, query_mix="mixed", kernel="softmax"):
     """params: one (V, A) per layer; features: one row per column, the query last; the first N columns are sources, and
     without last_state the last of them has no successor in the prompt."""
     columns = features.shape[0]
@@ -46,7 +58,7 @@ def predict(params, features, rewards, block, rho, last_state=True, query_mix="m
     def shift(row):
         return jnp.zeros(columns).at[:linked].set(row[1:linked + 1])
     for value, score in params:
-        weights = jax.nn.softmax(z[:, :N].T @ score @ z / TAU, axis=0)
+        weights = weigh(z[:, :N].T @ score @ z / TAU, kernel)
         keep = (1 - rho) * weights + rho * mixing
         if query_mix == "scaled":
             keep = keep.at[:, -1].set((1 - rho) * weights[:, -1])
@@ -65,10 +77,12 @@ def main():
     rng = np.random.default_rng(7)
     cases = []
     settings = itertools.product(["full", "relaxed", "none", "looped"], ["dual", "tsm"], [True, False], [0.0, 0.7], [False, True])
-    settings = [(*s, True, False, "mixed") for s in settings]
+    settings = [(*s, True, False, "mixed", "softmax") for s in settings]
     readings = itertools.product(["full", "relaxed"], ["dual", "tsm"], [True], [0.7], [False, True], [False, True], [False, True],
-                                 ["mixed", "scaled", "unmixed"])
-    for mask, block, tied, rho, separate, last_state, hidden, query_mix in [*settings, *readings]:
+                                 ["mixed", "scaled", "unmixed"], ["softmax"])
+    kernels = itertools.product(["full", "relaxed", "none"], ["dual", "tsm"], [True, False], [0.7], [False, True], [False, True],
+                                [False], ["mixed"], ["linear", "relu", "elu1"])
+    for mask, block, tied, rho, separate, last_state, hidden, query_mix, kernel in [*settings, *readings, *kernels]:
         value_mask, score_mask = masks(mask)
         pairs = 1 if tied else L
         params = [(rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * value_mask, rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * score_mask)
@@ -79,12 +93,12 @@ def main():
 
         def f(params):
             return predict(params * L if tied else params, jnp.asarray(features), jnp.asarray(shown), block, rho,
-                           last_state, query_mix)
+                           last_state, query_mix, kernel)
 
         prediction, gradient = jax.value_and_grad(f)([tuple(map(jnp.asarray, pair)) for pair in params])
         flat = lambda pairs: [float(x) for pair in pairs for matrix in pair for x in np.asarray(matrix).ravel()]
         cases.append(dict(mask=mask, block=block, tied=tied, rho=rho, separate=separate, last_state=last_state,
-                          hidden=hidden, query_mix=query_mix, features=features.tolist(),
+                          hidden=hidden, query_mix=query_mix, kernel=kernel, features=features.tolist(),
                           rewards=rewards.tolist(), params=flat(params), prediction=float(prediction), gradient=flat(gradient)))
     path = pathlib.Path(__file__).with_name("gradient.json")
     path.write_text(json.dumps(cases) + "\n")

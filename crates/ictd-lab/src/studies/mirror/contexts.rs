@@ -93,7 +93,7 @@ impl Contexts {
             let index = 3 * (config.epochs + task);
             let task = boyan.generate(&mut Stream::new(seed, Purpose::Evaluation, index))?;
             let states = task.mrp().sample_states(
-                config.batch + config.n + 1,
+                config.batch + config.context_len + 1,
                 &mut Stream::new(seed, Purpose::Evaluation, index + 1),
             );
             Ok(Trajectory {
@@ -104,9 +104,9 @@ impl Contexts {
         };
         Ok(Self {
             gamma: config.gamma,
-            temperature: config.tau,
-            num_layers: config.layers,
-            n: config.n,
+            temperature: config.temperature,
+            num_layers: config.num_layers,
+            n: config.context_len,
             batch: config.batch,
             tasks: (0..num_tasks).map(draw).collect::<Result<_, _>>()?,
         })

@@ -118,8 +118,9 @@ pub fn run(
         Ok(config.check()?)
     };
     let d = config.features;
-    let mirror = block(AttentionParams::mirror(d), config.tau, LAYERS)?;
-    let direct = ReflectedTd { temperature: config.tau, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
+    let mirror = block(AttentionParams::mirror(d), config.temperature, LAYERS)?;
+    let direct =
+        ReflectedTd { temperature: config.temperature, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
     let mut discrepancy = 0f64;
     for context in &windows {
         let forward = mirror.values(context)?;
@@ -133,8 +134,8 @@ pub fn run(
     let temperatures = TEMPERATURES
         .into_iter()
         .map(|temperature| {
-            let td = block(AttentionParams::theta_star(d), temperature, config.layers)?;
-            let mirror = block(AttentionParams::mirror(d), temperature, config.layers)?;
+            let td = block(AttentionParams::theta_star(d), temperature, config.num_layers)?;
+            let mirror = block(AttentionParams::mirror(d), temperature, config.num_layers)?;
             compare(&td, &mirror, &windows, temperature)
         })
         .collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,8 @@
 //! How training walks to the mirror block: first gradients, the path, and training with A held.
 
-use ictd::pretrain::{Drift, PretrainConfig, TrainError, Trainer, drift, measure, reduced_params};
+use ictd::pretrain::{
+    Drift, ParamsView, PretrainConfig, TrainError, Trainer, drift, measure, reduced_params,
+};
 use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -42,10 +44,9 @@ impl Point {
     /// The point of a parameter vector.
     pub fn of(config: &PretrainConfig, params: &[f32]) -> Self {
         let shape = config.shape();
-        let (d, rows) = (shape.feature_dim, shape.num_rows());
-        let last = rows * rows - 3;
-        let diagonal = (0..d).map(|i| f64::from(params[rows * rows + i * rows + i]));
-        Self { u: [0, 1, 2].map(|k| f64::from(params[last + k])), a: diagonal.sum::<f64>() / d as f64 }
+        let (d, view) = (shape.feature_dim, ParamsView::new(&shape, params));
+        let u = [0, 1, 2].map(|k| f64::from(view.value_row(0)[d + k]));
+        Self { u, a: view.score_diagonal(0).sum::<f64>() / d as f64 }
     }
 
     fn numbers(&self) -> [f64; 4] {
@@ -207,13 +208,13 @@ pub fn first_gradients(
     let params = reduced_params(&config.shape(), [PROBE, 0.0, 0.0], 0.0);
     let drifts = drift::<f64>(config, seed, &params, num_tasks).map_err(failed)?;
     let found = contexts.correlations();
-    let (layers, c, d) = (config.layers as f64, found.mean_reward, found.reward_covariance);
+    let (layers, c, d) = (config.num_layers as f64, found.mean_reward, found.reward_covariance);
     let pairs = layers * (layers - 1.0) / 2.0;
     let rows: [(&str, &str, f64, &dyn Fn(&Drift) -> f64); 4] = [
         ("p_r", "−2·L·C", -2.0 * layers * c, &|g| g.value[0]),
         ("p_t", "−L(L−1)·γ·C·p_r", -2.0 * pairs * config.gamma * c, &|g| g.value[1] / PROBE),
         ("p_v", "−L(L−1)·C·p_r", -2.0 * pairs * c, &|g| g.value[2] / PROBE),
-        ("diag A", "−2·L·D/τ·p_r", -2.0 * layers * d / config.tau, &|g| g.score / PROBE),
+        ("diag A", "−2·L·D/τ·p_r", -2.0 * layers * d / config.temperature, &|g| g.score / PROBE),
     ];
     rows.into_iter()
         .map(|(parameter, formula, predicted, of)| {
@@ -380,11 +381,12 @@ pub fn held(config: &PretrainConfig, seeds: &[u64], num_tasks: u64) -> Result<Ve
 
 fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Result<HeldRow, LabError> {
     let shape = config.shape();
-    let (rows, block) = (shape.num_rows(), reduced_params(&shape, [0.0; 3], a));
+    let block = reduced_params(&shape, [0.0; 3], a);
+    let scores = shape.score_index(0, 0, 0)..shape.score_index(0, shape.num_rows(), 0);
     let train = |&seed: &u64| -> Result<(Point, f64), TrainError> {
         let mut state = Trainer::<f32>::new(config, seed)?.into_state();
         let hold = |params: &mut [f32]| {
-            for k in rows * rows..2 * rows * rows {
+            for k in scores.clone() {
                 params[k] = block[k] as f32;
             }
         };

@@ -1,57 +1,17 @@
 //! Training states as checkpoints that PyTorch can load.
 
-use ictd::pretrain::{Best, History, Moments, PretrainConfig, Shape, TrainState};
+use ictd::pretrain::{Best, History, Metric, Moments, PretrainConfig, Shape, TrainState};
 
-use crate::files::Tensors;
-
-/// Names of the per-step and per-epoch histories in a checkpoint and in metrics.
-pub const HISTORIES: [&str; 10] = [
-    "td_loss",
-    "v_em",
-    "a_em",
-    "v_em_signed",
-    "a_em_signed",
-    "diag_mean",
-    "eval_diag_mean",
-    "eval_diag_min",
-    "eval_td_loss",
-    "eval_msve",
-];
-
-/// The histories in the order of their names; the last four have one entry per epoch.
-pub fn histories(history: &History) -> [&Vec<f32>; 10] {
-    [
-        &history.td_loss,
-        &history.value,
-        &history.score,
-        &history.value_signed,
-        &history.score_signed,
-        &history.diagonal,
-        &history.eval_diagonal,
-        &history.eval_diagonal_min,
-        &history.eval_td_loss,
-        &history.eval_msve,
-    ]
-}
-
-fn histories_mut(history: &mut History) -> [&mut Vec<f32>; 10] {
-    [
-        &mut history.td_loss,
-        &mut history.value,
-        &mut history.score,
-        &mut history.value_signed,
-        &mut history.score_signed,
-        &mut history.diagonal,
-        &mut history.eval_diagonal,
-        &mut history.eval_diagonal_min,
-        &mut history.eval_td_loss,
-        &mut history.eval_msve,
-    ]
-}
+use crate::files::{Description, Tensors};
 
 /// The whole state of a run: `V` and `A` (or `layers.l.V`, `layers.l.A`) as the paper writes them, the
-/// optimiser's moments, the best step and the histories.
-pub fn encode(config: &PretrainConfig, config_sha256: &str, seed: u64, state: &TrainState<f32>) -> Tensors {
+/// optimiser's moments, the best step and the histories; the metadata describe the Transformer.
+pub fn encode(
+    config: &PretrainConfig,
+    config_sha256: &str,
+    seed: u64,
+    state: &TrainState<f32>,
+) -> Result<Tensors, String> {
     let shape = config.shape();
     let mut tensors = Tensors::default();
     insert_params(&mut tensors, &shape, "", &state.params);
@@ -60,17 +20,18 @@ pub fn encode(config: &PretrainConfig, config_sha256: &str, seed: u64, state: &T
     insert_params(&mut tensors, &shape, "best.", &state.best.params);
     let mask = shape.trained().iter().map(|&t| f32::from(u8::from(t))).collect::<Vec<f32>>();
     insert_params(&mut tensors, &shape, "mask.", &mask);
-    for (name, values) in HISTORIES.iter().zip(histories(&state.history)) {
-        tensors.insert(&format!("history.{name}"), &[values.len()], values.clone());
+    for metric in Metric::ALL {
+        let values = &state.history[metric];
+        tensors.insert(&history_name(metric), &[values.len()], values.clone());
     }
     let joint = |k: usize| format!("{:016x}", state.best.joint[k].to_bits());
     let entries = [
         ("format", "ictd.ckpt".into()),
-        ("schema_version", "1".into()),
+        ("schema_version", "2".into()),
         ("config_sha256", config_sha256.to_owned()),
         ("seed", seed.to_string()),
         ("epoch", state.epoch.to_string()),
-        ("step", state.history.td_loss.len().to_string()),
+        ("step", state.steps().to_string()),
         ("rng", "ChaCha8, streams by (seed, purpose, epoch): no state".into()),
         ("best_step", state.best.step.to_string()),
         ("best_joint_bits", joint(0)),
@@ -78,11 +39,16 @@ pub fn encode(config: &PretrainConfig, config_sha256: &str, seed: u64, state: &T
         ("layout", "row_major".into()),
         ("convention", "columns_are_tokens".into()),
     ];
-    tensors.metadata = entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
-    tensors
+    tensors.metadata = Description::of(config).metadata()?;
+    tensors.metadata.extend(entries.into_iter().map(|(k, v)| (k.to_owned(), v)));
+    Ok(tensors)
 }
 
-/// The state in a checkpoint of this configuration and seed; says what does not fit.
+fn history_name(metric: Metric) -> String {
+    format!("history.{}", metric.name())
+}
+
+/// The state in a checkpoint of this configuration and seed, of format 1 or 2; says what does not fit.
 pub fn decode(
     config: &PretrainConfig,
     config_sha256: &str,
@@ -98,6 +64,8 @@ pub fn decode(
             .map(f64::from_bits)
             .map_err(|_| format!("metadata {key} is no number"))
     };
+    // Refuses later formats.
+    Description::read(&tensors.metadata)?;
     if text("config_sha256")? != config_sha256 {
         return Err("the checkpoint belongs to another configuration".into());
     }
@@ -105,10 +73,7 @@ pub fn decode(
         return Err(format!("the checkpoint belongs to seed {}, expected {seed}", number("seed")?));
     }
     let shape = config.shape();
-    let mut history = History::default();
-    for (name, slot) in HISTORIES.iter().zip(histories_mut(&mut history)) {
-        *slot = tensors.get(&format!("history.{name}"))?.to_vec();
-    }
+    let history = History::try_from_fn(|metric| tensors.get(&history_name(metric)).map(<[f32]>::to_vec))?;
     Ok(TrainState {
         epoch: number("epoch")?,
         params: read_params(tensors, &shape, "")?,
@@ -153,13 +118,13 @@ mod tests {
     use ictd::pretrain::Trainer;
 
     #[test]
-    fn states_survive_a_checkpoint_and_strangers_are_refused() {
+    fn states_survive_a_checkpoint_and_those_of_others_are_refused() {
         for tied in [true, false] {
             let config = PretrainConfig { tied, ..PretrainConfig::mask_relaxed() };
             let mut trainer = Trainer::<f32>::new(&config, 5).unwrap();
             trainer.epoch().unwrap();
             let state = trainer.into_state();
-            let bytes = encode(&config, "abc", 5, &state).to_bytes();
+            let bytes = encode(&config, "abc", 5, &state).unwrap().to_bytes();
             let tensors = Tensors::from_bytes(&bytes).unwrap();
             assert_eq!(decode(&config, "abc", 5, &tensors).unwrap(), state);
             assert!(decode(&config, "abd", 5, &tensors).unwrap_err().contains("another configuration"));

@@ -1,6 +1,6 @@
 //! Figures 3, 5 and 6: what emerges during pretraining.
 
-use ictd::pretrain::TrainState;
+use ictd::pretrain::{ParamsView, TrainState};
 use serde::Serialize;
 
 use super::Settings;
@@ -43,13 +43,13 @@ impl EmergenceFigures {
     /// The statistics of a run.
     pub fn new(settings: &Settings, title: &str, states: &[TrainState<f32>]) -> Self {
         let shape = settings.config.shape();
-        let (d, rows) = (shape.feature_dim, shape.num_rows());
-        let mut row_names: Vec<String> = (1..=d).map(|i| format!("*x*_{{{i}}}")).collect();
+        let mut row_names: Vec<String> = (1..=shape.feature_dim).map(|i| format!("*x*_{{{i}}}")).collect();
         row_names.extend(["*r*", "γ*v*′", "*v*"].map(String::from));
-        let average = |start: usize| {
-            let mean = |k: usize| {
-                states.iter().map(|s| f64::from(shown(s).1[start + k])).sum::<f64>() / states.len() as f64
-            };
+        let average = |of: fn(&ParamsView<'_, f32>) -> Vec<f32>| {
+            let matrices: Vec<Vec<f32>> =
+                states.iter().map(|s| of(&ParamsView::new(&shape, shown(s).1))).collect();
+            let mean = |k: usize| matrices.iter().map(|m| f64::from(m[k])).sum::<f64>() / states.len() as f64;
+            let rows = shape.num_rows();
             let entries: Vec<f64> = (0..rows * rows).map(mean).collect();
             let largest = entries.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
             entries.chunks(rows).map(|row| row.iter().map(|x| x / largest).collect()).collect()
@@ -59,8 +59,8 @@ impl EmergenceFigures {
             title: title.to_owned(),
             num_seeds: states.len(),
             row_names,
-            value_matrix: average(0),
-            score_matrix: average(rows * rows),
+            value_matrix: average(|view| view.value_matrix(0).to_vec()),
+            score_matrix: average(|view| view.score_matrix(0).to_vec()),
             trend: Trend::new(&bins, &curves, states),
             curves,
             bins,

@@ -8,7 +8,7 @@ mod trend;
 
 pub use emergence::{EmergenceFigures, figure_6, write_figure_6};
 pub use run_dir::RunDir;
-pub use settings::Settings;
+pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 pub use trend::{EMERGED, Onset, Trend, emerged};
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ictd::pretrain::{Measurement, TrainError, TrainState, Trainer, emergence_of, measure};
+use ictd::pretrain::{Measurement, ParamsView, TrainError, TrainState, Trainer, measure};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -36,6 +36,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// Epochs between checkpoints; every two seconds when `None`.
     pub checkpoint_every: Option<u64>,
+    /// Told what the user should know, one line each.
+    pub notice: fn(&str),
 }
 
 /// What others see of a run while it goes on.
@@ -126,6 +128,9 @@ pub fn run(
         .iter()
         .map(|&seed| RunDir::open(out, settings, &sha256, seed, options.resume))
         .collect::<Result<Vec<_>, _>>()?;
+    for path in dirs.iter().filter_map(RunDir::continues) {
+        (options.notice)(&format!("warning: goes on from {}, of an earlier format", path.display()));
+    }
     let start = Instant::now();
     let runs = dirs
         .iter()
@@ -377,6 +382,7 @@ fn train_error(error: TrainError) -> LabError {
         TrainError::Config(e) => LabError::Invalid(e.to_string()),
         TrainError::Task(e) => e.into(),
         TrainError::Diverged { .. } => LabError::Failed(error.to_string()),
+        other => LabError::Invalid(other.to_string()),
     }
 }
 
@@ -391,8 +397,8 @@ fn summarise(settings: &Settings, seed: u64, state: &TrainState<f32>) -> Result<
 
 fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabError> {
     let shape = settings.config.shape();
-    let (rows, d) = (shape.num_rows(), shape.feature_dim);
-    let emergence = emergence_of(&shape, params);
+    let view = ParamsView::new(&shape, params);
+    let emergence = view.emergence();
     let Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, .. } =
         measure::<f32>(&settings.config, seed, params, MEASURED_TASKS).map_err(train_error)?;
     Ok(Point {
@@ -401,8 +407,8 @@ fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabErr
         a_em: emergence.score,
         v_em_signed: emergence.value_signed,
         a_em_signed: emergence.score_signed,
-        value_row: params[(rows - 1) * rows..rows * rows].iter().map(|&x| f64::from(x)).collect(),
-        score_diag: (0..d).map(|i| f64::from(params[rows * rows + i * rows + i])).collect(),
+        value_row: view.value_row(0).iter().map(|&x| f64::from(x)).collect(),
+        score_diag: view.score_diagonal(0).collect(),
         diag_mean: diagonal_mean,
         diag_min: diagonal_min,
         td_loss,

@@ -12,29 +12,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ictd::pretrain::{PretrainConfig, TrainState};
+use ictd::pretrain::{Metric, PretrainConfig, TrainState};
 use serde::Serialize;
 
-use super::checkpoint::{HISTORIES, decode, encode, histories};
+use super::checkpoint::{decode, encode};
+use super::settings::sha256_of;
 use super::{SeedResult, Settings};
 use crate::LabError;
 use crate::files::{EventFile, OutputDir, Tensors, process};
-
-/// Histories with one entry per gradient step come first; the others have one per epoch.
-const PER_STEP: usize = 6;
-/// Tags of the histories in TensorBoard.
-const TAGS: [&str; 10] = [
-    "train/mstde",
-    "emergence/V_em",
-    "emergence/A_em",
-    "emergence/V_em_signed",
-    "emergence/A_em_signed",
-    "train/diag_mean",
-    "kernel/diag_mean",
-    "kernel/diag_min",
-    "eval/mstde",
-    "eval/msve",
-];
 
 /// The directory of one seed.
 #[derive(Clone, Debug)]
@@ -44,12 +29,14 @@ pub struct RunDir {
     sha256: String,
     seed: u64,
     started: SystemTime,
+    /// A checkpoint elsewhere to go on from, and the hash it carries.
+    earlier: Option<(PathBuf, String)>,
 }
 
 #[derive(Serialize)]
-struct Metric<'a> {
+struct MetricRow {
     step: u64,
-    metric: &'a str,
+    metric: &'static str,
     value: f32,
 }
 
@@ -101,18 +88,22 @@ impl RunDir {
                 }
             }
         }
-        let dir = Self {
+        let mut dir = Self {
             root: OutputDir::create(&root)?,
             checkpoints: OutputDir::create(&checkpoints)?,
             sha256: sha256.to_owned(),
             seed,
             started: SystemTime::now(),
+            earlier: None,
         };
+        if resume && checkpoint_files(dir.checkpoints.path())?.is_empty() {
+            dir.earlier = earlier_checkpoint(&out.join(&settings.name), settings, seed);
+        }
         for path in [dir.root.path(), dir.checkpoints.path()] {
             let entries =
                 fs::read_dir(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
             for entry in entries.filter_map(Result::ok) {
-                if entry.file_name().to_str().is_some_and(is_litter) {
+                if entry.file_name().to_str().is_some_and(is_unfinished) {
                     let _ = fs::remove_file(entry.path());
                 }
             }
@@ -132,23 +123,17 @@ impl RunDir {
         &self,
         config: &PretrainConfig,
     ) -> Result<Option<TrainState<f32>>, LabError> {
-        let Some(path) = self.checkpoint_files()?.pop() else { return Ok(None) };
+        let own = checkpoint_files(self.checkpoints.path())?.pop().map(|path| (path, self.sha256.clone()));
+        let Some((path, sha256)) = own.or_else(|| self.earlier.clone()) else { return Ok(None) };
         let bytes = fs::read(&path).map_err(|source| LabError::Read { path: path.clone(), source })?;
-        let state = Tensors::from_bytes(&bytes).and_then(|t| decode(config, &self.sha256, self.seed, &t));
+        let state = Tensors::from_bytes(&bytes).and_then(|t| decode(config, &sha256, self.seed, &t));
         state.map(Some).map_err(|message| LabError::Parse { path, message })
     }
 
-    /// Checkpoints, oldest first.
-    fn checkpoint_files(&self) -> Result<Vec<PathBuf>, LabError> {
-        let path = self.checkpoints.path();
-        let entries =
-            fs::read_dir(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-        let mut files: Vec<PathBuf> = entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|p| p.file_name().and_then(|n| n.to_str()).is_some_and(is_checkpoint))
-            .collect();
-        files.sort();
-        Ok(files)
+    /// The checkpoint in another directory that this run goes on from: one whose configuration is the same but was
+    /// written by an earlier version, so that its hash is another.
+    pub fn continues(&self) -> Option<&Path> {
+        self.earlier.as_ref().map(|(path, _)| path.as_path())
     }
 
     /// Writes the state as the newest checkpoint, then removes older ones.
@@ -157,9 +142,9 @@ impl RunDir {
         config: &PretrainConfig,
         state: &TrainState<f32>,
     ) -> Result<(), LabError> {
-        let older = self.checkpoint_files()?;
-        let name = format!("step_{:08}.safetensors", state.history.td_loss.len());
-        self.checkpoints.write(&name, &encode(config, &self.sha256, self.seed, state).to_bytes())?;
+        let older = checkpoint_files(self.checkpoints.path())?;
+        let name = format!("step_{:08}.safetensors", state.steps());
+        self.checkpoints.write(&name, &self.encoded(config, state)?)?;
         for path in older.into_iter().filter(|p| !p.ends_with(&name)) {
             fs::remove_file(&path).map_err(|source| LabError::Write { path, source })?;
         }
@@ -173,7 +158,12 @@ impl RunDir {
 
     /// Keeps the last finite parameters of a diverged run, apart from the checkpoints.
     pub(super) fn diverged(&self, config: &PretrainConfig, state: &TrainState<f32>) -> Result<(), LabError> {
-        self.root.write("diverged.safetensors", &encode(config, &self.sha256, self.seed, state).to_bytes())
+        self.root.write("diverged.safetensors", &self.encoded(config, state)?)
+    }
+
+    fn encoded(&self, config: &PretrainConfig, state: &TrainState<f32>) -> Result<Vec<u8>, LabError> {
+        let tensors = encode(config, &self.sha256, self.seed, state).map_err(LabError::Failed)?;
+        Ok(tensors.to_bytes())
     }
 
     /// Writes the best step's parameters, the metrics and, last, the result; the final checkpoint is there.
@@ -187,18 +177,17 @@ impl RunDir {
         let config = &settings.config;
         let mut best = state.clone();
         best.params.clone_from(&state.best.params);
-        self.checkpoints
-            .write("best.safetensors", &encode(config, &self.sha256, self.seed, &best).to_bytes())?;
+        self.checkpoints.write("best.safetensors", &self.encoded(config, &best)?)?;
         let start = self.started.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64();
         let mut events = EventFile::new(start);
         let mut metrics = Vec::new();
-        for (k, values) in histories(&state.history).into_iter().enumerate() {
+        for metric in Metric::ALL {
             // Per-epoch numbers were measured after the epoch's last step.
-            let every = if k < PER_STEP { 1 } else { config.batches as u64 };
-            for (i, &value) in values.iter().enumerate() {
+            let every = if metric.is_per_step() { 1 } else { config.batches as u64 };
+            for (i, &value) in state.history[metric].iter().enumerate() {
                 let step = (i as u64 + 1) * every;
-                events.scalar(TAGS[k], step, value);
-                metrics.push(Metric { step, metric: HISTORIES[k], value });
+                events.scalar(metric.tag(), step, value);
+                metrics.push(MetricRow { step, metric: metric.name(), value });
             }
         }
         self.root.csv("metrics", metrics)?;
@@ -241,6 +230,33 @@ impl RunDir {
     }
 }
 
+/// Checkpoints in a directory, oldest first.
+fn checkpoint_files(path: &Path) -> Result<Vec<PathBuf>, LabError> {
+    let entries = fs::read_dir(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|p| p.file_name().and_then(|n| n.to_str()).is_some_and(is_checkpoint))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The newest checkpoint of a seed under another hash whose `config.toml` means the same, and that file's hash.
+fn earlier_checkpoint(runs: &Path, settings: &Settings, seed: u64) -> Option<(PathBuf, String)> {
+    let mut dirs: Vec<PathBuf> =
+        fs::read_dir(runs).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    dirs.sort();
+    dirs.into_iter().find_map(|dir| {
+        let dir = dir.join(format!("seed_{seed:04}"));
+        let path = dir.join("config.toml");
+        if Settings::file(&path, &[]).ok()?.config != settings.config {
+            return None;
+        }
+        let checkpoint = checkpoint_files(&dir.join("ckpt")).ok()?.pop()?;
+        Some((checkpoint, sha256_of(&fs::read(&path).ok()?)))
+    })
+}
+
 #[derive(Serialize)]
 struct ResultFile<'a> {
     schema_version: u32,
@@ -249,7 +265,7 @@ struct ResultFile<'a> {
 }
 
 /// Files that a killed process left half-written: they never got their names.
-fn is_litter(name: &str) -> bool {
+fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(".tmp")
 }
 

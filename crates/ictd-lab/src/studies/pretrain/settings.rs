@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ictd::pretrain::PretrainConfig;
+use ictd::pretrain::{PretrainConfig, SimdLevel};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
@@ -49,10 +49,12 @@ impl Settings {
             })?;
             set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::Invalid(format!("set: {m}")))?;
         }
-        let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
-            let path = e.path().to_string();
-            LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
-        })?;
+        let mut config: PretrainConfig =
+            serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
+                let path = e.path().to_string();
+                LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
+            })?;
+        config.simd = simd_level()?;
         config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
     }
@@ -64,9 +66,34 @@ impl Settings {
 
     /// SHA-256 of the resolved configuration.
     pub fn sha256(&self) -> Result<String, LabError> {
-        let digest = Sha256::digest(self.to_toml()?.as_bytes());
-        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(sha256_of(self.to_toml()?.as_bytes()))
     }
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(super) fn sha256_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The environment variable that forces the vector instructions of training.
+pub const SIMD_VARIABLE: &str = "ICTD_SIMD";
+
+/// The vector instructions that the environment asks for: the best there are where it says nothing.
+pub fn simd_level() -> Result<SimdLevel, LabError> {
+    let invalid = |what: &dyn std::fmt::Display| LabError::Invalid(format!("{SIMD_VARIABLE}: {what}"));
+    let Some(name) = std::env::var_os(SIMD_VARIABLE) else { return Ok(SimdLevel::Best) };
+    let level: SimdLevel = name.to_string_lossy().parse().map_err(|e| invalid(&e))?;
+    if level.is_available() {
+        return Ok(level);
+    }
+    let has: Vec<&str> =
+        SimdLevel::NAMED.into_iter().filter(|l| l.is_available()).map(SimdLevel::as_str).collect();
+    Err(invalid(&format!("this CPU has no {level}, expected one of {}", has.join(", "))))
+}
+
+/// The key that a name stands for: the temperature is also known by its letter.
+fn canonical(key: &str) -> &str {
+    if key == "tau" { "temperature" } else { key }
 }
 
 /// The message on one line, with Rust's type names in words.
@@ -88,6 +115,7 @@ fn table_of(config: &PretrainConfig) -> Result<Table, LabError> {
 /// Replaces entries of `table` by those of `with`; refuses keys that are not there.
 fn merge(table: &mut Table, with: Table, prefix: &str) -> Result<(), String> {
     for (key, value) in with {
+        let key = canonical(&key).to_owned();
         let path = format!("{prefix}{key}");
         match (table.get_mut(&key), value) {
             (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value, &format!("{path}."))?,
@@ -103,6 +131,7 @@ fn merge(table: &mut Table, with: Table, prefix: &str) -> Result<(), String> {
 
 /// Sets a dotted key from text.
 fn set(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
+    let key = canonical(key);
     match key.split_once('.') {
         Some((first, rest)) => match table.get_mut(first) {
             Some(Value::Table(inner)) => set(inner, rest, text).map_err(|m| format!("{first}.{m}")),
@@ -155,7 +184,8 @@ mod tests {
         let config =
             with(&["query=skip", "mask=\"relaxed\"", "optimizer.lr=3e-4", "tau=2", "rho.end=0.5"]).unwrap();
         assert_eq!((config.query, config.mask), (QueryPosition::Skip, Mask::Relaxed));
-        assert_eq!((config.optimizer.lr, config.tau, config.rho.end), (3e-4, 2.0, 0.5));
+        assert_eq!((config.optimizer.lr, config.temperature, config.rho.end), (3e-4, 2.0, 0.5));
+        assert_eq!(with(&["temperature=2"]).unwrap().temperature, 2.0);
     }
 
     #[test]
@@ -169,7 +199,9 @@ mod tests {
             ("rho.start=1.5", ["rho.start", "0 <= rho <= 1"]),
             ("rho.begin=0.5", ["rho.begin", "start"]),
             ("rho=0.5", ["rho", "start"]),
-            ("tau=0", ["tau", "> 0"]),
+            ("tau=0", ["temperature", "> 0"]),
+            ("kernel=rbf", ["kernel is rbf", "softmax, linear"]),
+            ("kernel=nobody", ["kernel", "elu1"]),
             ("tau", ["tau", "key=value"]),
         ] {
             let message = with(&[text]).unwrap_err();

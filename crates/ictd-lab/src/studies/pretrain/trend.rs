@@ -1,6 +1,6 @@
 //! The numbers behind Figures 3, 5 and 6, and what they must be like for the picture to be there.
 
-use ictd::pretrain::TrainState;
+use ictd::pretrain::{Metric, TrainState};
 use ictd::statistics::{MeanSem, quantile, spearman};
 use serde::Serialize;
 
@@ -127,7 +127,7 @@ impl Trend {
 /// Rank correlation of a seed's smoothed d_t and the step, up to the step that stands for it.
 fn diagonal_rank_correlation(state: &TrainState<f32>) -> f64 {
     // Neighbouring steps are smoothed over the same window: one point per window says as much.
-    let smoothed = trailing_mean(&state.history.diagonal[..shown(state).0]);
+    let smoothed = trailing_mean(&state.history[Metric::Diagonal][..shown(state).0]);
     let diagonal: Vec<f64> = smoothed.into_iter().step_by(SMOOTHING).collect();
     let steps: Vec<f64> = (0..diagonal.len()).map(|k| k as f64).collect();
     spearman(&steps, &diagonal)
@@ -157,7 +157,7 @@ pub(super) fn shown(state: &TrainState<f32>) -> (usize, &[f32]) {
     if state.best.joint[0] > 0.0 {
         (state.best.step as usize, &state.best.params)
     } else {
-        (state.history.td_loss.len(), &state.params)
+        (state.steps() as usize, &state.params)
     }
 }
 
@@ -165,11 +165,11 @@ pub(super) fn shown(state: &TrainState<f32>) -> (usize, &[f32]) {
 pub(super) fn curves(states: &[TrainState<f32>]) -> Vec<CurvePoint> {
     type Trace = fn(&TrainState<f32>) -> &Vec<f32>;
     let traces: [Trace; 5] = [
-        |s| &s.history.value,
-        |s| &s.history.score,
-        |s| &s.history.value_signed,
-        |s| &s.history.score_signed,
-        |s| &s.history.diagonal,
+        |s| &s.history[Metric::Value],
+        |s| &s.history[Metric::Score],
+        |s| &s.history[Metric::ValueSigned],
+        |s| &s.history[Metric::ScoreSigned],
+        |s| &s.history[Metric::Diagonal],
     ];
     // Entry [trace][seed][step].
     let smoothed: Vec<Vec<Vec<f64>>> = traces
@@ -218,9 +218,11 @@ pub(super) fn bins(batches: usize, states: &[TrainState<f32>]) -> Vec<Bin> {
         .iter()
         .flat_map(|s| {
             let h = &s.history;
-            h.eval_diagonal.iter().enumerate().map(move |(epoch, &d)| {
+            h[Metric::EvalDiagonal].iter().enumerate().map(move |(epoch, &d)| {
                 let step = (epoch + 1) * batches - 1;
-                [d, h.value[step], h.score[step], h.value_signed[step], h.score_signed[step]].map(f64::from)
+                let scores = [Metric::Value, Metric::Score, Metric::ValueSigned, Metric::ScoreSigned];
+                let [v, a, v_signed, a_signed] = scores.map(|metric| h[metric][step]);
+                [d, v, a, v_signed, a_signed].map(f64::from)
             })
         })
         .collect();

@@ -104,7 +104,8 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
 fn onset_steps(result: &RunResult) -> Vec<Option<usize>> {
     let reached = |(v, a): (&f32, &f32)| f64::from(v.min(*a)) >= EMERGED;
     let first = |s: &ictd::pretrain::TrainState<f32>| {
-        s.history.value.iter().zip(&s.history.score).position(reached).map(|k| k + 1)
+        use ictd::pretrain::Metric;
+        s.history[Metric::Value].iter().zip(&s.history[Metric::Score]).position(reached).map(|k| k + 1)
     };
     result.states.iter().map(first).collect()
 }

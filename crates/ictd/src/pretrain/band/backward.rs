@@ -1,54 +1,31 @@
 //! The fast reverse pass.
 
+use super::super::engine::{Feedback, Hyper, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
-use super::super::reverse::{Hyper, Mixing};
-use super::{Band, Layout, Split, TILE};
+use super::super::params::ParamsView;
+use super::super::weighing::LaneKernel;
+use super::{Band, Layout, TILE};
 
 #[inline(always)]
-pub(super) fn backward<M: Machine>(
-    m: M,
-    buffers: &mut Band<M::Element, M::Cell>,
-    hyper: Hyper,
-    params: &[M::Element],
-    out_bar: &[M::Element],
-    gradient: &mut [f64],
-) {
-    let layout = Layout::of(&buffers.shape);
-    let stride = buffers.stride;
-    if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE {
-        backward_sized(m, Layout::PAPER, Layout::PAPER_STRIDE, buffers, hyper, params, out_bar, gradient);
-    } else if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE {
-        let layout = Layout { columns: layout.columns, ..Layout::PAPER };
-        backward_sized(m, layout, Layout::PAPER_STRIDE, buffers, hyper, params, out_bar, gradient);
-    } else {
-        backward_sized(m, layout, stride, buffers, hyper, params, out_bar, gradient);
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
-fn backward_sized<M: Machine>(
+pub(super) fn backward<M: Machine, K: LaneKernel>(
     m: M,
     layout: Layout,
     stride: usize,
     buffers: &mut Band<M::Element, M::Cell>,
-    hyper: Hyper,
-    params: &[M::Element],
-    out_bar: &[M::Element],
-    gradient: &mut [f64],
+    feedback: Feedback<'_, M::Element>,
 ) {
+    let Feedback { hyper, params, out_bar, gradient } = feedback;
     let shape = buffers.shape;
     let Layout { d, n, .. } = layout;
-    let num_diagonals = layout.diagonals();
-    let Split { value_row, .. } = Split::of(&shape, params);
+    let (pairs, num_diagonals) = (layout.pairs(), layout.diagonals());
     for (array, len) in
-        [(&mut buffers.common_bar, stride), (&mut buffers.band_bar, (num_diagonals + 1) * stride + 1)]
+        [(&mut buffers.common_bar, pairs * stride), (&mut buffers.band_bar, pairs * layout.band_len(stride))]
     {
         array.clear();
         array.resize(len, M::Element::default());
     }
-    // Derivatives by B (d×d), by a and p_r (d + 1), by γ·p_t and p_v.
-    let num_accumulators = d * d + d + 1 + 2;
+    let per_pair = accumulators_per_pair(&layout);
+    let num_accumulators = pairs * per_pair;
     buffers.accumulators.clear();
     buffers.accumulators.resize(num_accumulators, M::Cell::default());
     buffers.scratch.resize(Scratch::len(&layout), M::Cell::default());
@@ -62,65 +39,75 @@ fn backward_sized<M: Machine>(
         let arrays = Arrays {
             stride,
             features: &buffers.features[t..],
-            band: &buffers.band[t..t + layout.span(stride)],
-            band_bar: &mut buffers.band_bar[t..t + layout.span(stride)],
-            common_bar: &mut buffers.common_bar[t..t + 2 * n + WIDTH],
+            band: &buffers.band[t..t + (pairs - 1) * layout.band_len(stride) + layout.span(stride)],
+            band_bar: &mut buffers.band_bar
+                [t..t + (pairs - 1) * layout.band_len(stride) + layout.span(stride)],
+            common_bar: &mut buffers.common_bar[t..t + (pairs - 1) * stride + 2 * n + WIDTH],
             accumulators: &mut buffers.accumulators[..num_accumulators],
             scratch: &mut buffers.scratch[..Scratch::len(&layout)],
         };
-        backward_block(m, &layout, hyper, value_row, tape, m.load(&lanes), arrays);
+        backward_block::<M, K>(m, &layout, hyper, params, tape, m.load(&lanes), arrays);
     }
 
     // From the band to the feature block: y_p = Σ_δ s_bar(p, p+δ)·x_{p+δ}, then Σ_p x_p y_pᵀ.
     let positions = out_bar.len() + n;
     let zero = m.splat(M::Element::default());
     let y = &mut buffers.scratch[..d];
-    for p in (0..positions).step_by(M::LANES) {
-        let band = &buffers.band[p..p + layout.band_span(stride)];
-        let band_bar = &buffers.band_bar[p..p + layout.band_span(stride)];
-        let features = &buffers.features[p..p + layout.row_span(stride)];
-        // Four features at a time, so that their sums stay in registers whatever d is.
-        for first in (0..d).step_by(4) {
-            let width = 4.min(d - first);
-            let mut sums = [zero; 4];
-            for k in 0..num_diagonals {
-                let bar = m.load(&band_bar[k * stride + n..]) * m.load(&band[k * stride + n..]);
+    for pair in 0..pairs {
+        let start = pair * layout.band_len(stride);
+        let accumulators = &mut buffers.accumulators[pair * per_pair..(pair + 1) * per_pair];
+        for p in (0..positions).step_by(M::LANES) {
+            let band = &buffers.band[start + p..start + p + layout.band_span(stride)];
+            let band_bar = &buffers.band_bar[start + p..start + p + layout.band_span(stride)];
+            let features = &buffers.features[p..p + layout.row_span(stride)];
+            // Four features at a time, so that their sums stay in registers whatever d is.
+            for first in (0..d).step_by(4) {
+                let width = 4.min(d - first);
+                let mut sums = [zero; 4];
+                for k in 0..num_diagonals {
+                    let slope = K::slope(m, m.load(&band[k * stride + n..]));
+                    let bar = m.load(&band_bar[k * stride + n..]) * slope;
+                    for b in 0..width {
+                        let x = m.load(&features[(first + b) * stride + 2 * n - k..]);
+                        sums[b] = m.fma(bar, x, sums[b]);
+                    }
+                }
                 for b in 0..width {
-                    let x = m.load(&features[(first + b) * stride + 2 * n - k..]);
-                    sums[b] = m.fma(bar, x, sums[b]);
+                    m.put(sums[b], &mut y[first + b]);
                 }
             }
-            for b in 0..width {
-                m.put(sums[b], &mut y[first + b]);
+            let c_bar = m.load(&buffers.common_bar[pair * stride + n + p..]);
+            for a in 0..=d {
+                let x = m.load(&buffers.features[a * stride + n + p..]);
+                let cell = &mut accumulators[d * d + a];
+                m.put(m.fma(c_bar, x, m.get(cell)), cell);
+                if a < d {
+                    for (b, y) in y.iter().enumerate() {
+                        let cell = &mut accumulators[a * d + b];
+                        m.put(m.fma(x, m.get(y), m.get(cell)), cell);
+                    }
+                }
             }
         }
-        let c_bar = m.load(&buffers.common_bar[n + p..]);
+        let total = |k: usize| m.sum(m.get(&accumulators[k]));
+        for a in 0..d {
+            for b in 0..d {
+                gradient[shape.score_index(pair, a, b)] += total(a * d + b) / hyper.temperature;
+            }
+        }
+        let row = &mut gradient[shape.value_index(pair, d + 2, 0)..][..d + 3];
         for a in 0..=d {
-            let x = m.load(&buffers.features[a * stride + n + p..]);
-            let cell = &mut buffers.accumulators[d * d + a];
-            m.put(m.fma(c_bar, x, m.get(cell)), cell);
-            if a < d {
-                for (b, y) in y.iter().enumerate() {
-                    let cell = &mut buffers.accumulators[a * d + b];
-                    m.put(m.fma(x, m.get(y), m.get(cell)), cell);
-                }
-            }
+            row[a] += total(d * d + a);
         }
+        row[d + 1] += hyper.gamma * total(d * d + d + 1);
+        row[d + 2] += total(d * d + d + 2);
     }
-    let rows = d + 3;
-    let total = |k: usize| m.sum(m.get(&buffers.accumulators[k]));
-    let (value_gradient, score_gradient) = gradient.split_at_mut(rows * rows);
-    let value_gradient = &mut value_gradient[(rows - 1) * rows..];
-    for a in 0..d {
-        for b in 0..d {
-            score_gradient[a * rows + b] += total(a * d + b) / hyper.temperature;
-        }
-    }
-    for a in 0..=d {
-        value_gradient[a] += total(d * d + a);
-    }
-    value_gradient[d + 1] += hyper.gamma * total(d * d + d + 1);
-    value_gradient[d + 2] += total(d * d + d + 2);
+}
+
+/// Derivatives by B (d×d), by a and p_r (d + 1), by γ·p_t and p_v.
+#[inline(always)]
+fn accumulators_per_pair(layout: &Layout) -> usize {
+    layout.d * layout.d + layout.d + 3
 }
 
 /// What the reverse pass of a block reads and adds to.
@@ -144,13 +131,13 @@ impl Scratch {
     fn messages(layout: &Layout) -> usize {
         layout.num_columns()
     }
-    /// By q_i, summed over layers.
-    fn common(layout: &Layout) -> usize {
-        layout.num_columns() + layout.n
+    /// By q_i, summed over the layers of a pair.
+    fn common(layout: &Layout, pair: usize) -> usize {
+        layout.num_columns() + (1 + pair) * layout.n
     }
     /// By s_j divided by Σ_i E_ij, in layer l.
     fn shares(layout: &Layout, layer: usize) -> usize {
-        layout.num_columns() + 2 * layout.n + layer * layout.num_columns()
+        Self::common(layout, layout.pairs()) + layer * layout.num_columns()
     }
     fn len(layout: &Layout) -> usize {
         Self::shares(layout, layout.layers).max(layout.d)
@@ -159,45 +146,52 @@ impl Scratch {
 
 /// Back through all layers of a block of windows; the arrays start at its first.
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
-fn backward_block<M: Machine>(
+fn backward_block<M: Machine, K: LaneKernel>(
     m: M,
     layout: &Layout,
     hyper: Hyper,
-    value_row: &[M::Element],
+    params: ParamsView<'_, M::Element>,
     tape: &[M::Cell],
     seed: M::Number,
     arrays: Arrays<'_, M::Element, M::Cell>,
 ) {
     let Layout { d, n, layers, .. } = *layout;
     let (separate, query) = (layout.separate(), layout.query_column());
-    let Arrays { stride, features, band, band_bar, common_bar, accumulators, scratch } = arrays;
+    let Arrays { stride, features, band: bands, band_bar: bands_bar, common_bar, accumulators, scratch } =
+        arrays;
     let zero = m.splat(M::Element::default());
-    let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
-    let on_value = m.splat(value_row[d + 2]);
     let mixing = Mixing::new(m, hyper);
-    let (q_bar, c_bar) = (Scratch::messages(layout), Scratch::common(layout));
+    let q_bar = Scratch::messages(layout);
     for j in 0..query {
         m.put(zero, &mut scratch[Scratch::VALUES + j]);
     }
-    for i in 0..n {
-        m.put(zero, &mut scratch[c_bar + i]);
+    for i in 0..layout.pairs() * n {
+        m.put(zero, &mut scratch[Scratch::common(layout, 0) + i]);
     }
     m.put(seed, &mut scratch[Scratch::VALUES + query]);
-    let (mut target_bar, mut value_bar) =
-        (m.get(&accumulators[d * d + d + 1]), m.get(&accumulators[d * d + d + 2]));
+    // By γ·p_t and p_v, summed over the layers of a pair.
+    let (mut target_bar, mut value_bar) = (zero, zero);
     for layer in (0..layers).rev() {
+        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
+        let band = &bands[pair * layout.band_len(stride)..][..layout.span(stride)];
+        let c_bar = Scratch::common(layout, pair);
+        let by_target = pair * accumulators_per_pair(layout) + d * d + d + 1;
+        let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
+        let on_value = m.splat(value_row[d + 2]);
+        if layer + 1 == layers || !layout.tied {
+            (target_bar, value_bar) = (m.get(&accumulators[by_target]), m.get(&accumulators[by_target + 1]));
+        }
         let last_layer = layer + 1 == layers;
         let shares = Scratch::shares(layout, layer);
         for j in if last_layer { query } else { 0 }..=query {
             let (keep, _) = if j == query { mixing.query } else { mixing.context };
-            let w = keep * m.get(&scratch[Scratch::VALUES + j]) * m.get(&tape[layout.shares() + j]);
+            let w = keep * m.get(&scratch[Scratch::VALUES + j]) * m.get(&tape[layout.shares(pair) + j]);
             m.put(w, &mut scratch[shares + j]);
         }
         for i in 0..n {
             let mut bar = zero;
             if separate {
-                bar = m.get(&tape[layout.query() + i]) * m.get(&scratch[shares + query]);
+                bar = m.get(&tape[layout.query(pair) + i]) * m.get(&scratch[shares + query]);
             }
             if last_layer && !separate {
                 bar = m.load(&band[layout.weight(stride, i, query)..]) * m.get(&scratch[shares + query]);
@@ -240,61 +234,72 @@ fn backward_block<M: Machine>(
                 }
             }
         }
-    }
-    m.put(target_bar, &mut accumulators[d * d + d + 1]);
-    m.put(value_bar, &mut accumulators[d * d + d + 2]);
-    for i in 0..n {
-        let at = &mut common_bar[n + i..];
-        m.store(m.load(at) + m.get(&scratch[c_bar + i]), at);
-        if layout.hides_reward(i) {
-            // What the shared c brings to the reward entry below is taken back here.
-            let cell = &mut accumulators[d * d + d];
-            let reward = m.load(&features[d * stride + n + i..]);
-            m.put(m.get(cell) - m.get(&scratch[c_bar + i]) * reward, cell);
+        if layout.opens_pair(layer) {
+            m.put(target_bar, &mut accumulators[by_target]);
+            m.put(value_bar, &mut accumulators[by_target + 1]);
         }
     }
+    for pair in 0..layout.pairs() {
+        let c_bar = Scratch::common(layout, pair);
+        let accumulators = &mut accumulators[pair * accumulators_per_pair(layout)..];
+        for i in 0..n {
+            let at = &mut common_bar[pair * stride + n + i..];
+            m.store(m.load(at) + m.get(&scratch[c_bar + i]), at);
+            if layout.hides_reward(i) {
+                // What the shared c brings to the reward entry below is taken back here.
+                let cell = &mut accumulators[d * d + d];
+                let reward = m.load(&features[d * stride + n + i..]);
+                m.put(m.get(cell) - m.get(&scratch[c_bar + i]) * reward, cell);
+            }
+        }
 
-    // By E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers in which column j reaches the prediction.
-    let offset_of = |scratch: &[M::Cell], j: usize| {
-        let mut offset = zero;
-        for layer in 0..layout.reach(j) {
-            let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
-            offset = m.fma(w, m.get(&tape[layout.sums(layer) + j]), offset);
+        // By E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers in which column j reaches the prediction; without s_j^l
+        // where the divisor is fixed.
+        let offset_of = |scratch: &[M::Cell], j: usize| {
+            let mut offset = zero;
+            if K::BY_COLUMN {
+                for layer in layout.layers_of(pair, j) {
+                    let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
+                    offset = m.fma(w, m.get(&tape[layout.sums(layer) + j]), offset);
+                }
+            }
+            offset
+        };
+        let weight_bar = |scratch: &[M::Cell], offset: M::Number, i: usize, j: usize| {
+            let mut bar = -offset;
+            for layer in layout.layers_of(pair, j) {
+                let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
+                bar = m.fma(w, m.get(&tape[layout.messages(layer) + i]), bar);
+            }
+            bar
+        };
+        let band_bar = &mut bands_bar[pair * layout.band_len(stride)..][..layout.span(stride)];
+        for j in 0..layout.band_columns() {
+            let offset = offset_of(scratch, j);
+            for i in 0..n {
+                let at = &mut band_bar[layout.weight(stride, i, j)..];
+                m.store(m.load(at) + weight_bar(scratch, offset, i, j), at);
+            }
         }
-        offset
-    };
-    let weight_bar = |scratch: &[M::Cell], offset: M::Number, i: usize, j: usize| {
-        let mut bar = -offset;
-        for layer in 0..layout.reach(j) {
-            let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
-            bar = m.fma(w, m.get(&tape[layout.messages(layer) + i]), bar);
+        if !separate {
+            continue;
         }
-        bar
-    };
-    for j in 0..layout.band_columns() {
-        let offset = offset_of(scratch, j);
+        let offset = offset_of(scratch, query);
         for i in 0..n {
-            let at = &mut band_bar[layout.weight(stride, i, j)..];
-            m.store(m.load(at) + weight_bar(scratch, offset, i, j), at);
+            // c_bar is done with: its cells hold the derivatives by the query's scores now.
+            let slope = K::slope(m, m.get(&tape[layout.query(pair) + i]));
+            let bar = weight_bar(scratch, offset, i, query) * slope;
+            m.put(bar, &mut scratch[c_bar + i]);
         }
-    }
-    if !separate {
-        return;
-    }
-    let offset = offset_of(scratch, query);
-    for i in 0..n {
-        // c_bar is done with: its cells hold the derivatives by the query's scores now.
-        let bar = weight_bar(scratch, offset, i, query) * m.get(&tape[layout.query() + i]);
-        m.put(bar, &mut scratch[c_bar + i]);
-    }
-    for a in 0..d {
-        let mut y = zero;
-        for i in 0..n {
-            y = m.fma(m.get(&scratch[c_bar + i]), m.load(&features[a * stride + n + i..]), y);
-        }
-        for b in 0..d {
-            let cell = &mut accumulators[a * d + b];
-            m.put(m.fma(y, m.get(&tape[layout.query_features() + b]), m.get(cell)), cell);
+        for a in 0..d {
+            let mut y = zero;
+            for i in 0..n {
+                y = m.fma(m.get(&scratch[c_bar + i]), m.load(&features[a * stride + n + i..]), y);
+            }
+            for b in 0..d {
+                let cell = &mut accumulators[a * d + b];
+                m.put(m.fma(y, m.get(&tape[layout.query_features() + b]), m.get(cell)), cell);
+            }
         }
     }
 }

@@ -1,35 +1,32 @@
-//! The fast forward and reverse pass for feature-only attention with shared parameters.
+//! The fast forward and reverse pass for feature-only attention.
 //!
-//! With the full mask scores depend on features alone, which buys three savings over
-//! [`reverse`](super::reverse):
+//! With the full mask scores depend on features alone, which buys three savings over [`general`](super::general):
 //!
-//! - Attention is the same in every layer.
+//! - Attention is the same in every layer that has the same parameters.
 //! - Windows overlap: the score of source position p for position p + δ is shared by all windows that
-//!   contain both. Scores and exponentials form a band E\[δ\]\[p\] that is computed once per minibatch,
+//!   contain both. Scores and weights form a band E\[δ\]\[p\] that is computed once per minibatch and pair (V, A),
 //!   and gradients are gathered on the same band before the outer products with features.
 //! - Of V only the last row (a, p_r, p_t, p_v) matters, and c(p) = ⟨a, x_p⟩ + p_r·R_p is the same in
-//!   every layer and window.
+//!   every layer of a pair and every window.
 //!
 //! A layer is then q_i = c_i + p_t·γ·v_{i+1} + p_v·v_i on sources, s_j = Σ_i E_ij q_i / Σ_i E_ij on
-//! columns, and v_j += (1-ρ)·s_j + ρ·q_j, with a rule of its own for the query's column. Exponentials are not shifted by a maximum, because no maximum
-//! is shared by all windows: when a score leaves [`SCORE_LIMIT`] the caller must take the general pass.
+//! columns, and v_j += (1-ρ)·s_j + ρ·q_j, with a rule of its own for the query's column. Both constructions of the
+//! layer are this recursion: two heads and temporal shift write the same memories (paper, Lemma 1), so dual heads are
+//! trained here too. The [`LaneKernel`] says what a weight is, what a column is divided by and how a weight moves with
+//! its score. Exponentials are not shifted by a maximum, because no maximum is shared by all windows: when a score leaves
+//! [`SCORE_LIMIT`] the caller must take the general pass.
 
 mod backward;
 mod forward;
 
-use fearless_simd::{Level, dispatch};
-
-use backward::backward;
-use forward::forward;
-
-use super::lanes::{Element, Line, Machine, Plain, WIDTH, Wide};
-use super::reverse::Hyper;
-use super::shape::{Columns, Shape};
-use super::windows::Windows;
+use super::engine::{Feedback, InRange, Job, Program};
+use super::lanes::{Element, Machine, WIDTH};
+use super::shape::{Columns, Mask, Shape};
+use super::weighing::{EluPlusOne, Exponential, Identity, Rectifier, Weighing};
 
 /// Largest |score/τ| for which exponentials, their sums and their quotients stay far from the limits of
 /// single precision (e⁶⁰ ≈ 1e26).
-pub const SCORE_LIMIT: f64 = 60.0;
+const SCORE_LIMIT: f64 = 60.0;
 
 /// Numbers kept in registers at a time while they meet a matrix; half of the 32 that AVX-512 has.
 const TILE: usize = 16;
@@ -38,16 +35,17 @@ const TILE: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Band<E, C> {
     shape: Shape,
+    kernel: Weighing,
     /// Length of an array over positions: n of padding, the positions, a block of padding.
     stride: usize,
     /// Dimension by dimension: x of every position; then the rewards.
     features: Vec<E>,
-    /// Dimension by dimension: (B x)/τ of every position.
+    /// Pair by pair, dimension by dimension: (B x)/τ of every position.
     keys: Vec<E>,
-    /// c of every position, and the derivative by it.
+    /// Pair by pair: c of every position, and the derivative by it.
     common: Vec<E>,
     common_bar: Vec<E>,
-    /// Diagonal by diagonal: E of every source position, and the derivative by it.
+    /// Pair by pair, diagonal by diagonal: E of every source position, and the derivative by it.
     band: Vec<E>,
     band_bar: Vec<E>,
     tape: Vec<C>,
@@ -55,24 +53,41 @@ pub struct Band<E, C> {
     accumulators: Vec<C>,
 }
 
-/// The fast pass in double precision.
-pub type BandPlain = Band<f64, f64>;
-/// The fast pass in single precision, sixteen contexts at a time.
-pub type BandWide = Band<f32, Line>;
-
 /// Where a block's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Layout {
     d: usize,
     n: usize,
     layers: usize,
+    tied: bool,
     columns: Columns,
 }
 
 impl Layout {
+    #[inline(always)]
     fn of(shape: &Shape) -> Self {
         let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
-        Self { d, n, layers, columns: shape.columns }
+        Self { d, n, layers, tied: shape.tied, columns: shape.columns }
+    }
+    /// Pairs (V, A): one for all layers, or one each.
+    fn pairs(self) -> usize {
+        if self.tied { 1 } else { self.layers }
+    }
+    /// The pair of a layer.
+    #[inline(always)]
+    fn pair(self, layer: usize) -> usize {
+        if self.tied { 0 } else { layer }
+    }
+    /// Whether a layer is the first of its pair.
+    #[inline(always)]
+    fn opens_pair(self, layer: usize) -> bool {
+        layer == 0 || !self.tied
+    }
+    /// The layers of a pair in which a column reaches the prediction: of the last layer the query's only.
+    #[inline(always)]
+    fn layers_of(self, pair: usize, column: usize) -> std::ops::Range<usize> {
+        let reach = if column == self.query_column() { self.layers } else { self.layers - 1 };
+        if self.tied { 0..reach } else { pair..reach.min(pair + 1) }
     }
     /// The query is a column of its own, outside the band.
     fn separate(self) -> bool {
@@ -80,11 +95,11 @@ impl Layout {
     }
     /// Columns in the band: sources and the last state if it has one.
     fn band_columns(self) -> usize {
-        self.n + usize::from(self.columns.last_state)
+        self.columns.trajectory(self.n)
     }
     /// Columns in the band and a separate query.
     fn num_columns(self) -> usize {
-        self.band_columns() + usize::from(self.separate())
+        self.columns.count(self.n)
     }
     /// The query's column.
     fn query_column(self) -> usize {
@@ -92,11 +107,11 @@ impl Layout {
     }
     /// Sources whose successor has a column: the first this many.
     fn linked(self) -> usize {
-        self.band_columns() - 1
+        self.columns.linked(self.n)
     }
     /// Whether source i's reward reads 0.
     fn hides_reward(self, i: usize) -> bool {
-        self.columns.last_reward_hidden && i + 1 == self.n
+        i >= self.columns.rewarded(self.n)
     }
     /// Differences of source and column position, -n..=n-1. Diagonal k holds source p for column p - k + n,
     /// so that the sources of a column lie `stride + 1` apart and the columns of a source `stride`.
@@ -107,6 +122,11 @@ impl Layout {
     #[inline(always)]
     fn weight(self, stride: usize, i: usize, j: usize) -> usize {
         (i + self.n - j) * stride + self.n + i
+    }
+    /// Length of a pair's band; one row more, so that the last chunk of every walk is whole.
+    #[inline(always)]
+    fn band_len(self, stride: usize) -> usize {
+        (self.diagonals() + 1) * stride + 1
     }
     /// How far the weights of a block of windows reach in the band, from its first window on.
     #[inline(always)]
@@ -130,32 +150,28 @@ impl Layout {
     }
     /// The paper's sizes as constants: the compiler then unrolls every loop over them and drops the checks of
     /// every access.
-    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, columns: Columns::PAPER };
+    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, tied: true, columns: Columns::PAPER };
     /// Whether the sizes are the paper's, whatever the columns are.
     fn has_paper_sizes(self) -> bool {
         self == Layout { columns: self.columns, ..Self::PAPER }
     }
     /// The stride of the paper's minibatches, 64 windows and one for the last target.
     const PAPER_STRIDE: usize = 116;
-    /// How many layers of a column reach the prediction: the last layer of the last column only.
-    fn reach(self, column: usize) -> usize {
-        if column == self.query_column() { self.layers } else { self.layers - 1 }
-    }
     /// x of the query.
     fn query_features(self) -> usize {
         0
     }
     /// E of a separate query's column, source by source.
-    fn query(self) -> usize {
-        self.d
+    fn query(self, pair: usize) -> usize {
+        self.d + pair * self.n
     }
     /// 1/Σ_i E_ij of every column.
-    fn shares(self) -> usize {
-        self.query() + self.n
+    fn shares(self, pair: usize) -> usize {
+        self.query(self.pairs()) + pair * self.num_columns()
     }
     /// v_j before layer l.
     fn values(self, layer: usize) -> usize {
-        self.shares() + (1 + layer) * self.num_columns()
+        self.shares(self.pairs()) + layer * self.num_columns()
     }
     /// s_j in layer l.
     fn sums(self, layer: usize) -> usize {
@@ -171,10 +187,14 @@ impl Layout {
 }
 
 impl<E: Element, C: Copy + Default> Band<E, C> {
-    /// Buffers for a shape whose scores depend on features alone, with shared parameters.
-    pub fn new(shape: Shape) -> Self {
-        Self {
+    /// Buffers for a shape and kernel, where the band applies: to built-in kernels, if scores depend on features alone.
+    pub fn new(shape: Shape, kernel: &Weighing) -> Option<Self> {
+        if !matches!(shape.mask, Mask::Full | Mask::Looped) || matches!(kernel, Weighing::Own(_)) {
+            return None;
+        }
+        Some(Self {
             shape,
+            kernel: kernel.clone(),
             stride: 0,
             features: Vec::new(),
             keys: Vec::new(),
@@ -185,124 +205,106 @@ impl<E: Element, C: Copy + Default> Band<E, C> {
             tape: Vec::new(),
             scratch: Vec::new(),
             accumulators: Vec::new(),
+        })
+    }
+}
+
+impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
+    #[inline(always)]
+    fn forward<M: Machine<Element = E, Cell = C>>(
+        &mut self,
+        m: M,
+        job: Job<'_, E>,
+        out: &mut [E],
+    ) -> InRange {
+        let layout = Layout::of(&self.shape);
+        let stride = layout.stride(out.len());
+        // The paper's sizes are constants for its kernel.
+        match &self.kernel {
+            Weighing::Softmax if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE => {
+                forward::forward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, job, out)
+            }
+            Weighing::Softmax if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE => {
+                let layout = Layout { columns: layout.columns, ..Layout::PAPER };
+                forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out)
+            }
+            Weighing::Linear => forward::forward::<M, Identity>(m, layout, stride, self, job, out),
+            Weighing::Relu => forward::forward::<M, Rectifier>(m, layout, stride, self, job, out),
+            Weighing::Elu1 => forward::forward::<M, EluPlusOne>(m, layout, stride, self, job, out),
+            // A kernel of one's own has no band.
+            Weighing::Softmax | Weighing::Own(_) => {
+                forward::forward::<M, Exponential>(m, layout, stride, self, job, out)
+            }
         }
     }
-}
 
-/// Why the fast pass cannot be used on a minibatch: a score is beyond [`SCORE_LIMIT`] or not a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScoreOutOfRange;
-
-impl BandPlain {
-    /// The predictions of `out.len()` windows from window `first` on.
-    pub fn forward(
-        &mut self,
-        hyper: Hyper,
-        params: &[f64],
-        windows: &Windows<f64>,
-        first: usize,
-        out: &mut [f64],
-    ) -> Result<(), ScoreOutOfRange> {
-        forward(Plain, self, hyper, params, windows, first, out)
-    }
-
-    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
-    /// on the same windows or more.
-    pub fn backward(&mut self, hyper: Hyper, params: &[f64], out_bar: &[f64], gradient: &mut [f64]) {
-        backward(Plain, self, hyper, params, out_bar, gradient);
-    }
-}
-
-impl BandWide {
-    /// The predictions of `out.len()` windows from window `first` on.
-    pub fn forward(
-        &mut self,
-        level: Level,
-        hyper: Hyper,
-        params: &[f32],
-        windows: &Windows<f32>,
-        first: usize,
-        out: &mut [f32],
-    ) -> Result<(), ScoreOutOfRange> {
-        dispatch!(level, simd => forward(Wide(simd), self, hyper, params, windows, first, out))
-    }
-
-    /// Adds to `gradient` the derivative of Σ_t `out_bar[t]`·prediction(t), after [`forward`](Self::forward)
-    /// on the same windows or more.
-    pub fn backward(
-        &mut self,
-        level: Level,
-        hyper: Hyper,
-        params: &[f32],
-        out_bar: &[f32],
-        gradient: &mut [f64],
-    ) {
-        dispatch!(level, simd => backward(Wide(simd), self, hyper, params, out_bar, gradient));
-    }
-
-    /// Sum and minimum of the weights of the first `num` windows' sources for their own columns, before
-    /// mixing, after [`forward`](Self::forward). The sum over n·num is the paper's d_t.
-    pub fn diagonal(&self, level: Level, num: usize) -> (f64, f64) {
-        dispatch!(level, simd => diagonal(Wide(simd), self, num))
-    }
-}
-
-/// The last row of V and the feature block of A.
-struct Split<'a, E> {
-    value_row: &'a [E],
-    score_matrix: &'a [E],
-}
-
-impl<'a, E> Split<'a, E> {
-    fn of(shape: &Shape, params: &'a [E]) -> Self {
-        let rows = shape.num_rows();
-        Self { value_row: &params[(rows - 1) * rows..rows * rows], score_matrix: &params[rows * rows..] }
-    }
-}
-
-#[inline(always)]
-fn diagonal<M: Machine>(m: M, buffers: &Band<M::Element, M::Cell>, num: usize) -> (f64, f64) {
-    let layout = Layout::of(&buffers.shape);
-    let mut lanes = [M::Element::default(); WIDTH];
-    let (mut sum, mut smallest) = (0.0, f64::INFINITY);
-    for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
-        let t = block * M::LANES;
-        let mut totals = m.splat(M::Element::default());
-        let mut minima = m.splat(M::Element::of(1.0));
-        for j in 0..layout.n {
-            let weight = m.load(&buffers.band[t + layout.weight(buffers.stride, j, j)..]);
-            let weight = weight * m.get(&tape[layout.shares() + j]);
-            totals = totals + weight;
-            minima = m.min(minima, weight);
+    #[inline(always)]
+    fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
+        let (layout, stride) = (Layout::of(&self.shape), self.stride);
+        match &self.kernel {
+            Weighing::Softmax if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE => {
+                backward::backward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, feedback);
+            }
+            Weighing::Softmax if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE => {
+                let layout = Layout { columns: layout.columns, ..Layout::PAPER };
+                backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, feedback);
+            }
+            Weighing::Linear => backward::backward::<M, Identity>(m, layout, stride, self, feedback),
+            Weighing::Relu => backward::backward::<M, Rectifier>(m, layout, stride, self, feedback),
+            Weighing::Elu1 => backward::backward::<M, EluPlusOne>(m, layout, stride, self, feedback),
+            Weighing::Softmax | Weighing::Own(_) => {
+                backward::backward::<M, Exponential>(m, layout, stride, self, feedback);
+            }
         }
-        let counted = (num - t).min(M::LANES);
-        m.store(totals, &mut lanes);
-        sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
-        m.store(minima, &mut lanes);
-        smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
     }
-    (sum, smallest)
+
+    #[inline(always)]
+    fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64) {
+        let layout = Layout::of(&self.shape);
+        let mut lanes = [E::default(); WIDTH];
+        let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+        for (block, tape) in self.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
+            let t = block * M::LANES;
+            let mut totals = m.splat(E::default());
+            let mut minima = m.splat(E::of(f64::INFINITY));
+            for j in 0..layout.n {
+                let weight = m.load(&self.band[t + layout.weight(self.stride, j, j)..]);
+                let weight = weight * m.get(&tape[layout.shares(0) + j]);
+                totals = totals + weight;
+                minima = m.min(minima, weight);
+            }
+            let counted = (num - t).min(M::LANES);
+            m.store(totals, &mut lanes);
+            sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
+            m.store(minima, &mut lanes);
+            smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
+        }
+        (sum, smallest)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::{Hyper, ScoreOutOfRange};
+    use super::super::general::General;
+    use super::super::lanes::Plain;
+    use super::super::level::SimdLevel;
     use super::super::reading::QueryMix;
-    use super::super::reverse::testing::{MIXINGS, all_columns, problem, windows};
-    use super::super::reverse::{GeneralPlain, GeneralWide};
-    use super::super::shape::Mask;
+    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns};
     use super::*;
     use crate::transformer::Block;
 
     fn shapes() -> impl Iterator<Item = Shape> {
-        let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5)];
+        let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5), (2, 17, 2)];
         let blocks = [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)];
+        let kinds = blocks.into_iter().flat_map(|kind| [true, false].map(move |tied| (kind, tied)));
         sizes.into_iter().flat_map(move |(feature_dim, context_len, num_layers)| {
-            blocks.into_iter().flat_map(move |(mask, block)| {
+            kinds.clone().flat_map(move |((mask, block), tied)| {
                 all_columns().map(move |columns| Shape {
                     feature_dim,
                     context_len,
                     num_layers,
-                    tied: true,
+                    tied,
                     columns,
                     block,
                     mask,
@@ -311,78 +313,57 @@ mod tests {
         })
     }
 
-    /// Against the general pass in double precision: only the order of sums differs.
+    /// Against the general pass in double precision: only the order of sums differs. All kernels, tied and per layer, all
+    /// columns and mixings.
     #[test]
-    fn plain_band_equals_the_general_pass() {
-        for shape in shapes() {
+    fn the_band_equals_the_general_pass() {
+        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+            let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 7));
             for (rho, query_mix) in MIXINGS {
-                let hyper = Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: rho, query_mix };
-                let (features, rewards, queries, params, bar) = problem(&shape, 7);
-                let w = windows(&shape, &features, &rewards, &queries);
-                let (mut band, mut general) = (BandPlain::new(shape), GeneralPlain::new(shape));
-                let (mut a, mut b) = (vec![0.0; 7], vec![0.0; 7]);
-                band.forward(hyper, &params, &w, 0, &mut a).unwrap();
-                general.forward(hyper, &params, &w, 0, &mut b);
+                let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
+                let (mut band, mut general) =
+                    (Band::new(shape, &kernel).unwrap(), General::new(shape, kernel.clone()));
+                let a = problem.forward(&mut band, hyper).unwrap();
+                let b = problem.forward(&mut general, hyper).unwrap();
                 for (a, b) in a.iter().zip(&b) {
-                    assert!((a - b).abs() < 1e-13, "{shape:?}: {a} {b}");
+                    assert!((a - b).abs() < 1e-13, "{shape:?} {name}: {a} {b}");
                 }
-                let (mut ga, mut gb) = (vec![0.0; params.len()], vec![0.0; params.len()]);
                 // One window fewer than the forward pass saw, as in training.
-                band.backward(hyper, &params, &bar[..6], &mut ga);
-                let mut shorter = bar.clone();
-                shorter[6] = 0.0;
-                general.backward(hyper, &params, &shorter, &mut gb);
-                let largest = gb.iter().fold(0f64, |m, g| m.max(g.abs()));
-                for (k, (a, b)) in ga.iter().zip(&gb).enumerate() {
+                let a = problem.gradient(&mut band, hyper, &problem.bar[..6]).unwrap();
+                let b = problem.gradient(&mut general, hyper, &problem.bar[..6]).unwrap();
+                let largest = b.iter().fold(0f64, |m, g| m.max(g.abs()));
+                for (k, (a, b)) in a.iter().zip(&b).enumerate() {
                     // Within the mask; the general pass also differentiates by untrained entries.
                     if shape.trained()[k] {
-                        assert!((a - b).abs() < 1e-12 * largest, "{shape:?} {k}: {a} {b}");
+                        assert!((a - b).abs() <= 1e-12 * largest, "{shape:?} {name} {k}: {a} {b}");
                     }
                 }
+                let (a, b) = (band.diagonal(Plain, 7), general.diagonal(Plain, 7));
+                assert!(
+                    (a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13,
+                    "{shape:?} {name}: {a:?} {b:?}"
+                );
             }
         }
     }
 
     #[test]
-    fn wide_band_agrees_with_plain_and_with_the_wide_general_pass() {
-        let level = Level::new();
-        for shape in shapes() {
-            let hyper =
-                Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.3, query_mix: QueryMix::Unmixed };
-            let (features, rewards, queries, params, bar) = problem(&shape, 65);
-            let single = |x: &[f64]| x.iter().map(|&v| v as f32).collect::<Vec<f32>>();
-            let (w64, w32) = (
-                windows(&shape, &features, &rewards, &queries),
-                windows(&shape, &features, &rewards, &queries),
-            );
-            let (mut wide, mut plain, mut general) =
-                (BandWide::new(shape), BandPlain::new(shape), GeneralWide::new(shape));
-            let (mut o32, mut o64, mut og) = (vec![0f32; 65], vec![0.0; 65], vec![0f32; 65]);
-            wide.forward(level, hyper, &single(&params), &w32, 0, &mut o32).unwrap();
-            plain.forward(hyper, &params, &w64, 0, &mut o64).unwrap();
-            general.forward(level, hyper, &single(&params), &w32, 0, &mut og);
-            for t in 0..65 {
-                // A few hundred single-precision roundings of numbers of order 1.
-                assert!((f64::from(o32[t]) - o64[t]).abs() < 2e-5 * (1.0 + o64[t].abs()));
-                assert!((o32[t] - og[t]).abs() < 2e-5 * (1.0 + og[t].abs()));
-            }
-            let (mut g32, mut g64) = (vec![0.0; params.len()], vec![0.0; params.len()]);
-            wide.backward(level, hyper, &single(&params), &single(&bar[..64]), &mut g32);
-            plain.backward(hyper, &params, &bar[..64], &mut g64);
-            let largest = g64.iter().fold(0f64, |m, g| m.max(g.abs()));
-            for (a, b) in g32.iter().zip(&g64) {
-                assert!((a - b).abs() < 1e-4 * largest, "{shape:?}: {a} {b}");
-            }
+    fn the_wide_band_agrees_with_the_reference() {
+        let hyper = Hyper { diagonal_mix: 0.3, query_mix: QueryMix::Unmixed, ..HYPER };
+        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+            let kernel = Weighing::named(name).unwrap();
+            let mut wide = Band::new(shape, &kernel).unwrap();
+            let mut general = General::new(shape, kernel);
+            let problem = Problem::new(&shape, 65).rounded();
+            problem.assert_wide_agrees(&mut wide, &mut general, hyper, SimdLevel::Best, 64);
         }
     }
 
     #[test]
     fn scores_beyond_the_limit_are_reported() {
         let shape = shapes().next().unwrap();
-        let hyper = Hyper { gamma: 0.9, temperature: 1e-3, diagonal_mix: 0.0, query_mix: QueryMix::Mixed };
-        let (features, rewards, queries, params, _) = problem(&shape, 4);
-        let w = windows(&shape, &features, &rewards, &queries);
-        let result = BandPlain::new(shape).forward(hyper, &params, &w, 0, &mut [0.0; 4]);
-        assert_eq!(result, Err(ScoreOutOfRange));
+        let hyper = Hyper { temperature: 1e-3, ..HYPER };
+        let mut band = Band::<f64, f64>::new(shape, &Weighing::Softmax).unwrap();
+        assert_eq!(Problem::new(&shape, 4).forward(&mut band, hyper), Err(ScoreOutOfRange));
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::context::Tally;
 use crate::kernel::{Attention, KernelName};
-use crate::pretrain::{Columns, GeneralPlain, Hyper, Mask, QueryMix, Shape, Windows};
+use crate::pretrain::{Columns, Hyper, Mask, ParamsView, QueryMix, Shape, reference_gradient};
 use crate::random::{Purpose, Stream};
 use crate::task::Boyan;
 use crate::transformer::{AttentionParams, Block, Parameters, TransformerConfig};
@@ -23,9 +23,9 @@ fn random_params(d: usize, stream: &mut Stream) -> AttentionParams {
     AttentionParams::new(v, a).unwrap()
 }
 
-/// Softmax at temperature 0.8.
-fn transformer(rho: f64, params: Vec<AttentionParams>) -> Transformer {
-    let attention = Attention::new(KernelName::Softmax.at(0.8).unwrap(), rho).unwrap();
+/// A kernel at temperature 0.8.
+fn transformer(kernel: KernelName, rho: f64, params: Vec<AttentionParams>) -> Transformer {
+    let attention = Attention::new(kernel.at(0.8).unwrap(), rho).unwrap();
     let parameters = Parameters::PerLayer(params);
     TransformerConfig { parameters, ..TransformerConfig::theta_star(attention, LAYERS, 0.9) }.check().unwrap()
 }
@@ -40,12 +40,14 @@ fn close(a: f64, b: f64, tolerance: f64, what: &str) {
 fn the_training_pass_has_this_gradient() {
     let task = Boyan::paper().generate(&mut Stream::new(4, Purpose::Task, 0)).unwrap();
     let (d, n, gamma) = (4, 12, 0.9);
-    for (tied, rho) in [(true, 0.0), (false, 0.0), (true, 0.3), (false, 0.3)] {
+    let settings = [(true, 0.0), (false, 0.0), (true, 0.3), (false, 0.3)];
+    let kernels = [KernelName::Softmax, KernelName::Linear, KernelName::Relu, KernelName::Elu1];
+    for (kernel, (tied, rho)) in kernels.into_iter().flat_map(|k| settings.map(|s| (k, s))) {
         let mut stream = Stream::new(4, Purpose::Trajectory, 0);
         let states = task.mrp().sample_states(n, &mut stream);
         let pairs = if tied { 1 } else { LAYERS };
         let params: Vec<_> = (0..pairs).map(|_| random_params(d, &mut stream)).collect();
-        let network = transformer(rho, params.clone());
+        let network = transformer(kernel, rho, params.clone());
         let context = task.context_of(&states, &[]);
         let statistics = ContextStatistics::per_column(&context);
         let mut pass = Adjoint::default();
@@ -64,28 +66,24 @@ fn the_training_pass_has_this_gradient() {
             block: Block::TemporalShift,
             mask: Mask::Full,
         };
-        let mut windows = Windows::<f64>::default();
-        let rows = states.iter().map(|&s| (task.features().row(s), task.mrp().rewards()[s]));
-        windows.fill(d, rows, std::iter::empty());
+        let rows: Vec<_> =
+            states.iter().map(|&s| (task.features().row(s), task.mrp().rewards()[s])).collect();
         let flat: Vec<f64> = params
             .iter()
             .flat_map(|p| [p.value_matrix().as_slice(), p.score_matrix().as_slice()].concat())
             .collect();
         let hyper = Hyper { gamma, temperature: 0.8, diagonal_mix: rho, query_mix: QueryMix::Mixed };
-        let mut general = GeneralPlain::new(shape);
-        let mut out = [0.0];
-        general.forward(hyper, &flat, &windows, 0, &mut out);
-        close(out[0], pass.values(LAYERS)[query], 1e-13, "prediction");
-        let mut full = vec![0.0; flat.len()];
-        general.backward(hyper, &flat, &[1.0], &mut full);
+        let (out, full) = reference_gradient(&shape, hyper, kernel, &flat, &rows, None).unwrap();
+        close(out, pass.values(LAYERS)[query], 1e-13, "prediction");
         for pair in 0..pairs {
-            let (v, a) = shape.matrices(&full, pair);
+            let (v, a) = ParamsView::new(&shape, &full).matrices(pair);
+            let what = format!("{kernel} tied {tied} rho {rho}");
             for (j, g) in gradient.value_rows.row(pair).iter().enumerate() {
-                close(v[(d + 2, j)], *g, 1e-12, &format!("tied {tied} rho {rho} V {j}"));
+                close(v[(d + 2, j)], *g, 1e-12, &format!("{what} V {j}"));
             }
             let block = &gradient.score_blocks[pair];
             for (i, j) in (0..d * d).map(|k| (k / d, k % d)) {
-                close(a[(i, j)], block[(i, j)], 1e-12, &format!("tied {tied} rho {rho} A {i} {j}"));
+                close(a[(i, j)], block[(i, j)], 1e-12, &format!("{what} A {i} {j}"));
             }
         }
     }
@@ -97,7 +95,7 @@ fn the_training_pass_has_this_gradient() {
 fn shifted_prompts_and_shallow_networks_need_no_new_pass() {
     let task = Boyan::paper().generate(&mut Stream::new(7, Purpose::Task, 0)).unwrap();
     let params = vec![random_params(4, &mut Stream::new(7, Purpose::Init, 0))];
-    let deep = transformer(0.0, params);
+    let deep = transformer(KernelName::Softmax, 0.0, params);
     let shallow = TransformerConfig { num_layers: 2, ..deep.config().clone() }.check().unwrap();
     let mut states = task.mrp().sample_states(12, &mut Stream::new(7, Purpose::Trajectory, 0));
     let (mut before, mut shifted) = (Tally::default(), Tally::default());

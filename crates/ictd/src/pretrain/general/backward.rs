@@ -1,26 +1,22 @@
 //! The general reverse pass.
 
+use super::super::engine::{Feedback, Hyper, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::params::ParamsView;
 use super::super::shape::Shape;
-use super::{General, Hyper, Layout, Mixing, chunks, paper_relaxed};
+use super::super::weighing::Weighing;
+use super::{General, Layout, chunks, paper_relaxed};
 use crate::transformer::Block;
 
 #[inline(always)]
-pub(super) fn backward<M: Machine>(
-    m: M,
-    buffers: &mut General<M::Cell>,
-    hyper: Hyper,
-    params: &[M::Element],
-    out_bar: &[M::Element],
-    gradient: &mut [f64],
-) {
+pub(super) fn backward<M: Machine>(m: M, buffers: &mut General<M::Cell>, feedback: Feedback<'_, M::Element>) {
     let shape = buffers.shape;
     if let Some(shape) = paper_relaxed(shape, 10) {
-        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+        backward_sized(m, shape, buffers, feedback);
     } else if let Some(shape) = paper_relaxed(shape, shape.context_len) {
-        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+        backward_sized(m, shape, buffers, feedback);
     } else {
-        backward_sized(m, shape, buffers, hyper, params, out_bar, gradient);
+        backward_sized(m, shape, buffers, feedback);
     }
 }
 
@@ -29,12 +25,11 @@ fn backward_sized<M: Machine>(
     m: M,
     shape: Shape,
     buffers: &mut General<M::Cell>,
-    hyper: Hyper,
-    params: &[M::Element],
-    out_bar: &[M::Element],
-    gradient: &mut [f64],
+    feedback: Feedback<'_, M::Element>,
 ) {
-    let layout = Layout::of(&shape);
+    let Feedback { hyper, params, out_bar, gradient } = feedback;
+    let params = params.with_shape(&shape);
+    let layout = Layout::of(&shape, &buffers.kernel);
     let per_block = shape.num_layers * layout.layer();
     buffers.gradient.clear();
     buffers.gradient.resize(shape.num_params(), M::Cell::default());
@@ -47,7 +42,8 @@ fn backward_sized<M: Machine>(
         lanes.fill(M::Element::default());
         lanes[..end - t].copy_from_slice(&out_bar[t..end]);
         let seed = m.load(&lanes);
-        backward_block(m, &shape, hyper, params, tape, seed, &mut buffers.scratch, &mut buffers.gradient);
+        let (scratch, sums) = (&mut buffers.scratch, &mut buffers.gradient);
+        backward_block(m, &shape, hyper, &buffers.kernel, params, tape, seed, scratch, sums);
     }
     for (total, cell) in gradient.iter_mut().zip(&buffers.gradient) {
         *total += m.sum(m.get(cell));
@@ -61,21 +57,22 @@ fn backward_block<M: Machine>(
     m: M,
     shape: &Shape,
     hyper: Hyper,
-    params: &[M::Element],
+    kernel: &Weighing,
+    params: ParamsView<'_, M::Element>,
     tape: &[M::Cell],
     seed: M::Number,
     scratch: &mut [M::Cell],
     gradient: &mut [M::Cell],
 ) {
-    let layout = Layout::of(shape);
-    let Layout { rows, columns, sources } = layout;
+    let layout = Layout::of(shape, kernel);
+    let Layout { rows, columns, sources, .. } = layout;
     let (d, live) = (shape.feature_dim, shape.first_live_row());
     let value_rows = shape.value_rows();
     let score_rows = shape.score_rows();
     let gamma = m.splat(M::Element::of(hyper.gamma));
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
-    let (mixing, linked, query) = (Mixing::new(m, hyper), shape.linked_sources(), columns - 1);
-    let zero = m.splat(M::Element::default());
+    let (mixing, linked, query) = (Mixing::new(m, hyper), shape.columns.linked(sources), columns - 1);
+    let (zero, by_column) = (m.splat(M::Element::default()), kernel.by_column());
     // z_bar: derivative by Z of the layer above, then of this layer. m_bar: by V Z. s_bar: by scores/τ. k_bar: by A Z.
     let (z_bar, rest) = scratch.split_at_mut(rows * columns);
     let (k_bar, rest) = rest.split_at_mut(rows * columns);
@@ -87,11 +84,10 @@ fn backward_block<M: Machine>(
         let now = &tape[layer * layout.layer()..][..layout.layer()];
         let z = &now[..layout.keys()];
         let keys = &now[layout.keys()..layout.weights()];
-        let weights = &now[layout.weights()..layout.messages()];
+        let weights = &now[layout.weights()..layout.slopes()];
+        let slopes = if layout.has_slopes { &now[layout.slopes()..layout.messages()] } else { weights };
         let messages = &now[layout.messages()..];
-        let offset = shape.offset(layer);
-        let value_matrix = &params[offset..][..rows * rows];
-        let score_matrix = &params[offset + rows * rows..][..rows * rows];
+        let (value_matrix, score_matrix) = (params.value_matrix(layer), params.score_matrix(layer));
         let last_layer = layer + 1 == shape.num_layers;
         let first_column = if last_layer { columns - 1 } else { 0 };
 
@@ -144,12 +140,16 @@ fn backward_block<M: Machine>(
                     m.put(m.fma(own, bar, m.get(cell)), cell);
                 }
             }
+            // What the divisor moves by; a fixed one does not.
             let mut mean = zero;
-            for i in 0..sources {
-                mean = m.fma(m.get(&column[i]), m.get(&bars[i]), mean);
+            if by_column {
+                for i in 0..sources {
+                    mean = m.fma(m.get(&column[i]), m.get(&bars[i]), mean);
+                }
             }
+            let slopes = &slopes[j * sources..(j + 1) * sources];
             for i in 0..sources {
-                let bar = (m.get(&bars[i]) - mean) * m.get(&column[i]) * cooling;
+                let bar = (m.get(&bars[i]) - mean) * m.get(&slopes[i]) * cooling;
                 m.put(bar, &mut bars[i]);
             }
         }
@@ -157,11 +157,12 @@ fn backward_block<M: Machine>(
         // Parameters, and z_bar of the rows that lower layers changed.
         for a in value_rows.clone() {
             for b in 0..rows {
-                let mut sum = m.get(&gradient[offset + a * rows + b]);
+                let entry = shape.value_index(layer, a, b);
+                let mut sum = m.get(&gradient[entry]);
                 for i in 0..sources {
                     sum = m.fma(m.get(&m_bar[a * sources + i]), m.get(&z[b * columns + i]), sum);
                 }
-                m.put(sum, &mut gradient[offset + a * rows + b]);
+                m.put(sum, &mut gradient[entry]);
             }
             if layer > 0 {
                 for b in live..rows {
@@ -203,7 +204,7 @@ fn backward_block<M: Machine>(
             }
         }
         for a in 0..score_rows {
-            let row = &mut gradient[offset + rows * rows + a * rows..][..rows];
+            let row = &mut gradient[shape.score_index(layer, a, 0)..][..rows];
             let keys_bar = &k_bar[a * columns..(a + 1) * columns];
             let used = first_column..columns;
             for (b, width) in chunks(score_rows) {

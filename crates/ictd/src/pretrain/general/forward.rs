@@ -1,44 +1,42 @@
 //! The general forward pass.
 
+use super::super::engine::{Hyper, Job, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::params::ParamsView;
 use super::super::shape::Shape;
+use super::super::weighing::Weighing;
 use super::super::windows::Windows;
-use super::{General, Hyper, Layout, Mixing, chunks, paper_relaxed};
+use super::{General, Layout, chunks, paper_relaxed};
 use crate::transformer::Block;
 
 #[inline(always)]
 pub(super) fn forward<M: Machine>(
     m: M,
     buffers: &mut General<M::Cell>,
-    hyper: Hyper,
-    params: &[M::Element],
-    windows: &Windows<M::Element>,
-    first: usize,
+    job: Job<'_, M::Element>,
     out: &mut [M::Element],
 ) {
     let shape = buffers.shape;
     if let Some(shape) = paper_relaxed(shape, 10) {
-        forward_sized(m, shape, buffers, hyper, params, windows, first, out);
+        forward_sized(m, shape, buffers, job, out);
     } else if let Some(shape) = paper_relaxed(shape, shape.context_len) {
-        forward_sized(m, shape, buffers, hyper, params, windows, first, out);
+        forward_sized(m, shape, buffers, job, out);
     } else {
-        forward_sized(m, shape, buffers, hyper, params, windows, first, out);
+        forward_sized(m, shape, buffers, job, out);
     }
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn forward_sized<M: Machine>(
     m: M,
     shape: Shape,
     buffers: &mut General<M::Cell>,
-    hyper: Hyper,
-    params: &[M::Element],
-    windows: &Windows<M::Element>,
-    first: usize,
+    job: Job<'_, M::Element>,
     out: &mut [M::Element],
 ) {
-    let layout = Layout::of(&shape);
+    let Job { hyper, windows, first, .. } = job;
+    let params = job.params.with_shape(&shape);
+    let layout = Layout::of(&shape, &buffers.kernel);
     let per_block = shape.num_layers * layout.layer();
     let num_blocks = out.len().div_ceil(M::LANES);
     buffers.tape.resize(num_blocks * per_block, M::Cell::default());
@@ -46,7 +44,7 @@ fn forward_sized<M: Machine>(
     for (block, tape) in buffers.tape.chunks_exact_mut(per_block).enumerate() {
         let t = block * M::LANES;
         load_prompt(m, &shape, windows, first + t, tape);
-        let prediction = forward_block(m, &shape, hyper, params, tape);
+        let prediction = forward_block(m, &shape, hyper, &buffers.kernel, params, tape);
         m.store(prediction, &mut lanes);
         let end = out.len().min(t + M::LANES);
         out[t..end].copy_from_slice(&lanes[..end - t]);
@@ -65,14 +63,14 @@ fn load_prompt<M: Machine>(
     let (d, n, columns) = (shape.feature_dim, shape.context_len, shape.num_columns());
     let zero = m.splat(M::Element::default());
     for a in 0..d {
-        for k in 0..shape.trajectory_columns() {
+        for k in 0..shape.columns.trajectory(n) {
             m.put(m.load(windows.feature(a, t + k)), &mut tape[a * columns + k]);
         }
         if shape.columns.separate_query {
             m.put(m.load(windows.query(a, t)), &mut tape[a * columns + columns - 1]);
         }
     }
-    let rewarded = n - usize::from(shape.columns.last_reward_hidden);
+    let rewarded = shape.columns.rewarded(n);
     for k in 0..rewarded {
         m.put(m.load(windows.reward(t + k)), &mut tape[d * columns + k]);
     }
@@ -87,29 +85,30 @@ fn forward_block<M: Machine>(
     m: M,
     shape: &Shape,
     hyper: Hyper,
-    params: &[M::Element],
+    kernel: &Weighing,
+    params: ParamsView<'_, M::Element>,
     tape: &mut [M::Cell],
 ) -> M::Number {
-    let layout = Layout::of(shape);
-    let Layout { rows, columns, sources } = layout;
+    let layout = Layout::of(shape, kernel);
+    let Layout { rows, columns, sources, .. } = layout;
     let d = shape.feature_dim;
     let value_rows = shape.value_rows();
     let score_rows = shape.score_rows();
     let gamma = m.splat(M::Element::of(hyper.gamma));
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
-    let (mixing, linked, query) = (Mixing::new(m, hyper), shape.linked_sources(), columns - 1);
+    let (mixing, linked, query) = (Mixing::new(m, hyper), shape.columns.linked(sources), columns - 1);
     let zero = m.splat(M::Element::default());
     for layer in 0..shape.num_layers {
         let (now, later) = tape[layer * layout.layer()..].split_at_mut(layout.layer());
-        let value_matrix = &params[shape.offset(layer)..][..rows * rows];
-        let score_matrix = &params[shape.offset(layer) + rows * rows..][..rows * rows];
+        let (value_matrix, score_matrix) = (params.value_matrix(layer), params.score_matrix(layer));
         let last_layer = layer + 1 == shape.num_layers;
         // The prediction needs the last column of the last layer only; the diagonal is measured in the
         // first.
         let first_column = if last_layer && layer > 0 { columns - 1 } else { 0 };
         let (z, rest) = now.split_at_mut(layout.keys());
         let (keys, rest) = rest.split_at_mut(layout.weights() - layout.keys());
-        let (weights, messages) = rest.split_at_mut(layout.messages() - layout.weights());
+        let (weights, rest) = rest.split_at_mut(layout.slopes() - layout.weights());
+        let (slopes, messages) = rest.split_at_mut(layout.messages() - layout.slopes());
         for j in first_column..columns {
             for (a, width) in chunks(score_rows) {
                 let (matrix, keys) = (&score_matrix[a * rows..], &mut keys[a * columns + j..]);
@@ -140,20 +139,9 @@ fn forward_block<M: Machine>(
                     _ => score_chunk::<M, 1>(m, &z[i..], &keys[j..], size, out),
                 }
             }
-            let mut largest = m.get(&column[0]);
-            for cell in &column[1..] {
-                largest = m.max(largest, m.get(cell));
-            }
-            let mut total = zero;
-            for cell in column.iter_mut() {
-                let weight = m.exp(m.get(cell) - largest);
-                total = total + weight;
-                m.put(weight, cell);
-            }
-            let share = m.recip(total);
-            for cell in column.iter_mut() {
-                m.put(m.get(cell) * share, cell);
-            }
+            let slopes =
+                if slopes.is_empty() { &mut [] } else { &mut slopes[j * sources..(j + 1) * sources] };
+            kernel.weigh(m, column, slopes);
         }
         if last_layer {
             let messages = &messages[(d + 2) * sources..];

@@ -1,0 +1,156 @@
+//! Checkpoints describe themselves, and those of format 1 are still read.
+//!
+//! `data/format1` was written by version 0.1.0 before checkpoints described themselves: a configuration of 4 epochs, its
+//! checkpoint after 2 of them (that of a run of 2 epochs, with the hash of this configuration) and its last one.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{assert_refused, forward, ictd_in, json};
+use ictd_lab::files::Tensors;
+
+/// A context of one feature.
+const CONTEXT: &str = r#"{"features": [[1.0], [0.5], [-0.25], [0.75]], "rewards": [1.0, 0.0, -0.5]}"#;
+
+fn format_1(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format1").join(name)
+}
+
+fn tensors(path: &Path) -> Tensors {
+    Tensors::from_bytes(&fs::read(path).unwrap()).unwrap()
+}
+
+/// Trains one seed of the stored configuration in `dir`; returns its last checkpoint.
+fn train(dir: &Path, more: &[&str]) -> (PathBuf, String) {
+    fs::copy(format_1("config.toml"), dir.join("old.toml")).unwrap();
+    let output = ictd_in(dir, &[&["pretrain", "old.toml", "--seeds", "3", "--json"], more].concat());
+    json(&output);
+    let runs = dir.join("runs/old");
+    let files = fs::read_dir(runs).unwrap().map(|e| e.unwrap().path().join("seed_0003"));
+    let written = files.filter(|p| p.join("result.json").is_file()).collect::<Vec<_>>();
+    assert_eq!(written.len(), 1);
+    (written[0].join("ckpt/step_00000008.safetensors"), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn last_value(result: &serde_json::Value) -> f64 {
+    let values = result["values"].as_array().unwrap();
+    values[values.len() - 1][3].as_f64().unwrap()
+}
+
+/// The same numbers as before the format changed, on CPUs with fused multiply-add.
+#[test]
+fn old_configurations_train_to_the_old_tensors_and_old_checkpoints_resume_to_them() {
+    let fused = std::env::consts::ARCH == "aarch64" || ictd::pretrain::SimdLevel::Avx2.is_available();
+    let expected = tensors(&format_1("step_00000008.safetensors"));
+    let whole = tempfile::tempdir().unwrap();
+    let (path, _) = train(whole.path(), &[]);
+    let found = tensors(&path);
+    if fused {
+        assert!(found.tensors == expected.tensors);
+    }
+    assert_eq!(found.metadata["schema_version"], "2");
+    for (key, value) in [
+        ("block", "tsm"),
+        ("kernel", "softmax"),
+        ("temperature", "0.7"),
+        ("gamma", "0.8"),
+        ("layers", "2"),
+        ("step_size", "1.0"),
+        ("mask", "full"),
+        ("tied", "true"),
+        ("features", "1"),
+        ("diagonal_mix", "0.0"),
+        ("query", "next"),
+    ] {
+        assert_eq!(found.metadata[key], value, "{key}");
+    }
+
+    // Resuming the old run: under its old hash there is a checkpoint after 2 of 4 epochs.
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("runs/old/b76b4676/seed_0003");
+    fs::create_dir_all(old.join("ckpt")).unwrap();
+    fs::copy(format_1("config.toml"), old.join("config.toml")).unwrap();
+    let half = old.join("ckpt/step_00000004.safetensors");
+    fs::copy(format_1("step_00000004.safetensors"), &half).unwrap();
+    let (resumed, messages) = train(dir.path(), &["--resume"]);
+    assert!(messages.contains("warning") && messages.contains("step_00000004"), "{messages}");
+    if fused {
+        assert!(tensors(&resumed).tensors == expected.tensors);
+    }
+    assert_eq!(fs::read(half).unwrap(), fs::read(format_1("step_00000004.safetensors")).unwrap());
+}
+
+#[test]
+fn forward_takes_what_the_checkpoint_says_and_refuses_what_contradicts_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, _) = train(dir.path(), &["--set", "kernel=relu", "--set", "block=dual"]);
+    let path = path.to_str().unwrap();
+    let own = json(&forward(CONTEXT, &["--json", "--params", path]));
+    let flags =
+        ["--kernel", "relu", "--block", "dual", "--gamma", "0.8", "--layers", "2", "--temperature", "0.7"];
+    let same = forward(CONTEXT, &[&["--json", "--params", path], &flags[..]].concat());
+    assert_eq!(json(&same)["values"], own["values"]);
+    assert_eq!(own["values"].as_array().unwrap().len(), 3);
+    for (flag, value, field) in [
+        ("--kernel", "softmax", "kernel is softmax, but the checkpoint was trained with relu"),
+        ("--block", "tsm", "block is tsm"),
+        ("--gamma", "0.9", "gamma is 0.9"),
+        ("--layers", "3", "layers is 3"),
+        ("--temperature", "1", "temperature is 1"),
+        ("--step-size", "0.5", "step size is 0.5"),
+        ("--diagonal-mix", "0.1", "diagonal mix is 0.1"),
+    ] {
+        assert_refused(&forward(CONTEXT, &["--params", path, flag, value]), field);
+    }
+}
+
+/// Parameters of format 1 run as the flags say, with a warning, and give the numbers of the same tensors in format 2.
+#[test]
+fn checkpoints_of_format_1_are_read_with_a_warning() {
+    let path = format_1("step_00000008.safetensors");
+    let output = forward(
+        CONTEXT,
+        &[
+            "--json",
+            "--params",
+            path.to_str().unwrap(),
+            "--gamma",
+            "0.8",
+            "--layers",
+            "2",
+            "--temperature",
+            "0.7",
+        ],
+    );
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(messages.contains("warning") && messages.contains("format 1"), "{messages}");
+    let value = last_value(&json(&output));
+    let mut described = tensors(&path);
+    let config = ictd_lab::studies::pretrain::Settings::file(&format_1("config.toml"), &[]).unwrap().config;
+    described.metadata.extend(ictd_lab::files::Description::of(&config).metadata().unwrap());
+    described.metadata.insert("schema_version".into(), "2".into());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("described.safetensors");
+    fs::write(&path, described.to_bytes()).unwrap();
+    let output = forward(CONTEXT, &["--json", "--params", path.to_str().unwrap()]);
+    assert!(output.stderr.is_empty());
+    assert_eq!(last_value(&json(&output)), value);
+}
+
+#[test]
+fn unknown_and_absent_simd_levels_are_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |level: &str| {
+        std::process::Command::new(assert_cmd::cargo::cargo_bin("ictd"))
+            .current_dir(dir.path())
+            .env("ICTD_SIMD", level)
+            .args(["pretrain", "--set", "epochs=1", "--seeds", "0", "--json"])
+            .output()
+            .unwrap()
+    };
+    assert_refused(&run("neon2"), "ICTD_SIMD");
+    json(&run("scalar"));
+}

@@ -1,0 +1,213 @@
+//! Parameters in files, and what a checkpoint says of the Transformer they belong to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use ictd::kernel::KernelName;
+use ictd::pretrain::{Mask, PretrainConfig, QueryPosition};
+use ictd::transformer::{AttentionParams, Block, Parameters};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::input::{Numbers, at, pair, read_json};
+use super::safetensors::Tensors;
+use crate::LabError;
+
+/// What a checkpoint of format 2 says of its Transformer, each field under its name in the metadata.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// Construction of the layer.
+    pub block: Block,
+    /// Attention kernel.
+    pub kernel: KernelName,
+    /// Temperature of the scores.
+    pub temperature: f64,
+    /// Discount.
+    pub gamma: f64,
+    /// Depth.
+    pub layers: usize,
+    /// Step size of every layer.
+    pub step_size: f64,
+    /// Trained entries.
+    pub mask: Mask,
+    /// One (V, A) for all layers.
+    pub tied: bool,
+    /// Feature dimension.
+    pub features: usize,
+    /// Context length in training.
+    pub n: usize,
+    /// Diagonal mixing at the end of training.
+    pub diagonal_mix: f64,
+    /// Which state a training window asked about.
+    pub query: QueryPosition,
+}
+
+impl Description {
+    /// That of a training run.
+    pub fn of(config: &PretrainConfig) -> Self {
+        Self {
+            block: config.block,
+            kernel: config.kernel,
+            temperature: config.temperature,
+            gamma: config.gamma,
+            layers: config.num_layers,
+            step_size: 1.0,
+            mask: config.mask,
+            tied: config.tied,
+            features: config.shape().feature_dim,
+            n: config.context_len,
+            diagonal_mix: config.rho.at(config.num_steps()),
+            query: config.query,
+        }
+    }
+
+    /// As metadata: every field by its name, words and numbers as they are.
+    pub fn metadata(&self) -> Result<BTreeMap<String, String>, String> {
+        let Value::Object(fields) = serde_json::to_value(self).map_err(|e| e.to_string())? else {
+            return Err("the description has no fields".into());
+        };
+        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Ok(fields.into_iter().map(|(key, value)| (key, text(value))).collect())
+    }
+
+    /// From the metadata of a checkpoint; `None` where it is of format 1, which said nothing.
+    pub fn read(metadata: &BTreeMap<String, String>) -> Result<Option<Self>, String> {
+        match metadata.get("schema_version").map(String::as_str) {
+            None | Some("1") => return Ok(None),
+            Some("2") => {}
+            Some(other) => return Err(format!("metadata schema_version is {other}, expected 1 or 2")),
+        }
+        let value = |text: &String| {
+            serde_json::from_str(text)
+                .ok()
+                .filter(|v: &Value| !v.is_string())
+                .unwrap_or(Value::from(text.as_str()))
+        };
+        let fields = metadata.iter().map(|(key, text)| (key.clone(), value(text))).collect();
+        let found = serde_json::from_value(Value::Object(fields)).map_err(|e| format!("metadata: {e}"))?;
+        Ok(Some(found))
+    }
+}
+
+/// Parameters from a file.
+#[derive(Clone, Debug)]
+pub struct ModelFile {
+    /// (V, A) of the layers.
+    pub parameters: Parameters,
+    /// What a checkpoint says of them.
+    pub description: Option<Description>,
+    /// Whether the file is a checkpoint that says nothing.
+    pub is_undescribed_checkpoint: bool,
+}
+
+/// Attention parameters as JSON: one pair (`V`, `A`) for all layers, or `layers` with a pair each.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ParamsFile {
+    #[serde(rename = "V")]
+    value_matrix: Option<Vec<Numbers>>,
+    #[serde(rename = "A")]
+    score_matrix: Option<Vec<Numbers>>,
+    layers: Option<Vec<LayerFile>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayerFile {
+    #[serde(rename = "V")]
+    value_matrix: Vec<Numbers>,
+    #[serde(rename = "A")]
+    score_matrix: Vec<Numbers>,
+}
+
+impl ParamsFile {
+    fn into_parameters(self) -> Result<Parameters, LabError> {
+        match (self.value_matrix, self.score_matrix, self.layers) {
+            (Some(v), Some(a), None) => Ok(Parameters::Tied(pair(v, a, "")?)),
+            (None, None, Some(layers)) => {
+                let pairs = layers.into_iter().enumerate();
+                let pairs =
+                    pairs.map(|(l, p)| pair(p.value_matrix, p.score_matrix, &format!("layers[{l}].")));
+                Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
+            }
+            _ => Err(LabError::Invalid("params: expected either V and A, or layers".into())),
+        }
+    }
+}
+
+/// Reads attention parameters from JSON (`-` is standard input) or from a checkpoint in the safetensors
+/// format.
+pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
+    if path.extension().is_none_or(|e| e != "safetensors") {
+        let file: ParamsFile = read_json(path)?;
+        let parameters = file.into_parameters().map_err(|e| at(path, e))?;
+        return Ok(ModelFile { parameters, description: None, is_undescribed_checkpoint: false });
+    }
+    let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
+    let failed = |message| LabError::Parse { path: path.to_owned(), message };
+    let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
+    let description = Description::read(&tensors.metadata).map_err(failed)?;
+    let parameters = checkpoint_params(&tensors).map_err(|e| at(path, e))?;
+    Ok(ModelFile { parameters, is_undescribed_checkpoint: description.is_none(), description })
+}
+
+/// `V` and `A`, or `layers.l.V` and `layers.l.A` for l = 0, 1, ….
+fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
+    let matrix = |name: &str| {
+        let (shape, numbers) = tensors.tensors.get(name)?;
+        let rows = numbers
+            .chunks(*shape.get(1)?.max(&1))
+            .map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
+        Some(rows.collect::<Vec<Numbers>>())
+    };
+    if let (Some(v), Some(a)) = (matrix("V"), matrix("A")) {
+        return Ok(Parameters::Tied(pair(v, a, "")?));
+    }
+    let layers =
+        (0..).map_while(|l| Some((l, matrix(&format!("layers.{l}.V"))?, matrix(&format!("layers.{l}.A"))?)));
+    let pairs: Vec<AttentionParams> =
+        layers.map(|(l, v, a)| pair(v, a, &format!("layers.{l}."))).collect::<Result<_, _>>()?;
+    if pairs.is_empty() {
+        return Err(LabError::Invalid("params: expected tensors V and A, or layers.0.V and so on".into()));
+    }
+    Ok(Parameters::PerLayer(pairs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_tied_and_per_layer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.json");
+        let zero = "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,0]]";
+        let read = |json: String| {
+            fs::write(&path, json).unwrap();
+            read_params(&path).map(|model| model.parameters).map_err(|e| e.to_string())
+        };
+        assert!(matches!(read(format!(r#"{{"V": {zero}, "A": {zero}}}"#)), Ok(Parameters::Tied(_))));
+        let layers = format!(r#"{{"layers": [{{"V": {zero}, "A": {zero}}}, {{"V": {zero}, "A": {zero}}}]}}"#);
+        assert!(matches!(read(layers), Ok(Parameters::PerLayer(p)) if p.len() == 2));
+        assert!(read(format!(r#"{{"V": {zero}}}"#)).unwrap_err().contains("either V and A, or layers"));
+        assert!(read(format!(r#"{{"V": {zero}, "A": [[1]]}}"#)).unwrap_err().contains("A is 1×1"));
+    }
+
+    #[test]
+    fn descriptions_survive_their_metadata_and_later_formats_are_refused() {
+        let config = PretrainConfig { gamma: 0.1 + 0.2, tied: false, ..PretrainConfig::mask_relaxed() };
+        let description = Description::of(&config);
+        let mut metadata = description.metadata().unwrap();
+        assert_eq!((metadata["kernel"].as_str(), metadata["diagonal_mix"].as_str()), ("softmax", "0.8"));
+        metadata.insert("schema_version".into(), "2".into());
+        metadata.insert("best_joint_bits".into(), "00000000".into());
+        assert_eq!(Description::read(&metadata), Ok(Some(description)));
+        metadata.insert("kernel".into(), "nobody".into());
+        assert!(Description::read(&metadata).unwrap_err().contains("nobody"));
+        metadata.insert("schema_version".into(), "1".into());
+        assert_eq!(Description::read(&metadata), Ok(None));
+        metadata.insert("schema_version".into(), "3".into());
+        assert!(Description::read(&metadata).is_err());
+    }
+}

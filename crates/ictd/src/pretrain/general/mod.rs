@@ -1,0 +1,308 @@
+//! The general forward and reverse pass on lanes of contexts.
+//!
+//! Any (V, A), shared or per layer, both constructions, diagonal mixing: every layer computes its own
+//! attention from the whole token matrix, and the reverse pass goes back through all of it. With
+//! [`Plain`](super::lanes::Plain) numbers this is the reference in double precision; with
+//! [`Wide`](super::lanes::Wide) ones it trains the cases that [`band`](super::band) does not cover.
+
+mod backward;
+mod forward;
+
+use super::engine::{Feedback, InRange, Job, Program};
+use super::lanes::{Element, Machine, WIDTH};
+use super::shape::{Mask, Shape};
+use super::weighing::Weighing;
+use crate::transformer::Block;
+
+/// Buffers of the general pass; `C` is a cell of the machine that runs it.
+#[derive(Clone, Debug)]
+pub struct General<C> {
+    shape: Shape,
+    kernel: Weighing,
+    tape: Vec<C>,
+    scratch: Vec<C>,
+    gradient: Vec<C>,
+}
+
+/// A shape of the paper's mask relaxation with its sizes as constants, whatever its columns are: the compiler then
+/// unrolls every loop over rows, and over `sources` where that is a constant. `None` for other shapes.
+#[inline(always)]
+fn paper_relaxed(shape: Shape, sources: usize) -> Option<Shape> {
+    let constant = Shape {
+        feature_dim: 4,
+        context_len: sources,
+        num_layers: 3,
+        tied: true,
+        columns: shape.columns,
+        block: Block::TemporalShift,
+        mask: Mask::Relaxed,
+    };
+    (shape == constant).then_some(constant)
+}
+
+/// Starts and widths of chunks of 4, 2 and 1 that cover `0..len`. Sums over the same terms are taken this many at a time: one alone waits
+/// for its own additions. An iterator of its own, because a closure would not be inlined into the code for the CPU at hand.
+struct Chunks {
+    start: usize,
+    len: usize,
+}
+
+#[inline(always)]
+fn chunks(len: usize) -> Chunks {
+    Chunks { start: 0, len }
+}
+
+impl Iterator for Chunks {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let start = self.start;
+        let width = match self.len - start {
+            0 => return None,
+            1 => 1,
+            2 | 3 => 2,
+            _ => 4,
+        };
+        self.start += width;
+        Some((start, width))
+    }
+}
+
+/// Where a layer's intermediate results lie on the tape, in cells.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Token rows and columns.
+    rows: usize,
+    columns: usize,
+    sources: usize,
+    /// Whether slopes have room of their own; otherwise they are the weights.
+    has_slopes: bool,
+}
+
+impl Layout {
+    #[inline(always)]
+    fn of(shape: &Shape, kernel: &Weighing) -> Self {
+        Self {
+            rows: shape.num_rows(),
+            columns: shape.num_columns(),
+            sources: shape.context_len,
+            has_slopes: !kernel.slope_is_weight(),
+        }
+    }
+    /// Z: rows × columns.
+    fn tokens(&self) -> usize {
+        0
+    }
+    /// A Z: rows × columns.
+    fn keys(&self) -> usize {
+        self.rows * self.columns
+    }
+    /// K before mixing: columns × sources, a column's weights together.
+    fn weights(&self) -> usize {
+        2 * self.rows * self.columns
+    }
+    /// Slopes of the weights over their divisor, as the weights.
+    fn slopes(&self) -> usize {
+        self.weights() + self.columns * self.sources
+    }
+    /// V Z: rows × sources.
+    fn messages(&self) -> usize {
+        self.slopes() + if self.has_slopes { self.columns * self.sources } else { 0 }
+    }
+    fn layer(&self) -> usize {
+        self.messages() + self.rows * self.sources
+    }
+}
+
+impl<C: Copy + Default> General<C> {
+    /// Buffers for a shape and kernel.
+    pub fn new(shape: Shape, kernel: Weighing) -> Self {
+        Self { shape, kernel, tape: Vec::new(), scratch: Vec::new(), gradient: Vec::new() }
+    }
+}
+
+impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
+    /// Takes any score.
+    #[inline(always)]
+    fn forward<M: Machine<Element = E, Cell = C>>(
+        &mut self,
+        m: M,
+        job: Job<'_, E>,
+        out: &mut [E],
+    ) -> InRange {
+        forward::forward(m, self, job, out);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
+        backward::backward(m, self, feedback);
+    }
+
+    #[inline(always)]
+    fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64) {
+        let layout = Layout::of(&self.shape, &self.kernel);
+        let per_block = self.shape.num_layers * layout.layer();
+        let mut lanes = [E::default(); WIDTH];
+        let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+        for (block, tape) in self.tape.chunks_exact(per_block).take(num.div_ceil(M::LANES)).enumerate() {
+            let counted = (num - block * M::LANES).min(M::LANES);
+            for j in 0..layout.sources {
+                m.store(m.get(&tape[layout.weights() + j * layout.sources + j]), &mut lanes);
+                for x in lanes[..counted].iter().map(|x| x.get()) {
+                    sum += x;
+                    smallest = smallest.min(x);
+                }
+            }
+        }
+        (sum, smallest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::Hyper;
+    use super::super::level::SimdLevel;
+    use super::super::params::ParamsView;
+    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns};
+    use super::*;
+    use crate::context::{Context, End};
+    use crate::kernel::Attention;
+    use crate::transformer::TransformerConfig;
+
+    fn shapes() -> impl Iterator<Item = Shape> {
+        let base = |mask, block, tied, columns| Shape {
+            feature_dim: 3,
+            context_len: 5,
+            num_layers: 3,
+            tied,
+            columns,
+            block,
+            mask,
+        };
+        Mask::ALL.into_iter().flat_map(move |mask| {
+            Block::ALL.into_iter().flat_map(move |block| {
+                [true, false]
+                    .into_iter()
+                    .flat_map(move |tied| all_columns().map(move |columns| base(mask, block, tied, columns)))
+            })
+        })
+    }
+
+    fn general(shape: &Shape, kernel: &Weighing) -> General<f64> {
+        General::new(*shape, kernel.clone())
+    }
+
+    /// The pass predicts what the Transformer outputs, whose contexts have the paper's columns; the others are in
+    /// the golden values of `tests/golden_values.rs`.
+    #[test]
+    fn predictions_are_those_of_the_transformer() {
+        for shape in shapes().filter(|s| s.columns.last_state && !s.columns.last_reward_hidden) {
+            for (rho, kernel) in [0.0, 0.4].into_iter().flat_map(|rho| KERNELS.map(|kernel| (rho, kernel))) {
+                let hyper = Hyper { diagonal_mix: rho, ..HYPER };
+                let problem = Problem::new(&shape, 4);
+                let out =
+                    problem.forward(&mut general(&shape, &Weighing::named(kernel).unwrap()), hyper).unwrap();
+                let transformer = TransformerConfig {
+                    block: shape.block,
+                    attention: Attention::new(kernel.at(1.2).unwrap(), rho).unwrap(),
+                    parameters: ParamsView::new(&shape, &problem.params).parameters().unwrap(),
+                    num_layers: 3,
+                    gamma: 0.9,
+                    step_sizes: vec![1.0],
+                };
+                let transformer = transformer.check().unwrap();
+                for t in 0..4 {
+                    let (features, rewards) = (&problem.features[t..t + 6], &problem.rewards[t..t + 5]);
+                    let mut context = Context::builder().episode(features, rewards, End::Truncated);
+                    if shape.columns.separate_query {
+                        context = context.query(&problem.queries[t]);
+                    }
+                    let context = context.build().unwrap();
+                    let expected = transformer.values(&context).unwrap().output();
+                    // Three layers on numbers of order 1.
+                    assert!((out[t] - expected).abs() < 1e-13, "{shape:?} {kernel}: {} {expected}", out[t]);
+                }
+            }
+        }
+    }
+
+    /// Central differences with step 1e-5: truncation about 1e-10 of third derivatives of order 10,
+    /// rounding about 1e-11; 1e-7 of the largest gradient is the bound the software promises. Mixings and kernels take
+    /// turns over the shapes beyond softmax, so that every pair of them is met.
+    #[test]
+    fn gradients_are_finite_differences_for_every_kernel_mask_block_tying_and_rho() {
+        for (turn, shape) in shapes().enumerate() {
+            for (k, (rho, query_mix)) in MIXINGS.into_iter().enumerate() {
+                let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
+                for kernel in [KERNELS[0], KERNELS[1 + (turn + k) % 3]] {
+                    let (problem, weighing) = (Problem::new(&shape, 3), Weighing::named(kernel).unwrap());
+                    let mut pass = general(&shape, &weighing);
+                    let gradient = problem.gradient(&mut pass, hyper, &problem.bar).unwrap();
+                    let differences = problem.differences(&mut pass, hyper);
+                    let largest = differences.iter().fold(0f64, |m, g| m.max(g.abs()));
+                    assert!(largest > 1e-3);
+                    for (k, difference) in
+                        differences.into_iter().enumerate().filter(|&(k, _)| shape.trained()[k])
+                    {
+                        let gap = (gradient[k] - difference).abs();
+                        assert!(
+                            gap <= 1e-7 * largest,
+                            "{shape:?} {kernel} {rho} {k}: {} {difference}",
+                            gradient[k]
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// V's row d+1 has no influence: its gradient is exactly 0.
+    #[test]
+    fn target_row_of_the_value_matrix_has_zero_gradient() {
+        for shape in shapes() {
+            let problem = Problem::new(&shape, 3);
+            let gradient =
+                problem.gradient(&mut general(&shape, &Weighing::Softmax), HYPER, &problem.bar).unwrap();
+            let row = shape.value_index(0, shape.feature_dim + 1, 0);
+            assert!(gradient[row..row + shape.num_rows()].iter().all(|&g| g == 0.0));
+        }
+    }
+
+    /// The built-in kernels through their trait, one lane at a time: the same numbers by another way.
+    #[test]
+    fn kernels_of_one_s_own_are_the_built_in_ones() {
+        for (shape, kernel) in shapes().flat_map(|shape| KERNELS.map(|kernel| (shape, kernel))) {
+            let problem = Problem::new(&shape, 3);
+            // A kernel of one's own has its temperature in itself.
+            let own = Weighing::own(kernel.at(1.2).unwrap()).unwrap();
+            let cold = Hyper { temperature: 1.0, ..HYPER };
+            let a = problem.gradient(&mut general(&shape, &own), cold, &problem.bar).unwrap();
+            let named = Weighing::named(kernel).unwrap();
+            let b = problem.gradient(&mut general(&shape, &named), HYPER, &problem.bar).unwrap();
+            let largest = b.iter().fold(0f64, |m, g| m.max(g.abs()));
+            for (a, b) in a.iter().zip(&b) {
+                assert!((a - b).abs() <= 1e-12 * largest, "{shape:?} {kernel}: {a} {b}");
+            }
+        }
+    }
+
+    /// Sixteen single-precision lanes against one double: forward and gradient, with a last block that
+    /// is not full.
+    #[test]
+    fn wide_agrees_with_the_reference() {
+        for (turn, shape) in shapes().enumerate() {
+            // The same rounded inputs for both, so that only the arithmetic differs.
+            let problem = Problem::new(&shape, 37).rounded();
+            let kernel = Weighing::named(KERNELS[turn % 4]).unwrap();
+            problem.assert_wide_agrees(
+                &mut General::new(shape, kernel.clone()),
+                &mut general(&shape, &kernel),
+                HYPER,
+                SimdLevel::Best,
+                37,
+            );
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Parameters with their layout: a flat list during training, matrices for everybody else.
+
+use super::config::{ConfigError, PretrainConfig};
+use super::emergence::Emergence;
+use super::lanes::Element;
+use super::shape::Shape;
+use super::state::TrainState;
+use crate::kernel::{Attention, AttentionError, KernelError};
+use crate::matrix::Matrix;
+use crate::transformer::{
+    AttentionParams, Parameters, ParamsError, Transformer, TransformerConfig, TransformerError,
+};
+
+/// Parameters of a shape, or anything in their order such as a gradient: per pair V row by row, then A row by row.
+///
+/// Layers that share a pair show the same numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamsView<'a, E> {
+    shape: Shape,
+    data: &'a [E],
+}
+
+/// Why parameters are not a Transformer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The configuration is not valid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The kernel cannot be made.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+    /// The mixing is not valid.
+    #[error(transparent)]
+    Attention(#[from] AttentionError),
+    /// The parameters are not finite.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// The parts do not fit together.
+    #[error(transparent)]
+    Transformer(#[from] TransformerError),
+}
+
+impl<'a, E: Element> ParamsView<'a, E> {
+    /// A view of `data`.
+    ///
+    /// # Panics
+    /// When `data` has not [`Shape::num_params`] numbers.
+    #[inline(always)]
+    pub fn new(shape: &Shape, data: &'a [E]) -> Self {
+        assert_eq!(data.len(), shape.num_params(), "parameters and shape differ");
+        Self { shape: *shape, data }
+    }
+
+    /// The same numbers under a shape that is known to the compiler.
+    #[inline(always)]
+    pub(super) fn with_shape(self, shape: &Shape) -> Self {
+        Self::new(shape, self.data)
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// V of a layer, row by row.
+    #[inline(always)]
+    pub fn value_matrix(&self, layer: usize) -> &'a [E] {
+        &self.data[self.shape.value_index(layer, 0, 0)..self.shape.score_index(layer, 0, 0)]
+    }
+
+    /// A of a layer, row by row.
+    #[inline(always)]
+    pub fn score_matrix(&self, layer: usize) -> &'a [E] {
+        let rows = self.shape.num_rows();
+        &self.data[self.shape.score_index(layer, 0, 0)..self.shape.score_index(layer, rows, 0)]
+    }
+
+    /// V's last row, which writes the current memory: d + 3 numbers.
+    #[inline(always)]
+    pub fn value_row(&self, layer: usize) -> &'a [E] {
+        &self.value_matrix(layer)[self.shape.value_index(0, self.shape.num_rows() - 1, 0)..]
+    }
+
+    /// Entry (i, j) of a layer's A.
+    pub fn score(&self, layer: usize, i: usize, j: usize) -> E {
+        self.data[self.shape.score_index(layer, i, j)]
+    }
+
+    /// The diagonal of A's feature block: d numbers.
+    pub fn score_diagonal(&self, layer: usize) -> impl ExactSizeIterator<Item = f64> + Clone + use<'a, E> {
+        let view = *self;
+        (0..self.shape.feature_dim).map(move |i| view.score(layer, i, i).get())
+    }
+
+    /// A's d×d feature block B.
+    pub fn score_block(&self, layer: usize) -> Matrix {
+        let d = self.shape.feature_dim;
+        Matrix::from_fn(d, d, |i, j| self.score(layer, i, j).get())
+    }
+
+    /// V and A of a layer.
+    pub fn matrices(&self, layer: usize) -> (Matrix, Matrix) {
+        let rows = self.shape.num_rows();
+        let matrix = |entries: &[E]| Matrix::from_fn(rows, rows, |i, j| entries[i * rows + j].get());
+        (matrix(self.value_matrix(layer)), matrix(self.score_matrix(layer)))
+    }
+
+    /// V and A of a layer, checked.
+    pub fn attention_params(&self, layer: usize) -> Result<AttentionParams, ParamsError> {
+        let (value_matrix, score_matrix) = self.matrices(layer);
+        AttentionParams::new(value_matrix, score_matrix)
+    }
+
+    /// The parameters of all layers as a Transformer takes them.
+    pub fn parameters(&self) -> Result<Parameters, ParamsError> {
+        if self.shape.tied {
+            return Ok(Parameters::Tied(self.attention_params(0)?));
+        }
+        let layers = (0..self.shape.num_layers).map(|l| self.attention_params(l));
+        Ok(Parameters::PerLayer(layers.collect::<Result<_, _>>()?))
+    }
+
+    /// The emergence scores of the first layer.
+    pub fn emergence(&self) -> Emergence {
+        let value_row: Vec<f64> = self.value_row(0).iter().map(|x| x.get()).collect();
+        Emergence::of(&value_row, self.score_block(0).as_slice())
+    }
+}
+
+impl PretrainConfig {
+    /// The Transformer with these parameters, at the mixing of a step.
+    ///
+    /// Contexts ask about the state after the last transition or a query of their own, and mixing is
+    /// [`QueryMix::Mixed`](super::QueryMix::Mixed): other readings of the prompt exist during training only.
+    pub fn transformer<E: Element>(&self, params: &[E], step: u64) -> Result<Transformer, ModelError> {
+        self.check()?;
+        let config = TransformerConfig {
+            block: self.block,
+            attention: Attention::new(self.kernel.at(self.temperature)?, self.rho.at(step))?,
+            parameters: ParamsView::new(&self.shape(), params).parameters()?,
+            num_layers: self.num_layers,
+            gamma: self.gamma,
+            step_sizes: vec![1.0],
+        };
+        Ok(config.check()?)
+    }
+}
+
+impl<E: Element> TrainState<E> {
+    /// The Transformer as trained so far; see [`PretrainConfig::transformer`].
+    pub fn transformer(&self, config: &PretrainConfig) -> Result<Transformer, ModelError> {
+        config.transformer(&self.params, self.steps())
+    }
+}
+
+/// The emergence scores of the first layer.
+pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
+    ParamsView::new(shape, params).emergence()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::{Columns, Mask};
+    use super::*;
+    use crate::transformer::Block;
+
+    fn shape(tied: bool) -> Shape {
+        Shape {
+            feature_dim: 2,
+            context_len: 4,
+            num_layers: 3,
+            tied,
+            columns: Columns::PAPER,
+            block: Block::TemporalShift,
+            mask: Mask::None,
+        }
+    }
+
+    /// Numbers that are their own places: V then A, row by row, pair by pair.
+    #[test]
+    fn entries_stand_where_the_layout_says() {
+        for tied in [true, false] {
+            let shape = shape(tied);
+            let data: Vec<f64> = (0..shape.num_params()).map(|k| k as f64).collect();
+            let view = ParamsView::new(&shape, &data);
+            for layer in 0..3 {
+                let start = if tied { 0.0 } else { 50.0 * layer as f64 };
+                assert_eq!(view.value_row(layer), [20.0, 21.0, 22.0, 23.0, 24.0].map(|x| x + start));
+                assert_eq!(view.score(layer, 1, 2), start + 25.0 + 7.0);
+                let (v, a) = view.matrices(layer);
+                assert_eq!((v[(3, 1)], a[(3, 1)]), (start + 16.0, start + 41.0));
+                assert_eq!(view.score_block(layer).as_slice(), [25.0, 26.0, 30.0, 31.0].map(|x| x + start));
+                assert_eq!(view.score_diagonal(layer).collect::<Vec<_>>(), [25.0 + start, 31.0 + start]);
+            }
+            let expected = if tied { 1 } else { 3 };
+            assert!(match view.parameters().unwrap() {
+                Parameters::Tied(_) => expected == 1,
+                Parameters::PerLayer(layers) => layers.len() == expected,
+                Parameters::ThetaStar => false,
+            });
+        }
+    }
+
+    #[test]
+    fn parameters_that_are_not_finite_are_no_transformer() {
+        let config = PretrainConfig::paper();
+        let mut params = vec![0f32; config.shape().num_params()];
+        assert!(config.transformer(&params, 0).is_ok());
+        params[3] = f32::NAN;
+        assert!(matches!(config.transformer(&params, 0), Err(ModelError::Params(_))));
+    }
+}

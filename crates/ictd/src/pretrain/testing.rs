@@ -1,0 +1,178 @@
+//! Random problems for the tests of both passes.
+
+use fearless_simd::Level;
+
+use super::band::Band;
+use super::engine::{Chosen, Feedback, Hyper, Job, Precision, ScoreOutOfRange};
+use super::general::General;
+use super::lanes::Line;
+use super::level::SimdLevel;
+use super::params::ParamsView;
+use super::reading::QueryMix;
+use super::shape::{Columns, Shape};
+use super::windows::Windows;
+use crate::kernel::KernelName;
+use crate::random::{Purpose, Stream};
+
+/// The kernels that can be trained, softmax first.
+pub const KERNELS: [KernelName; 4] =
+    [KernelName::Softmax, KernelName::Linear, KernelName::Relu, KernelName::Elu1];
+
+/// No mixing.
+pub const HYPER: Hyper =
+    Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix: 0.0, query_mix: QueryMix::Mixed };
+
+/// No mixing, and mixing with every treatment of the query.
+pub const MIXINGS: [(f64, QueryMix); 4] =
+    [(0.0, QueryMix::Mixed), (0.7, QueryMix::Mixed), (0.7, QueryMix::Scaled), (0.7, QueryMix::Unmixed)];
+
+/// Every choice of columns.
+pub fn all_columns() -> impl Iterator<Item = Columns> + Clone {
+    (0..8).map(|k| Columns {
+        last_state: k & 1 == 0,
+        separate_query: k & 2 != 0,
+        last_reward_hidden: k & 4 != 0,
+    })
+}
+
+/// A program that tests choose.
+pub trait Pass<E: Precision> {
+    fn chosen(&mut self) -> Chosen<'_, E, E::Cell>;
+}
+
+impl<E: Precision> Pass<E> for Band<E, E::Cell> {
+    fn chosen(&mut self) -> Chosen<'_, E, E::Cell> {
+        Chosen::Band(self)
+    }
+}
+
+impl Pass<f64> for General<f64> {
+    fn chosen(&mut self) -> Chosen<'_, f64, f64> {
+        Chosen::General(self)
+    }
+}
+
+impl Pass<f32> for General<Line> {
+    fn chosen(&mut self) -> Chosen<'_, f32, Line> {
+        Chosen::General(self)
+    }
+}
+
+/// Random windows, parameters within the mask, and weights of the windows in the loss.
+pub struct Problem {
+    shape: Shape,
+    pub features: Vec<Vec<f64>>,
+    pub rewards: Vec<f64>,
+    pub queries: Vec<Vec<f64>>,
+    pub params: Vec<f64>,
+    pub bar: Vec<f64>,
+}
+
+fn single(x: &[f64]) -> Vec<f32> {
+    x.iter().map(|&v| v as f32).collect()
+}
+
+impl Problem {
+    pub fn new(shape: &Shape, num: usize) -> Self {
+        let mut stream = Stream::new(11, Purpose::Prompt, 0);
+        let positions = num + shape.context_len + 1;
+        let mut rows = |count: usize| -> Vec<Vec<f64>> {
+            (0..count).map(|_| stream.uniform_vec(shape.feature_dim, -1.0, 1.0)).collect()
+        };
+        let (features, queries) = (rows(positions), rows(num));
+        let rewards = stream.uniform_vec(positions, -1.0, 1.0);
+        let trained = shape.trained();
+        let params = trained.iter().map(|&t| if t { stream.uniform_in(-0.8, 0.8) } else { 0.0 }).collect();
+        Self { shape: *shape, features, rewards, queries, params, bar: stream.uniform_vec(num, -1.0, 1.0) }
+    }
+
+    /// The same with features, queries and parameters rounded to single precision.
+    pub fn rounded(mut self) -> Self {
+        let round = |row: &mut Vec<f64>| row.iter_mut().for_each(|x| *x = f64::from(*x as f32));
+        self.features.iter_mut().chain(&mut self.queries).for_each(round);
+        round(&mut self.params);
+        self
+    }
+
+    fn windows<E: Precision>(&self) -> Windows<E> {
+        let mut windows = Windows::default();
+        let rows: Vec<(&[f64], f64)> =
+            self.features.iter().map(Vec::as_slice).zip(self.rewards.iter().copied()).collect();
+        windows.fill(self.shape.feature_dim, rows.into_iter(), self.queries.iter().map(Vec::as_slice));
+        windows
+    }
+
+    fn run<E: Precision>(
+        &self,
+        level: Level,
+        pass: &mut dyn Pass<E>,
+        hyper: Hyper,
+        params: &[E],
+        bar: &[E],
+    ) -> Result<(Vec<E>, Vec<f64>), ScoreOutOfRange> {
+        let (windows, params) = (self.windows(), ParamsView::new(&self.shape, params));
+        let mut out = vec![E::default(); self.queries.len()];
+        E::forward(level, pass.chosen(), Job { hyper, params, windows: &windows, first: 0 }, &mut out)?;
+        let mut gradient = vec![0.0; self.params.len()];
+        E::backward(level, pass.chosen(), Feedback { hyper, params, out_bar: bar, gradient: &mut gradient });
+        Ok((out, gradient))
+    }
+
+    /// Predictions of all windows.
+    pub fn forward(&self, pass: &mut dyn Pass<f64>, hyper: Hyper) -> Result<Vec<f64>, ScoreOutOfRange> {
+        Ok(self.run(Level::new(), pass, hyper, &self.params, &[])?.0)
+    }
+
+    /// The gradient of Σ bar·prediction.
+    pub fn gradient(
+        &self,
+        pass: &mut dyn Pass<f64>,
+        hyper: Hyper,
+        bar: &[f64],
+    ) -> Result<Vec<f64>, ScoreOutOfRange> {
+        Ok(self.run(Level::new(), pass, hyper, &self.params, bar)?.1)
+    }
+
+    /// The same by central differences with step 1e-5.
+    pub fn differences(&self, pass: &mut dyn Pass<f64>, hyper: Hyper) -> Vec<f64> {
+        let mut loss = |params: &[f64]| -> f64 {
+            let (out, _) = self.run(Level::new(), pass, hyper, params, &[]).unwrap();
+            out.iter().zip(&self.bar).map(|(o, b)| o * b).sum()
+        };
+        (0..self.params.len())
+            .map(|k| {
+                let mut moved = self.params.clone();
+                moved[k] += 1e-5;
+                let up = loss(&moved);
+                moved[k] = self.params[k] - 1e-5;
+                (up - loss(&moved)) / 2e-5
+            })
+            .collect()
+    }
+
+    /// Predictions and gradients, with the first `counted` windows in the loss, in single precision on lanes against
+    /// double precision: a few hundred single-precision roundings of numbers of order 1.
+    pub fn assert_wide_agrees(
+        &self,
+        wide: &mut dyn Pass<f32>,
+        reference: &mut dyn Pass<f64>,
+        hyper: Hyper,
+        level: SimdLevel,
+        counted: usize,
+    ) {
+        let (params, bar) = (single(&self.params), single(&self.bar[..counted]));
+        let (out, gradient) = self.run(level.find().unwrap(), wide, hyper, &params, &bar).unwrap();
+        let (expected, expected_gradient) =
+            self.run(Level::new(), reference, hyper, &self.params, &self.bar[..counted]).unwrap();
+        for (a, b) in out.iter().zip(&expected) {
+            assert!((f64::from(*a) - b).abs() < 2e-5 * (1.0 + b.abs()), "{:?}: {a} {b}", self.shape);
+        }
+        let largest = expected_gradient.iter().fold(0f64, |m, g| m.max(g.abs()));
+        for (k, (a, b)) in gradient.iter().zip(&expected_gradient).enumerate() {
+            // The general pass also differentiates by untrained entries.
+            if self.shape.trained()[k] {
+                assert!((a - b).abs() < 1e-4 * largest, "{:?} {k}: {a} {b}", self.shape);
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Kernels as the passes take them.
+//!
+//! A built-in kernel is a [`LaneKernel`]: three formulas on lanes. A kernel of one's own runs in the general pass, one
+//! lane at a time, through its [`Kernel`] methods.
+
+use std::sync::Arc;
+
+use super::lanes::{Element, Machine, WIDTH};
+use crate::kernel::{Kernel, KernelName, Normalization, Similarity};
+
+/// A kernel of scaled scores s = G/τ. Slopes are functions of the weight alone, so that scores need not be kept.
+pub trait LaneKernel {
+    /// Whether weights are divided by their sum, or by the number of sources.
+    const BY_COLUMN: bool = true;
+    /// What may be taken off all scores of a column whose largest this is, without changing normalised weights.
+    #[inline(always)]
+    fn shift<M: Machine>(m: M, _largest: M::Number) -> M::Number {
+        m.splat(M::Element::default())
+    }
+    /// The unnormalised weight.
+    fn weight<M: Machine>(m: M, score: M::Number) -> M::Number;
+    /// Its derivative by the score.
+    fn slope<M: Machine>(m: M, weight: M::Number) -> M::Number;
+    /// What a column's weights are multiplied by.
+    #[inline(always)]
+    fn share<M: Machine>(m: M, total: M::Number, num_sources: usize) -> M::Number {
+        if Self::BY_COLUMN {
+            return m.recip(total);
+        }
+        m.splat(M::Element::of(1.0 / num_sources as f64))
+    }
+}
+
+/// Softmax.
+pub struct Exponential;
+
+impl LaneKernel for Exponential {
+    #[inline(always)]
+    fn shift<M: Machine>(_: M, largest: M::Number) -> M::Number {
+        largest
+    }
+    #[inline(always)]
+    fn weight<M: Machine>(m: M, score: M::Number) -> M::Number {
+        m.exp(score)
+    }
+    #[inline(always)]
+    fn slope<M: Machine>(_: M, weight: M::Number) -> M::Number {
+        weight
+    }
+}
+
+/// The score itself.
+pub struct Identity;
+
+impl LaneKernel for Identity {
+    const BY_COLUMN: bool = false;
+    #[inline(always)]
+    fn weight<M: Machine>(_: M, score: M::Number) -> M::Number {
+        score
+    }
+    #[inline(always)]
+    fn slope<M: Machine>(m: M, _: M::Number) -> M::Number {
+        m.splat(M::Element::of(1.0))
+    }
+}
+
+/// max(s, 0): the temperature cancels in the division by the sum.
+pub struct Rectifier;
+
+impl LaneKernel for Rectifier {
+    #[inline(always)]
+    fn weight<M: Machine>(m: M, score: M::Number) -> M::Number {
+        m.max(score, m.splat(M::Element::default()))
+    }
+    /// 0 at the kink, as autodiff frameworks have it.
+    #[inline(always)]
+    fn slope<M: Machine>(m: M, weight: M::Number) -> M::Number {
+        m.positive(weight)
+    }
+    /// A column without a positive score stays 0.
+    #[inline(always)]
+    fn share<M: Machine>(m: M, total: M::Number, _: usize) -> M::Number {
+        let some = m.positive(total);
+        some * m.recip(total + (m.splat(M::Element::of(1.0)) - some))
+    }
+}
+
+/// exp(s) below 0, s + 1 above.
+pub struct EluPlusOne;
+
+impl LaneKernel for EluPlusOne {
+    /// Where no score is positive every weight is an exponential, and the largest may be brought to 1.
+    #[inline(always)]
+    fn shift<M: Machine>(m: M, largest: M::Number) -> M::Number {
+        m.min(largest, m.splat(M::Element::default()))
+    }
+    #[inline(always)]
+    fn weight<M: Machine>(m: M, score: M::Number) -> M::Number {
+        let zero = m.splat(M::Element::default());
+        m.exp(m.min(score, zero)) + m.max(score, zero)
+    }
+    #[inline(always)]
+    fn slope<M: Machine>(m: M, weight: M::Number) -> M::Number {
+        m.min(weight, m.splat(M::Element::of(1.0)))
+    }
+}
+
+/// The kernel of a pass.
+#[derive(Clone, Debug)]
+pub enum Weighing {
+    /// [`Exponential`].
+    Softmax,
+    /// [`Identity`].
+    Linear,
+    /// [`Rectifier`].
+    Relu,
+    /// [`EluPlusOne`].
+    Elu1,
+    /// A kernel of one's own, of scores as they are.
+    Own(Arc<dyn Kernel>),
+}
+
+/// Why a kernel cannot be trained.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelNotTrainable {
+    /// It must look at inner products, whose derivative by A the passes know.
+    #[error("kernel: looks at {0:?}, expected InnerProduct")]
+    Similarity(Similarity),
+    /// It must say how weights move with scores.
+    #[error("kernel: has no slope, expected Kernel::slope to give a derivative")]
+    NoSlope,
+}
+
+impl Weighing {
+    /// A built-in kernel; `None` for those that cannot be trained.
+    pub fn named(name: KernelName) -> Option<Self> {
+        match name {
+            KernelName::Softmax => Some(Self::Softmax),
+            KernelName::Linear => Some(Self::Linear),
+            KernelName::Relu => Some(Self::Relu),
+            KernelName::Elu1 => Some(Self::Elu1),
+            KernelName::Rbf | KernelName::Tabular => None,
+        }
+    }
+
+    /// A kernel of one's own.
+    pub fn own(kernel: Arc<dyn Kernel>) -> Result<Self, KernelNotTrainable> {
+        if kernel.similarity() != Similarity::InnerProduct {
+            return Err(KernelNotTrainable::Similarity(kernel.similarity()));
+        }
+        // Asked at a score of either sign: a kernel that cannot say leaves the trait's default, None everywhere.
+        let scores = [0.5, -0.5];
+        let mut weights = scores;
+        kernel.weigh(&mut weights);
+        if scores.iter().zip(weights).any(|(&score, weight)| kernel.slope(score, weight).is_none()) {
+            return Err(KernelNotTrainable::NoSlope);
+        }
+        Ok(Self::Own(kernel))
+    }
+
+    /// Whether weights are divided by their sum.
+    #[inline(always)]
+    pub fn by_column(&self) -> bool {
+        match self {
+            Self::Linear => Identity::BY_COLUMN,
+            Self::Own(kernel) => kernel.normalization() == Normalization::ByColumn,
+            Self::Softmax | Self::Relu | Self::Elu1 => true,
+        }
+    }
+
+    /// Whether slopes are the weights themselves and need no room of their own.
+    #[inline(always)]
+    pub fn slope_is_weight(&self) -> bool {
+        matches!(self, Self::Softmax)
+    }
+
+    /// Replaces a column of scores by its normalised weights, and writes what their derivatives by the scores are multiples
+    /// of, where there is room: slope over divisor.
+    #[inline(always)]
+    pub fn weigh<M: Machine>(&self, m: M, column: &mut [M::Cell], slopes: &mut [M::Cell]) {
+        match self {
+            Self::Softmax => weigh_on_lanes::<M, Exponential>(m, column, slopes),
+            Self::Linear => weigh_on_lanes::<M, Identity>(m, column, slopes),
+            Self::Relu => weigh_on_lanes::<M, Rectifier>(m, column, slopes),
+            Self::Elu1 => weigh_on_lanes::<M, EluPlusOne>(m, column, slopes),
+            Self::Own(kernel) => weigh_by_lane(m, &**kernel, column, slopes),
+        }
+    }
+}
+
+#[inline(always)]
+fn weigh_on_lanes<M: Machine, K: LaneKernel>(m: M, column: &mut [M::Cell], slopes: &mut [M::Cell]) {
+    let mut largest = m.get(&column[0]);
+    for cell in &column[1..] {
+        largest = m.max(largest, m.get(cell));
+    }
+    let shift = K::shift(m, largest);
+    let mut total = m.splat(M::Element::default());
+    for cell in column.iter_mut() {
+        let weight = K::weight(m, m.get(cell) - shift);
+        total = total + weight;
+        m.put(weight, cell);
+    }
+    let share = K::share(m, total, column.len());
+    for (cell, slope) in column.iter().zip(slopes) {
+        m.put(K::slope(m, m.get(cell)) * share, slope);
+    }
+    for cell in column.iter_mut() {
+        m.put(m.get(cell) * share, cell);
+    }
+}
+
+fn weigh_by_lane<M: Machine>(m: M, kernel: &dyn Kernel, column: &mut [M::Cell], slopes: &mut [M::Cell]) {
+    let mut lanes = [M::Element::default(); WIDTH];
+    let mut table = vec![[[M::Element::default(); WIDTH]; 2]; column.len()];
+    for lane in 0..M::LANES {
+        let scores: Vec<f64> = column
+            .iter()
+            .map(|cell| {
+                m.store(m.get(cell), &mut lanes);
+                lanes[lane].get()
+            })
+            .collect();
+        let mut weights = scores.clone();
+        kernel.weigh(&mut weights);
+        let divisor = match kernel.normalization() {
+            Normalization::ByColumn => weights.iter().sum(),
+            Normalization::ByCount => weights.len() as f64,
+        };
+        let share = if divisor == 0.0 { 0.0 } else { 1.0 / divisor };
+        for ((row, score), weight) in table.iter_mut().zip(scores).zip(weights) {
+            // Where a kernel has no derivative the gradient is not a number, and training says so.
+            let slope = kernel.slope(score, weight).unwrap_or(f64::NAN);
+            (row[0][lane], row[1][lane]) = (M::Element::of(weight * share), M::Element::of(slope * share));
+        }
+    }
+    for ((cell, slope), row) in column.iter_mut().zip(slopes).zip(&table) {
+        m.put(m.load(&row[0]), cell);
+        m.put(m.load(&row[1]), slope);
+    }
+}
