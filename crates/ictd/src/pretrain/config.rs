@@ -1,23 +1,13 @@
 //! What a training run is made of.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
-use crate::task::{MAX_FEATURES, MAX_STATES, is_discount};
+use crate::task::{Family, Kind, OwnTasks, TaskError, TaskSource};
 use crate::transformer::Block;
-
-/// The family of tasks that training draws from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Boyan's chain, the paper's.
-    Boyan,
-    /// Random graph around a loop, the predecessor's demonstration.
-    Loop,
-    /// Dense random process.
-    Dense,
-}
 
 /// Which state a window is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,12 +117,8 @@ pub struct Init {
 ///
 /// | key | default | purpose | range |
 /// |---|---|---|---|
-/// | `family` | boyan | task family | boyan, loop, dense |
-/// | `states` | 64 | states m of a task | ≥ 3 |
-/// | `features` | 4 | feature dimension d | ≥ 1 |
-/// | `representable` | true | values linear in the features | |
-/// | `threshold` | 0.5 | loop: probability of leaving out an edge | [0, 1) |
-/// | `gamma` | 0.9 | discount γ | [0, 1) |
+/// | `task` | the paper's tasks | tasks to draw from, see [`Family`] | `task.kind`, `task.states`, … |
+/// | `own` | none | tasks that no family draws: `own.name`, `own.sha256` of a task file | with `task.kind` own |
 /// | `n` | 10 | context length | ≥ 1 |
 /// | `layers` | 3 | depth L | ≥ 1 |
 /// | `tau` | 1.2 | softmax temperature | > 0 |
@@ -161,12 +147,9 @@ pub struct Init {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the table above")]
 pub struct PretrainConfig {
-    pub family: Family,
-    pub states: usize,
-    pub features: usize,
-    pub representable: bool,
-    pub threshold: f64,
-    pub gamma: f64,
+    pub task: Family,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnTasks>,
     pub n: usize,
     pub layers: usize,
     pub tau: f64,
@@ -206,12 +189,8 @@ impl PretrainConfig {
     /// The paper's main experiment (Table 1, Figures 3 and 5).
     pub fn paper() -> Self {
         Self {
-            family: Family::Boyan,
-            states: 64,
-            features: 4,
-            representable: true,
-            threshold: 0.5,
-            gamma: 0.9,
+            task: Family::paper(),
+            own: None,
             n: 10,
             layers: 3,
             tau: 1.2,
@@ -256,7 +235,28 @@ impl PretrainConfig {
     /// The predecessor's setting (arXiv 2405.13861) as far as this block has it: 10 states, 30 context
     /// transitions, the query one state further, 4000 tasks.
     pub fn predecessor() -> Self {
-        Self { states: 10, n: 30, query: QueryPosition::Skip, epochs: 4000, ..Self::paper() }
+        let task = Family { num_states: 10, ..Family::paper() };
+        Self { task, n: 30, query: QueryPosition::Skip, epochs: 4000, ..Self::paper() }
+    }
+
+    /// The same training on tasks that no family draws.
+    pub fn on_tasks(&self, name: &str, source: Arc<dyn TaskSource>) -> Self {
+        let task = Family::own(&*source);
+        let own = OwnTasks { name: name.to_owned(), sha256: None, source: Some(source) };
+        Self { task, own: Some(own), ..self.clone() }
+    }
+
+    /// What tasks are drawn from.
+    pub fn source(&self) -> Result<Arc<dyn TaskSource>, ConfigError> {
+        if self.task.kind != Kind::Own {
+            return Ok(Arc::new(self.task.clone()));
+        }
+        let given = self.own.as_ref().and_then(|own| own.source.clone());
+        given.ok_or_else(|| ConfigError {
+            key: "task.kind",
+            found: "own, without a source".into(),
+            expected: "a family, or tasks of one's own from a file or a program",
+        })
     }
 
     /// A preset by name.
@@ -277,7 +277,7 @@ impl PretrainConfig {
     pub fn shape(&self) -> Shape {
         let is_source = self.query == QueryPosition::Source;
         Shape {
-            feature_dim: self.features,
+            feature_dim: self.task.feature_dim(),
             context_len: self.n + usize::from(is_source && self.source.columns == SourceColumns::NPlus1),
             num_layers: self.layers,
             tied: self.tied,
@@ -311,7 +311,7 @@ impl PretrainConfig {
     /// A rough count of the bytes a seed needs: the tape of a minibatch, the windows of an epoch, the task, the
     /// parameters, the history.
     fn memory(&self) -> f64 {
-        let [d, n, m] = [self.features, self.n, self.states].map(|x| x as f64);
+        let [d, n, m] = [self.task.feature_dim(), self.n, self.task.num_states].map(|x| x as f64);
         let [layers, batch, batches] = [self.layers, self.batch, self.batches].map(|x| x as f64);
         let tape = 4.0 * (batch + 16.0) * layers * (n + 2.0) * (3.0 * (d + 3.0) + n);
         let windows = 16.0 * (batch * batches + n) * (d + 1.0);
@@ -323,8 +323,6 @@ impl PretrainConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key, found: String, expected| Err(ConfigError { key, found, expected });
         let counts = [
-            ("states", self.states, 3, "at least 3"),
-            ("features", self.features, 1, "at least 1"),
             ("n", self.n, 1, "at least 1"),
             ("layers", self.layers, 1, "at least 1"),
             ("batches", self.batches, 1, "at least 1"),
@@ -336,11 +334,14 @@ impl PretrainConfig {
                 return refuse(key, found.to_string(), expected);
             }
         }
-        // What task generators refuse, or beyond which a size is a mistyped zero and not an experiment.
+        match self.task.check() {
+            Err(TaskError::Size { field, expected, found }) => return refuse(field, found, expected),
+            Err(other) => return refuse("task", other.to_string(), "tasks that can be drawn"),
+            Ok(()) => {}
+        }
+        // Beyond these a size is a mistyped zero and not an experiment.
         let limits = [
-            ("states", self.states as u64, MAX_STATES as u64, "at most 5000"),
             ("n", self.n as u64, 100_000, "at most 100000"),
-            ("features", self.features as u64, MAX_FEATURES as u64, "at most 10000"),
             ("layers", self.layers as u64, 10_000, "at most 10000"),
             ("batch", self.batch as u64, 100_000, "at most 100000"),
             ("batches", self.batches as u64, 1_000_000, "at most 1000000"),
@@ -360,8 +361,20 @@ impl PretrainConfig {
                 "sizes (n, features, layers, batch, batches, epochs) that need at most 8 GB",
             );
         }
-        if !is_discount(self.gamma) {
-            return refuse("gamma", self.gamma.to_string(), "0 <= gamma < 1");
+        let source = self.source()?;
+        let sizes = (source.num_states(), source.feature_dim(), source.gamma());
+        if sizes != (self.task.num_states, self.task.feature_dim(), self.task.gamma) {
+            let (m, d, gamma) = (self.task.num_states, self.task.feature_dim(), self.task.gamma);
+            let found = format!("with {m} states, {d} features and gamma {gamma}");
+            return refuse("task", found, "the sizes and gamma of its own tasks");
+        }
+        if !source.is_exact() {
+            if self.query == QueryPosition::Stationary {
+                return refuse("query", "stationary".into(), "another one: the stationary law is not known");
+            }
+            if self.loss == Loss::TrueValue {
+                return refuse("loss", "true-value".into(), "another one: the values are not known");
+            }
         }
         let positive = [
             ("tau", self.tau),
@@ -378,11 +391,7 @@ impl PretrainConfig {
                 return refuse(key, found.to_string(), "0 <= rho <= 1");
             }
         }
-        let decays = [
-            ("optimizer.beta1", self.optimizer.beta1),
-            ("optimizer.beta2", self.optimizer.beta2),
-            ("threshold", self.threshold),
-        ];
+        let decays = [("optimizer.beta1", self.optimizer.beta1), ("optimizer.beta2", self.optimizer.beta2)];
         for (key, found) in decays {
             if !(0.0..1.0).contains(&found) {
                 return refuse(key, found.to_string(), "at least 0 and below 1");
@@ -421,13 +430,16 @@ mod tests {
 
     #[test]
     fn each_key_outside_its_range_is_named() {
-        let broken: [(&str, fn(&mut PretrainConfig)); 13] = [
-            ("states", |c| c.states = 2),
-            ("features", |c| c.features = 0),
+        let broken: [(&str, fn(&mut PretrainConfig)); 16] = [
+            ("task.kind", |c| c.task.kind = Kind::Own),
+            ("loss", |c| (c.task, c.loss) = (Family::of(Kind::Cartpole), Loss::TrueValue)),
+            ("query", |c| (c.task, c.query) = (Family::of(Kind::Cartpole), QueryPosition::Stationary)),
+            ("states", |c| c.task.num_states = 2),
+            ("features", |c| c.task.feature_dim = 0),
             ("n", |c| c.n = 0),
             ("layers", |c| c.layers = 0),
             ("epochs", |c| c.epochs = 0),
-            ("gamma", |c| c.gamma = 1.0),
+            ("gamma", |c| c.task.gamma = 1.0),
             ("tau", |c| c.tau = 0.0),
             ("rho.start", |c| c.rho.start = 1.1),
             ("rho.end", |c| c.rho.end = f64::NAN),

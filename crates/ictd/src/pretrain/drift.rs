@@ -49,7 +49,9 @@ pub fn drift<E: Precision>(
                 msve += error * error / batch as f64;
                 let slope = match config.loss {
                     Loss::TrueValue => error,
-                    _ => prediction - trainer.rollout.reward(t) - config.gamma * trainer.targets[t].get(),
+                    _ => {
+                        prediction - trainer.rollout.reward(t) - config.task.gamma * trainer.targets[t].get()
+                    }
                 };
                 trainer.out_bar[t] = E::of(2.0 * slope / batch as f64);
             }

@@ -94,7 +94,7 @@ pub fn first_gradient(
             let mean_reward = trainer.rollout.mean_reward(t, &trainer.shape);
             sums[0] += trainer.rollout.reward(t) * mean_reward / batch as f64;
             sums[1] += trainer.rollout.value(t) * mean_reward / batch as f64;
-            let delta = trainer.rollout.reward(t) + config.gamma * trainer.targets[t] - trainer.out[t];
+            let delta = trainer.rollout.reward(t) + config.task.gamma * trainer.targets[t] - trainer.out[t];
             trainer.out_bar[t] = -2.0 * delta / batch as f64;
         }
         trainer.gradient.fill(0.0);

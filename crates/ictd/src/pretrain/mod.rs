@@ -24,8 +24,7 @@ mod windows;
 
 pub use band::{BandPlain, BandWide, SCORE_LIMIT, ScoreOutOfRange};
 pub use config::{
-    ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule,
-    Sign,
+    ConfigError, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule, Sign,
 };
 pub use drift::{Drift, drift, reduced_params};
 pub use emergence::{Branch, Emergence};

@@ -1,5 +1,7 @@
 //! The training loop.
 
+use std::sync::Arc;
+
 use super::config::{ConfigError, Loss, PretrainConfig};
 use super::emergence::Emergence;
 use super::init::initial_params;
@@ -12,7 +14,7 @@ use super::rollout::{Rollout, Source};
 use super::shape::Shape;
 use super::state::{Best, History, TrainState};
 use super::windows::Windows;
-use crate::task::TaskError;
+use crate::task::{TaskError, TaskSource};
 
 /// Why training stopped.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -73,6 +75,16 @@ impl<E: Precision> Trainer<E> {
         )
     }
 
+    /// As [`new`](Self::new), on tasks of one's own instead of those that the configuration names; sizes and γ
+    /// are theirs.
+    pub fn with_source(
+        config: &PretrainConfig,
+        source: Arc<dyn TaskSource>,
+        seed: u64,
+    ) -> Result<Self, TrainError> {
+        Self::new(&config.on_tasks("own", source), seed)
+    }
+
     /// A run that continues from a state.
     pub fn resume(config: &PretrainConfig, seed: u64, state: TrainState<E>) -> Result<Self, TrainError> {
         config.check()?;
@@ -89,7 +101,7 @@ impl<E: Precision> Trainer<E> {
             state,
             pass: E::pass(shape),
             target_pass: E::pass(config.target_shape()),
-            rollout: Rollout::default(),
+            rollout: Rollout::new(config.source()?),
             windows: Windows::default(),
             target_windows: Windows::default(),
             out: vec![E::default(); config.batch + 1],
@@ -160,7 +172,7 @@ impl<E: Precision> Trainer<E> {
 
     pub(super) fn hyper(&self, step: u64) -> Hyper {
         Hyper {
-            gamma: self.config.gamma,
+            gamma: self.config.task.gamma,
             temperature: self.config.tau,
             diagonal_mix: self.config.rho.at(step),
             query_mix: self.config.rho.query,
@@ -171,7 +183,7 @@ impl<E: Precision> Trainer<E> {
     fn step(&mut self, first: usize) -> Result<(), TrainError> {
         let step = self.state.history.td_loss.len() as u64;
         let hyper = self.hyper(step);
-        let (batch, gamma) = (self.config.batch, self.config.gamma);
+        let (batch, gamma) = (self.config.batch, self.config.task.gamma);
         let td_loss = self.predict(hyper, first);
         if !td_loss.is_finite() {
             return Err(TrainError::Diverged { step, what: "the loss is not finite" });
@@ -244,7 +256,8 @@ impl<E: Precision> Trainer<E> {
             self.targets.copy_from_slice(&self.out[1..]);
         }
         let error = |t: usize| {
-            self.rollout.reward(first + t) + self.config.gamma * self.targets[t].get() - self.out[t].get()
+            self.rollout.reward(first + t) + self.config.task.gamma * self.targets[t].get()
+                - self.out[t].get()
         };
         (0..batch).map(|t| error(t).powi(2)).sum::<f64>() / batch as f64
     }
