@@ -8,8 +8,12 @@ use std::process::Command;
 fn examples_run_and_are_short() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
-    for (name, expected) in [("new_kernel", "certified"), ("new_task", "exact"), ("new_claim", "reproduced")]
-    {
+    for (name, expected) in [
+        ("new_kernel", "certified"),
+        ("new_family", "trained on 200 tasks"),
+        ("new_mrp", "certify: certified\nbound: 3 statements, kept: true\npretrain: branch"),
+        ("new_claim", "reproduced"),
+    ] {
         let source = std::fs::read_to_string(manifest.join(format!("examples/{name}.rs"))).unwrap();
         assert!(source.lines().count() < 50, "{name}");
         // Built with the tests, beside their own directory.

@@ -10,7 +10,7 @@ use ictd::theory::self_weights;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::theory::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scale, Scene, Series};
@@ -70,14 +70,14 @@ pub fn run(
     seeds: &[u64],
     seed: u64,
 ) -> Result<Concentration, LabError> {
-    let family = TaskFamily::paper(seed);
+    let family = Tasks::paper(seed);
     let tasks = (0..TASKS).map(|k| family.task(config.epochs + k)).collect::<Result<Vec<_>, _>>()?;
     let every = (config.epochs / POINTS).max(1);
     let failed = |e: TrainError| LabError::Failed(e.to_string());
     let measure = |trainer: &Trainer<f32>| {
         let params: Vec<f64> = trainer.state().params.iter().map(|&x| f64::from(x)).collect();
         let (_, score) = config.shape().matrices(&params, 0);
-        let d = config.features;
+        let d = config.task.feature_dim;
         summaries(&tasks, &Matrix::from_fn(d, d, |i, j| score[(i, j)]), config.tau)
     };
     // Entry [seed][point]: the weights task by task.
@@ -116,7 +116,7 @@ pub fn run(
             })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
-    let required = 0.5 * (1.0 + config.gamma);
+    let required = 0.5 * (1.0 + config.task.gamma);
     let last = curves.iter().filter_map(|c| c.last());
     let holds = last.clone().flatten().filter(|w| w.1 > required).count() as u64;
     let ends = curves

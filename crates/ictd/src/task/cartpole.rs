@@ -55,7 +55,7 @@ pub struct CartPoles {
     pub gamma: f64,
     /// What is done to the features; not one-hot.
     pub feature_map: FeatureMap,
-    /// Scores are multiplied by this.
+    /// Scores of random features are multiplied by this.
     pub score_scale: f64,
 }
 
@@ -87,8 +87,6 @@ pub struct CartPole {
     rewards: Vec<f64>,
     /// Row by bin; without a table features are coordinates.
     table: Option<Matrix>,
-    /// Coordinates are multiplied by this.
-    coordinate_scale: f64,
 }
 
 /// A state (x, ẋ, θ, θ̇).
@@ -132,9 +130,7 @@ impl CartPoles {
         let mut table = Matrix::from_fn(num_bins, self.feature_dim, |_, _| stream.uniform_in(-1.0, 1.0));
         rescale(&mut table, self.feature_map == FeatureMap::UnitNorm, self.score_scale);
         let table = (self.feature_map != FeatureMap::Coordinates).then_some(table);
-        let mut task = CartPole::new(physics, self.gamma, rewards, table)?;
-        task.coordinate_scale = self.score_scale.sqrt();
-        Ok(task)
+        CartPole::new(physics, self.gamma, rewards, table)
     }
 }
 
@@ -180,7 +176,7 @@ impl CartPole {
         if let Some(table) = &table {
             super::finite::check_features(table, rewards.len())?;
         }
-        Ok(Self { physics, gamma, bins_per_dim, rewards, table, coordinate_scale: 1.0 })
+        Ok(Self { physics, gamma, bins_per_dim, rewards, table })
     }
 
     /// The numbers of the cart, the pole and the policy.
@@ -255,7 +251,7 @@ impl CartPole {
     pub fn features(&self, state: CartPoleState) -> Vec<f64> {
         match &self.table {
             Some(table) => table.row(self.bin(state)).to_vec(),
-            None => state.iter().zip(BOX).map(|(x, width)| x / width * self.coordinate_scale).collect(),
+            None => state.iter().zip(BOX).map(|(x, half_width)| x / half_width).collect(),
         }
     }
 

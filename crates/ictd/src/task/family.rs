@@ -210,6 +210,9 @@ impl Family {
             (FeatureMap::Coordinates, kind) if kind != Kind::Cartpole => {
                 refuse("coordinates", format!("set for {kind}"), "cartpole")
             }
+            (FeatureMap::Coordinates, _) if self.score_scale != 1.0 => {
+                refuse("score-scale", self.score_scale.to_string(), "1 where features are coordinates")
+            }
             (FeatureMap::Coordinates, _) if self.feature_dim != 4 => {
                 refuse("features", self.feature_dim.to_string(), "the 4 coordinates")
             }

@@ -113,13 +113,14 @@ pub fn run(
         let attention = Attention::new(KernelName::Softmax.at(temperature)?, 0.0)?;
         let config = TransformerConfig {
             parameters: Parameters::Tied(params),
-            ..TransformerConfig::theta_star(attention, num_layers, config.gamma)
+            ..TransformerConfig::theta_star(attention, num_layers, config.task.gamma)
         };
         Ok(config.check()?)
     };
-    let d = config.features;
+    let d = config.task.feature_dim;
     let mirror = block(AttentionParams::mirror(d), config.tau, LAYERS)?;
-    let direct = ReflectedTd { temperature: config.tau, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
+    let direct =
+        ReflectedTd { temperature: config.tau, gamma: config.task.gamma, step_sizes: vec![1.0; LAYERS] };
     let mut discrepancy = 0f64;
     for context in &windows {
         let forward = mirror.values(context)?;

@@ -195,7 +195,8 @@ impl RunDir {
         for (k, values) in histories(&state.history).into_iter().enumerate() {
             // Per-epoch numbers were measured after the epoch's last step.
             let every = if k < PER_STEP { 1 } else { config.batches as u64 };
-            for (i, &value) in values.iter().enumerate() {
+            // Errors against values that are not known are not numbers, and no points of a curve.
+            for (i, &value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
                 let step = (i as u64 + 1) * every;
                 events.scalar(TAGS[k], step, value);
                 metrics.push(Metric { step, metric: HISTORIES[k], value });

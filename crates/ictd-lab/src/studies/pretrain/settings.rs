@@ -4,10 +4,23 @@ use std::fs;
 use std::path::Path;
 
 use ictd::pretrain::PretrainConfig;
-use sha2::{Digest, Sha256};
+use ictd::task::{Family, FeatureMap};
+use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::LabError;
+use crate::files::{read_task, sha256};
+use crate::studies::TaskChoice;
+
+/// Keys that may stand outside the table `task`, and their names inside.
+const TASK_KEYS: [(&str, &str); 6] = [
+    ("family", "kind"),
+    ("states", "states"),
+    ("features", "features"),
+    ("gamma", "gamma"),
+    ("representable", "representable"),
+    ("threshold", "threshold"),
+];
 
 /// A resolved configuration: what is trained, under which name, and how it was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +50,7 @@ impl Settings {
         let failed = |message: String| LabError::Parse { path: path.to_owned(), message };
         let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
+        let file = nest(&mut table, file).map_err(failed)?;
         merge(&mut table, file, "").map_err(failed)?;
         let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
         Self::resolve(&name, table, overrides)
@@ -47,12 +61,20 @@ impl Settings {
             let (key, value) = text.split_once('=').ok_or_else(|| {
                 LabError::Invalid(format!("set: '{text}' is no assignment, expected key=value"))
             })?;
-            set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::Invalid(format!("set: {m}")))?;
+            let (key, value) = (key.trim(), value.trim());
+            let set_failed = |m| LabError::Invalid(format!("set: {m}"));
+            match TASK_KEYS.iter().find(|(old, _)| *old == key) {
+                _ if key == "task" => choose(&mut table, value.trim_matches('"')).map_err(set_failed)?,
+                Some((_, name)) => set(&mut table, &format!("task.{name}"), value).map_err(set_failed)?,
+                None => set(&mut table, key, value).map_err(set_failed)?,
+            }
         }
-        let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
-            let path = e.path().to_string();
-            LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
-        })?;
+        let mut config: PretrainConfig =
+            serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
+                let path = e.path().to_string();
+                LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
+            })?;
+        read_own(&mut config)?;
         config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
     }
@@ -64,8 +86,7 @@ impl Settings {
 
     /// SHA-256 of the resolved configuration.
     pub fn sha256(&self) -> Result<String, LabError> {
-        let digest = Sha256::digest(self.to_toml()?.as_bytes());
-        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(sha256(self.to_toml()?.as_bytes()))
     }
 }
 
@@ -81,8 +102,59 @@ fn in_words(message: &str) -> String {
     names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
 }
 
-fn table_of(config: &PretrainConfig) -> Result<Table, LabError> {
-    Table::try_from(config).map_err(|e| LabError::Failed(e.to_string()))
+fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
+    Table::try_from(value).map_err(|e| LabError::Failed(e.to_string()))
+}
+
+/// Takes the tasks that `text` names, a family or a file, into the table.
+fn choose(table: &mut Table, text: &str) -> Result<(), String> {
+    let failed = |e: LabError| e.to_string();
+    table.remove("own");
+    let family = match TaskChoice::named(text).map_err(failed)? {
+        TaskChoice::Family(family) => family,
+        TaskChoice::File { file, .. } => {
+            let own = file.source(false, 1.0).map_err(failed)?;
+            table.insert("own".into(), Value::Table(table_of(&own).map_err(failed)?));
+            own.source.map(|source| Family::own(&*source)).ok_or("task: without a source")?
+        }
+    };
+    table.insert("task".into(), Value::Table(table_of(&family).map_err(failed)?));
+    Ok(())
+}
+
+/// A file's keys with those of the task in their table; takes the tasks that it names into the table below.
+fn nest(table: &mut Table, mut file: Table) -> Result<Table, String> {
+    if let Some(Value::String(text)) = file.get("task") {
+        choose(table, text)?;
+        file.remove("task");
+    }
+    if let Some(own) = file.remove("own") {
+        table.insert("own".into(), own);
+    }
+    for (old, name) in TASK_KEYS {
+        let Some(value) = file.remove(old) else { continue };
+        let task = file.entry("task").or_insert_with(|| Value::Table(Table::new()));
+        match task.as_table_mut() {
+            Some(task) => task.insert(name.to_owned(), value),
+            None => return Err(format!("task is {}, expected a table, a family or a file", task.type_str())),
+        };
+    }
+    Ok(file)
+}
+
+/// Reads the task file that a configuration names, and checks that it is the one that was named.
+fn read_own(config: &mut PretrainConfig) -> Result<(), LabError> {
+    let Some(own) = &mut config.own else { return Ok(()) };
+    let file = read_task(Path::new(&own.name))?;
+    if own.sha256.as_ref().is_some_and(|expected| *expected != file.sha256) {
+        let expected = own.sha256.take().unwrap_or_default();
+        return Err(LabError::Invalid(format!(
+            "own: {} has SHA-256 {}, expected {expected}: the file is not the one of this configuration",
+            own.name, file.sha256
+        )));
+    }
+    *own = file.source(config.task.feature_map == FeatureMap::UnitNorm, config.task.score_scale)?;
+    Ok(())
 }
 
 /// Replaces entries of `table` by those of `with`; refuses keys that are not there.
@@ -144,6 +216,8 @@ fn keys(table: &Table) -> String {
 mod tests {
     use super::*;
     use ictd::pretrain::{Mask, QueryPosition};
+    use ictd::random::{Purpose, Stream};
+    use ictd::task::Kind;
 
     fn with(overrides: &[&str]) -> Result<PretrainConfig, String> {
         let overrides: Vec<String> = overrides.iter().map(|s| s.to_string()).collect();
@@ -156,6 +230,58 @@ mod tests {
             with(&["query=skip", "mask=\"relaxed\"", "optimizer.lr=3e-4", "tau=2", "rho.end=0.5"]).unwrap();
         assert_eq!((config.query, config.mask), (QueryPosition::Skip, Mask::Relaxed));
         assert_eq!((config.optimizer.lr, config.tau, config.rho.end), (3e-4, 2.0, 0.5));
+    }
+
+    #[test]
+    fn task_keys_may_stand_inside_and_outside_their_table() {
+        let inside = with(&["task.kind=loop", "task.states=16", "task.representable=false"]).unwrap();
+        let outside = with(&["family=loop", "states=16", "representable=false"]).unwrap();
+        assert_eq!(inside, outside);
+        assert_eq!((inside.task.kind, inside.task.num_states), (Kind::Loop, 16));
+        assert_eq!(
+            with(&["task=loop", "gamma=0.5"]).unwrap().task,
+            Family { gamma: 0.5, ..Family::of(Kind::Loop) }
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.toml");
+        for text in [
+            "family = 'loop'\nstates = 16",
+            "[task]\nkind = 'loop'\nstates = 16",
+            "states = 16\n[task]\nkind = 'loop'",
+        ] {
+            fs::write(&path, text).unwrap();
+            let task = Settings::file(&path, &[]).unwrap().config.task;
+            assert_eq!((task.kind, task.num_states, task.feature_dim), (Kind::Loop, 16, 4), "{text}");
+        }
+        fs::write(&path, "task = 'dense'").unwrap();
+        assert_eq!(Settings::file(&path, &[]).unwrap().config.task, Family::of(Kind::Dense));
+    }
+
+    const TASK: &str = r#"{"transitions": [[0.5, 0.5], [0.25, 0.75]], "rewards": [1, -2], "features": [[1, 0, 0], [0, 1, 0]], "gamma": 0.5}"#;
+
+    #[test]
+    fn a_task_file_is_named_with_its_hash_and_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let (task, config) = (dir.path().join("t.json"), dir.path().join("c.toml"));
+        fs::write(&task, TASK).unwrap();
+        let choice = format!("task={}", task.display());
+        let settings = Settings::preset("paper", &[choice.clone(), "score_scale=4".into()]);
+        assert!(settings.is_err(), "score_scale stands in the table task");
+        let settings = Settings::preset("paper", &[choice.clone(), "task.score_scale=4".into()]).unwrap();
+        let task_keys = &settings.config.task;
+        assert_eq!((task_keys.kind, task_keys.num_states, task_keys.feature_dim), (Kind::Own, 2, 3));
+        assert_eq!(task_keys.gamma, 0.5);
+        let mut stream = Stream::new(0, Purpose::Task, 0);
+        let drawn = settings.config.source().unwrap().draw(&mut stream).unwrap();
+        assert_eq!(drawn.features().row(1), [0.0, 2.0, 0.0]);
+        // What a run directory keeps says all of it, and is refused when the file is another.
+        fs::write(&config, settings.to_toml().unwrap()).unwrap();
+        assert_eq!(Settings::file(&config, &[]).unwrap().config, settings.config);
+        let message = |overrides: &[String]| Settings::file(&config, overrides).unwrap_err().to_string();
+        assert!(message(&["states=3".into()]).contains("task is with 3 states"));
+        fs::write(&task, TASK.replace("-2", "-3")).unwrap();
+        assert!(message(&[]).contains("SHA-256"));
+        assert!(with(&["task=bojan"]).unwrap_err().contains("boyan"));
     }
 
     #[test]

@@ -1,0 +1,305 @@
+//! Task files: the one format in which tasks are written and read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ictd::matrix::Matrix;
+use ictd::task::{CartPole, FiniteTask, Mrp, OwnTasks, Physics, TaskError, TaskSource};
+use serde::{Deserialize, Serialize};
+
+use super::input::{Numbers, at, parse_json, plain, read_bytes};
+use super::sha256;
+use crate::LabError;
+
+/// Numbers that follow from others may miss them by this much of the largest: ten digits by hand pass.
+const TOLERANCE: f64 = 1e-9;
+/// Eigenvalues move more than the matrix they belong to.
+const EIGENVALUE_TOLERANCE: f64 = 1e-6;
+
+/// A task as JSON. One with finitely many states needs `gamma`, `transitions`, `rewards` and `features`; without an
+/// `initial_distribution` it starts anywhere. A cart-pole needs its physics and the rewards of its bins. What
+/// follows from these is written for the reader, and checked where it is read.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, expecting = "a task object", default)]
+pub struct TaskFile {
+    /// Discount γ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<f64>,
+    /// Row s: p(· | s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transitions: Option<Vec<Numbers>>,
+    /// r(s); cart-pole: of every bin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewards: Option<Numbers>,
+    /// p₀.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_distribution: Option<Numbers>,
+    /// Row s: x(s); cart-pole: by bin, or absent where features are coordinates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub features: Option<Vec<Numbers>>,
+    /// v(s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Numbers>,
+    /// μ(s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stationary_distribution: Option<Numbers>,
+    /// Real and imaginary parts of P's eigenvalues, by decreasing modulus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eigenvalues: Option<Vec<Numbers>>,
+    /// Eigenvalues of the additive reversibilisation, decreasing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reversibilisation_spectrum: Option<Numbers>,
+    /// Cart-pole: its physics and policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cartpole: Option<Physics>,
+    /// Cart-pole: Monte-Carlo value of the upright rest state; absent when γ is too close to 1 to afford it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest_value: Option<f64>,
+    /// Its standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest_value_sem: Option<f64>,
+}
+
+/// A task of either kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnyTask {
+    /// With finitely many states and everything known.
+    Finite(FiniteTask),
+    /// A cart-pole, which can be sampled.
+    CartPole(CartPole),
+}
+
+/// A task file that was read.
+#[derive(Clone, Debug)]
+pub struct NamedTask {
+    /// Where it was read from, as given.
+    pub name: String,
+    /// SHA-256 of its content.
+    pub sha256: String,
+    /// The task.
+    pub task: AnyTask,
+}
+
+/// Reads a task file; `-` is standard input.
+pub fn read_task(path: &Path) -> Result<NamedTask, LabError> {
+    let bytes = read_bytes(path)?;
+    let file: TaskFile = parse_json(path, &bytes)?;
+    let task = file.into_task().map_err(|e| at(path, e))?;
+    Ok(NamedTask { name: path.display().to_string(), sha256: sha256(&bytes), task })
+}
+
+impl NamedTask {
+    /// The file as a source of tasks, its feature vectors rescaled.
+    pub fn source(&self, unit_norm: bool, score_scale: f64) -> Result<OwnTasks, LabError> {
+        let source: Arc<dyn TaskSource> = match &self.task {
+            AnyTask::Finite(task) if !unit_norm && score_scale == 1.0 => Arc::new(task.clone()),
+            AnyTask::Finite(task) => Arc::new(task.rescaled(unit_norm, score_scale)?),
+            AnyTask::CartPole(task) if !unit_norm && score_scale == 1.0 => Arc::new(task.clone()),
+            AnyTask::CartPole(_) => {
+                let message = "unit-norm and score-scale: expected a task with finitely many states";
+                return Err(LabError::Invalid(message.into()));
+            }
+        };
+        Ok(OwnTasks { name: self.name.clone(), sha256: Some(self.sha256.clone()), source: Some(source) })
+    }
+}
+
+impl TaskFile {
+    /// Everything about a task.
+    pub fn of(task: &AnyTask) -> Result<Self, LabError> {
+        let rows = |matrix: &Matrix| matrix.rows().map(some).collect();
+        match task {
+            AnyTask::Finite(task) => {
+                let p = task.mrp().transitions();
+                let eigenvalues = p.eigenvalues()?.into_iter().map(|z| some(&[z.re, z.im])).collect();
+                Ok(Self {
+                    gamma: Some(task.mrp().gamma()),
+                    transitions: Some(rows(p.matrix())),
+                    rewards: Some(some(task.mrp().rewards())),
+                    initial_distribution: Some(some(task.mrp().initial_distribution())),
+                    features: Some(rows(task.features())),
+                    values: Some(some(task.values())),
+                    stationary_distribution: Some(some(task.stationary_distribution())),
+                    eigenvalues: Some(eigenvalues),
+                    reversibilisation_spectrum: Some(some(&p.reversibilisation_spectrum()?)),
+                    ..Self::default()
+                })
+            }
+            AnyTask::CartPole(task) => Ok(Self {
+                gamma: Some(task.gamma()),
+                rewards: Some(some(task.rewards())),
+                features: task.feature_table().map(rows),
+                cartpole: Some(*task.physics()),
+                ..Self::default()
+            }),
+        }
+    }
+
+    /// The task that the file describes.
+    pub fn into_task(self) -> Result<AnyTask, LabError> {
+        let missing = |name: &str| LabError::Invalid(format!("{name}: missing, expected numbers"));
+        let matrix = |name: &str, rows: Vec<Numbers>| {
+            let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
+            Matrix::from_rows(&rows).map_err(|e| LabError::Invalid(format!("{name}: {e}")))
+        };
+        // A discount that is no number is kept for the check that refuses it.
+        let gamma = self.gamma.unwrap_or(f64::NAN);
+        let rewards = plain(self.rewards.ok_or_else(|| missing("rewards"))?);
+        let features = self.features.map(|rows| matrix("features", rows)).transpose()?;
+        if let Some(physics) = self.cartpole {
+            if self.transitions.is_some() {
+                return Err(LabError::Invalid("cartpole: expected without transitions".into()));
+            }
+            return Ok(AnyTask::CartPole(CartPole::new(physics, gamma, rewards, features)?));
+        }
+        let transitions = matrix("transitions", self.transitions.ok_or_else(|| missing("transitions"))?)?;
+        let features = features.ok_or_else(|| missing("features"))?;
+        let m = transitions.num_rows();
+        let initial = self.initial_distribution.map_or_else(|| vec![1.0 / m as f64; m], plain);
+        let mrp = Mrp::new(transitions, rewards, gamma, initial).map_err(TaskError::from)?;
+        let task = match self.values {
+            Some(values) => FiniteTask::with_values(mrp, features, plain(values))?,
+            None => FiniteTask::new(mrp, features)?,
+        };
+        let p = task.mrp().transitions();
+        follows("stationary_distribution", self.stationary_distribution, TOLERANCE, || {
+            Ok(task.stationary_distribution().to_vec())
+        })?;
+        follows("reversibilisation_spectrum", self.reversibilisation_spectrum, TOLERANCE, || {
+            Ok(p.reversibilisation_spectrum()?)
+        })?;
+        let eigenvalues = self.eigenvalues.map(|pairs| pairs.into_iter().flatten().collect());
+        follows("eigenvalues", eigenvalues, EIGENVALUE_TOLERANCE, || {
+            Ok(p.eigenvalues()?.into_iter().flat_map(|z| [z.re, z.im]).collect())
+        })?;
+        Ok(AnyTask::Finite(task))
+    }
+}
+
+fn some(numbers: &[f64]) -> Numbers {
+    numbers.iter().copied().map(Some).collect()
+}
+
+/// Refuses numbers that do not follow from the others.
+fn follows(
+    name: &str,
+    given: Option<Numbers>,
+    tolerance: f64,
+    computed: impl FnOnce() -> Result<Vec<f64>, LabError>,
+) -> Result<(), LabError> {
+    let Some(given) = given.map(plain) else { return Ok(()) };
+    let computed = computed()?;
+    if given.len() != computed.len() {
+        let message = format!("{name}: {} numbers, expected {}", given.len(), computed.len());
+        return Err(LabError::Invalid(message));
+    }
+    let slack = tolerance * computed.iter().fold(0f64, |m, x| m.max(x.abs()));
+    match given.iter().zip(&computed).position(|(g, c)| !((g - c).abs() <= slack)) {
+        Some(k) => Err(LabError::Invalid(format!(
+            "{name}: entry {k} is {}, expected {} as follows from the rest of the file",
+            given[k], computed[k]
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ictd::random::{Purpose, Stream};
+    use ictd::task::{Family, FeatureMap, Kind};
+
+    fn read(text: &str) -> Result<AnyTask, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.json");
+        std::fs::write(&path, text).unwrap();
+        let read = read_task(&path).map(|named| named.task);
+        read.map_err(|e| e.to_string().split_once("t.json: ").unwrap().1.to_owned())
+    }
+
+    /// Values of generated tasks are ⟨w, x⟩, not the solution of an equation: they too survive to the last bit.
+    #[test]
+    fn what_is_written_is_read_to_the_last_bit() {
+        for (_, kind) in Kind::NAMED {
+            let mut stream = Stream::new(3, Purpose::Task, 0);
+            let task = match kind {
+                Kind::Cartpole => {
+                    AnyTask::CartPole(Family::of(kind).cart_poles().generate(&mut stream).unwrap())
+                }
+                _ => AnyTask::Finite(Family::of(kind).draw(&mut stream).unwrap()),
+            };
+            let file = TaskFile::of(&task).unwrap();
+            for text in
+                [crate::files::to_json_17(&file).unwrap(), serde_json::to_string_pretty(&file).unwrap()]
+            {
+                assert_eq!(read(&text).as_ref(), Ok(&task), "{kind}");
+            }
+        }
+        let family = Family { feature_map: FeatureMap::Coordinates, ..Family::of(Kind::Cartpole) };
+        let task =
+            AnyTask::CartPole(family.cart_poles().generate(&mut Stream::new(3, Purpose::Task, 0)).unwrap());
+        let text = serde_json::to_string(&TaskFile::of(&task).unwrap()).unwrap();
+        assert_eq!(read(&text), Ok(task));
+    }
+
+    const PARTS: &str =
+        r#""transitions": [[0.5, 0.5], [0.25, 0.75]], "rewards": [1, -2], "features": [[1, 0], [0, 1]]"#;
+
+    #[test]
+    fn a_file_by_hand_needs_four_fields() {
+        let Ok(AnyTask::Finite(task)) = read(&format!(r#"{{{PARTS}, "gamma": 0.5}}"#)) else { panic!() };
+        assert_eq!(task.mrp().initial_distribution(), [0.5, 0.5]);
+        assert!(
+            task.values().iter().zip(task.mrp().bellman(task.values())).all(|(a, b)| (a - b).abs() < 1e-14)
+        );
+        // μ = (1/3, 2/3), with ten digits.
+        assert!(
+            read(&format!(
+                r#"{{{PARTS}, "gamma": 0.5, "stationary_distribution": [0.3333333333, 0.6666666667]}}"#
+            ))
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn each_mistake_names_its_place() {
+        let more = |text: &str| read(&format!(r#"{{{PARTS}, "gamma": 0.5, {text}}}"#)).unwrap_err();
+        for (text, expected) in [
+            (r#""values": [1, 2]"#, "values: that of state 0 is 1, expected"),
+            (r#""values": [1]"#, "values has 1 entries, expected one for each of the 2"),
+            (
+                r#""stationary_distribution": [0.5, 0.5]"#,
+                "stationary_distribution: entry 0 is 0.5, expected 0.33",
+            ),
+            (r#""stationary_distribution": [NaN, 0.5]"#, "stationary_distribution: entry 0 is NaN"),
+            (r#""reversibilisation_spectrum": [1, 0.5]"#, "reversibilisation_spectrum: entry 1 is 0.5"),
+            (r#""eigenvalues": [[1, 0]]"#, "eigenvalues: 2 numbers, expected 4"),
+            (r#""initial_distribution": [0.5]"#, "initial distribution has 1"),
+            (r#""inital": [0.5]"#, "unknown field `inital`"),
+        ] {
+            let message = more(text);
+            assert!(message.contains(expected) && !message.contains('\n'), "{text}: {message}");
+        }
+        for (text, expected) in [
+            (format!("{{{PARTS}}}"), "gamma is NaN, expected 0 <= gamma < 1"),
+            (format!(r#"{{{PARTS}, "gamma": 1}}"#), "gamma is 1.0"),
+            (r#"{"gamma": 0.5}"#.into(), "rewards: missing"),
+            (r#"{"gamma": 0.5, "rewards": [1]}"#.into(), "transitions: missing"),
+            (r#"{"gamma": 0.5, "rewards": [1], "transitions": [[1]]}"#.into(), "features: missing"),
+            (
+                format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("[0.25, 0.75]", "[NaN, 0.75]"),
+                "transition matrix: entry (1, 0) is NaN",
+            ),
+            (format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("[0.25, 0.75]", "[0.25]"), "transitions: "),
+            (format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("-2", "null"), "reward of state 1 is NaN"),
+            (
+                format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("[0, 1]", "[0, Infinity]"),
+                "entry 1 of state 1",
+            ),
+            (format!(r#"{{{PARTS}, "gamma": "x"}}"#), "gamma: invalid type"),
+        ] {
+            let message = read(&text).unwrap_err();
+            assert!(message.contains(expected) && !message.contains('\n'), "{text}: {message}");
+        }
+    }
+}
