@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         draw: Draw::No,
     };
     println!("certify: {}", certify::task(&tasks, 0, &layer)?.status);
-    let settings = BoundConfig { family: tasks, lengths: vec![1000], ..BoundConfig::defaults(0, 50)[1].clone() };
+    let settings =
+        BoundConfig { family: tasks, lengths: vec![1000], ..BoundConfig::defaults(0, 50)[1].clone() };
     let report = bound::run(&settings)?;
     println!("bound: {} statements, kept: {}", report.comparisons.len(), report.holds());
     let settings = Settings::preset("paper", &[format!("task={name}"), "epochs=50".into()])?;

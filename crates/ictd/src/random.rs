@@ -177,27 +177,6 @@ mod tests {
         assert_ne!(first(Purpose::User(0), 0), first(Purpose::User(1), 0));
     }
 
-    /// The address is seed 9 and stream (purpose, index), as written down when the purposes were numbered.
-    #[test]
-    fn purposes_keep_their_numbers_and_streams_serve_rand() {
-        let purposes = [
-            Purpose::Task,
-            Purpose::Trajectory,
-            Purpose::Prompt,
-            Purpose::MonteCarlo,
-            Purpose::Init,
-            Purpose::Query,
-            Purpose::Evaluation,
-        ];
-        for (purpose, number) in purposes.into_iter().zip(1u64..) {
-            let mut rng = ChaCha8Rng::seed_from_u64(9);
-            rng.set_stream((number << 48) | 5);
-            let mut stream = Stream::new(9, purpose, 5);
-            // Through rand's trait, as its distributions do.
-            assert_eq!((stream.next_u64(), stream.next_u32()), (rng.next_u64(), rng.next_u32()));
-        }
-    }
-
     /// 200 000 draws; each bound is five standard errors of the statistic, so a false alarm has
     /// probability below 1e-5, and the stream is fixed anyway.
     #[test]

@@ -73,7 +73,7 @@ fn tasks_of_a_seed_do_not_change() {
     let cart = cart.generate(&mut Stream::new(7, Purpose::Task, 5)).unwrap();
     let run = cart.rollout(100, &mut Stream::new(7, Purpose::Trajectory, 5));
     assert_eq!(
-        run.states[100],
+        run[100],
         [0.016878903585969204, -0.4940146463076549, -0.09254923634963988, 0.06508712430158894]
     );
 }

@@ -97,11 +97,11 @@ fn rest_value(task: &CartPole, stream: &mut Stream) -> Option<(f64, f64)> {
 
 fn cart_pole_trajectory(task: &CartPole, num_transitions: usize, stream: &mut Stream) -> ContextFile {
     let run = task.rollout(num_transitions, stream);
-    let features = run.states.iter().map(|&s| task.features(s).into_iter().map(Some).collect());
+    let features = run.iter().map(|&s| task.features(s).into_iter().map(Some).collect());
     ContextFile {
         features: Some(features.collect()),
-        rewards: Some(run.rewards.into_iter().map(Some).collect()),
-        states: Some(run.states.iter().map(|&s| task.bin(s)).collect()),
+        rewards: Some(run[..num_transitions].iter().map(|&s| Some(task.reward(s))).collect()),
+        states: Some(run.iter().map(|&s| task.bin(s)).collect()),
         ..ContextFile::default()
     }
 }

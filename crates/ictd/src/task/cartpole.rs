@@ -6,7 +6,6 @@ use super::family::{FeatureMap, Kind};
 use super::finite::{FiniteTask, TaskError, rescale};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable, TaskSource};
-use crate::context::{Context, ContextError, End};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
@@ -91,15 +90,6 @@ pub struct CartPole {
 
 /// A state (x, ẋ, θ, θ̇).
 pub type CartPoleState = [f64; 4];
-
-/// A run of [`CartPole`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct CartPoleRollout {
-    /// States s_0, …, s_n.
-    pub states: Vec<CartPoleState>,
-    /// Rewards R_1, …, R_n.
-    pub rewards: Vec<f64>,
-}
 
 /// A Monte-Carlo estimate of a state's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -255,21 +245,13 @@ impl CartPole {
         }
     }
 
-    /// A run of `num_transitions` steps.
-    pub fn rollout(&self, num_transitions: usize, stream: &mut Stream) -> CartPoleRollout {
+    /// The states of a run of `num_transitions` steps.
+    pub fn rollout(&self, num_transitions: usize, stream: &mut Stream) -> Vec<CartPoleState> {
         let mut states = vec![self.start(stream)];
-        let mut rewards = Vec::with_capacity(num_transitions);
         for k in 0..num_transitions {
-            rewards.push(self.reward(states[k]));
             states.push(self.step(states[k], stream));
         }
-        CartPoleRollout { states, rewards }
-    }
-
-    /// The context of a run.
-    pub fn context_of(&self, rollout: &CartPoleRollout) -> Result<Context, ContextError> {
-        let features: Vec<Vec<f64>> = rollout.states.iter().map(|&s| self.features(s)).collect();
-        Context::builder().episode(&features, &rollout.rewards, End::Truncated).build()
+        states
     }
 
     /// The value of `state` from `num_runs` independent runs, each cut when the rest is worth less
@@ -405,8 +387,8 @@ mod tests {
     fn states_stay_within_the_limits_and_restarts_happen() {
         let task = task();
         let run = task.rollout(5000, &mut Stream::new(1, Purpose::Trajectory, 0));
-        assert!(run.states.iter().all(|s| s[0].abs() <= POSITION_LIMIT && s[2].abs() <= ANGLE_LIMIT));
-        assert!(run.states.iter().skip(1).any(|s| s.iter().all(|x| x.abs() <= 0.05)), "no restart");
+        assert!(run.iter().all(|s| s[0].abs() <= POSITION_LIMIT && s[2].abs() <= ANGLE_LIMIT));
+        assert!(run.iter().skip(1).any(|s| s.iter().all(|x| x.abs() <= 0.05)), "no restart");
     }
 
     #[test]
@@ -433,16 +415,6 @@ mod tests {
         assert_eq!((estimate.mean, estimate.sem), (task.reward(s), 0.0));
     }
 
-    #[test]
-    fn contexts_carry_either_kind_of_feature() {
-        let task = task();
-        let run = task.rollout(30, &mut Stream::new(1, Purpose::Trajectory, 0));
-        assert_eq!(task.context_of(&run).unwrap().feature_dim(), 5);
-        let family = CartPoles { feature_map: FeatureMap::Coordinates, ..family() };
-        let coordinates = family.generate(&mut Stream::new(1, Purpose::Task, 0)).unwrap();
-        assert_eq!(coordinates.context_of(&run).unwrap().feature_dim(), 4);
-    }
-
     /// The chain samples the same run, and a return from it that its rewards confirm.
     #[test]
     fn chains_are_runs() {
@@ -451,15 +423,13 @@ mod tests {
         let mut chain = task.clone().chain();
         let mut states = Vec::new();
         chain.sample_states(30, &mut Stream::new(1, Purpose::Trajectory, 0), &mut states);
-        assert_eq!(chain.states, run.states);
-        assert_eq!((&chain.table().rewards[..30], chain.table().values), (&run.rewards[..], None));
-        assert_eq!(
-            chain.table().features,
-            run.states.iter().flat_map(|&s| task.features(s)).collect::<Vec<_>>()
-        );
+        assert_eq!(chain.states, run);
+        assert_eq!(chain.table().rewards, run.iter().map(|&s| task.reward(s)).collect::<Vec<_>>());
+        assert_eq!(chain.table().values, None);
+        assert_eq!(chain.table().features, run.iter().flat_map(|&s| task.features(s)).collect::<Vec<_>>());
         let mut stream = Stream::new(1, Purpose::MonteCarlo, 0);
         let sampled = chain.sample_return(0, 0.5, 0.1, &mut stream);
-        let (mut state, mut stream) = (run.states[0], Stream::new(1, Purpose::MonteCarlo, 0));
+        let (mut state, mut stream) = (run[0], Stream::new(1, Purpose::MonteCarlo, 0));
         let mut total = 0.0;
         // 1, 1/2, 1/4 and 1/8 are above the tolerance.
         for k in 0..4 {
@@ -467,16 +437,5 @@ mod tests {
             state = task.step(state, &mut stream);
         }
         assert_eq!(sampled, total);
-    }
-
-    #[test]
-    fn broken_parts_are_named() {
-        let physics = *task().physics();
-        let new = |physics, rewards| CartPole::new(physics, 0.9, rewards, None).unwrap_err().to_string();
-        assert!(new(physics, vec![0.0; 17]).starts_with("rewards is 17 numbers"));
-        assert!(new(Physics { force: f64::NAN, ..physics }, vec![0.0]).starts_with("force is NaN"));
-        let mad = Physics { right_probability: 1.5, ..physics };
-        assert!(new(mad, vec![0.0]).starts_with("right_probability is 1.5"));
-        assert!(new(physics, vec![f64::INFINITY]).starts_with("reward of state 0"));
     }
 }

@@ -216,8 +216,6 @@ fn keys(table: &Table) -> String {
 mod tests {
     use super::*;
     use ictd::pretrain::{Mask, QueryPosition};
-    use ictd::random::{Purpose, Stream};
-    use ictd::task::Kind;
 
     fn with(overrides: &[&str]) -> Result<PretrainConfig, String> {
         let overrides: Vec<String> = overrides.iter().map(|s| s.to_string()).collect();
@@ -230,58 +228,6 @@ mod tests {
             with(&["query=skip", "mask=\"relaxed\"", "optimizer.lr=3e-4", "tau=2", "rho.end=0.5"]).unwrap();
         assert_eq!((config.query, config.mask), (QueryPosition::Skip, Mask::Relaxed));
         assert_eq!((config.optimizer.lr, config.tau, config.rho.end), (3e-4, 2.0, 0.5));
-    }
-
-    #[test]
-    fn task_keys_may_stand_inside_and_outside_their_table() {
-        let inside = with(&["task.kind=loop", "task.states=16", "task.representable=false"]).unwrap();
-        let outside = with(&["family=loop", "states=16", "representable=false"]).unwrap();
-        assert_eq!(inside, outside);
-        assert_eq!((inside.task.kind, inside.task.num_states), (Kind::Loop, 16));
-        assert_eq!(
-            with(&["task=loop", "gamma=0.5"]).unwrap().task,
-            Family { gamma: 0.5, ..Family::of(Kind::Loop) }
-        );
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("c.toml");
-        for text in [
-            "family = 'loop'\nstates = 16",
-            "[task]\nkind = 'loop'\nstates = 16",
-            "states = 16\n[task]\nkind = 'loop'",
-        ] {
-            fs::write(&path, text).unwrap();
-            let task = Settings::file(&path, &[]).unwrap().config.task;
-            assert_eq!((task.kind, task.num_states, task.feature_dim), (Kind::Loop, 16, 4), "{text}");
-        }
-        fs::write(&path, "task = 'dense'").unwrap();
-        assert_eq!(Settings::file(&path, &[]).unwrap().config.task, Family::of(Kind::Dense));
-    }
-
-    const TASK: &str = r#"{"transitions": [[0.5, 0.5], [0.25, 0.75]], "rewards": [1, -2], "features": [[1, 0, 0], [0, 1, 0]], "gamma": 0.5}"#;
-
-    #[test]
-    fn a_task_file_is_named_with_its_hash_and_checked() {
-        let dir = tempfile::tempdir().unwrap();
-        let (task, config) = (dir.path().join("t.json"), dir.path().join("c.toml"));
-        fs::write(&task, TASK).unwrap();
-        let choice = format!("task={}", task.display());
-        let settings = Settings::preset("paper", &[choice.clone(), "score_scale=4".into()]);
-        assert!(settings.is_err(), "score_scale stands in the table task");
-        let settings = Settings::preset("paper", &[choice.clone(), "task.score_scale=4".into()]).unwrap();
-        let task_keys = &settings.config.task;
-        assert_eq!((task_keys.kind, task_keys.num_states, task_keys.feature_dim), (Kind::Own, 2, 3));
-        assert_eq!(task_keys.gamma, 0.5);
-        let mut stream = Stream::new(0, Purpose::Task, 0);
-        let drawn = settings.config.source().unwrap().draw(&mut stream).unwrap();
-        assert_eq!(drawn.features().row(1), [0.0, 2.0, 0.0]);
-        // What a run directory keeps says all of it, and is refused when the file is another.
-        fs::write(&config, settings.to_toml().unwrap()).unwrap();
-        assert_eq!(Settings::file(&config, &[]).unwrap().config, settings.config);
-        let message = |overrides: &[String]| Settings::file(&config, overrides).unwrap_err().to_string();
-        assert!(message(&["states=3".into()]).contains("task is with 3 states"));
-        fs::write(&task, TASK.replace("-2", "-3")).unwrap();
-        assert!(message(&[]).contains("SHA-256"));
-        assert!(with(&["task=bojan"]).unwrap_err().contains("boyan"));
     }
 
     #[test]
