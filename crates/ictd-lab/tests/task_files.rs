@@ -5,7 +5,7 @@ use std::fs;
 
 use ictd::pretrain::PretrainConfig;
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Family, FeatureMap, Kind, TaskSource as _};
+use ictd::task::{CartPole, Family, FeatureMap, Kind, TaskSource as _};
 use ictd_lab::files::{AnyTask, TaskFile, read_task, to_json_17};
 use ictd_lab::studies::pretrain::Settings;
 
@@ -23,7 +23,7 @@ fn what_is_written_is_read_to_the_last_bit() {
     for (_, kind) in Kind::NAMED {
         let mut stream = Stream::new(3, Purpose::Task, 0);
         let task = match kind {
-            Kind::Cartpole => AnyTask::CartPole(Family::of(kind).cart_poles().generate(&mut stream).unwrap()),
+            Kind::Cartpole => AnyTask::CartPole(CartPole::generate(&Family::of(kind), &mut stream).unwrap()),
             _ => AnyTask::Finite(Family::of(kind).draw(&mut stream).unwrap()),
         };
         let file = TaskFile::of(&task).unwrap();
@@ -32,8 +32,7 @@ fn what_is_written_is_read_to_the_last_bit() {
         }
     }
     let family = Family { feature_map: FeatureMap::Coordinates, ..Family::of(Kind::Cartpole) };
-    let task =
-        AnyTask::CartPole(family.cart_poles().generate(&mut Stream::new(3, Purpose::Task, 0)).unwrap());
+    let task = AnyTask::CartPole(CartPole::generate(&family, &mut Stream::new(3, Purpose::Task, 0)).unwrap());
     let text = serde_json::to_string(&TaskFile::of(&task).unwrap()).unwrap();
     assert_eq!(read(&text), Ok(task));
 }

@@ -6,7 +6,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::pretrain::{Columns, GeneralPlain, Hyper, Mask, QueryMix, Shape, Windows};
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, Family, Kind, TaskSource as _};
+use ictd::task::{Boyan, CartPole, Family, Kind, TaskSource as _};
 use ictd::transformer::{AttentionParams, Parameters, TransformerConfig};
 use serde_json::Value;
 
@@ -69,8 +69,8 @@ fn tasks_of_a_seed_do_not_change() {
     let mut stream = Stream::new(7, Purpose::Task, 4);
     let task = Family::of(Kind::Figure1).draw(&mut stream).unwrap();
     assert_eq!((task.mrp().num_states(), task.values()[0]), (15, 0.7209911966317017));
-    let cart = Family::of(Kind::Cartpole).cart_poles();
-    let cart = cart.generate(&mut Stream::new(7, Purpose::Task, 5)).unwrap();
+    let cart =
+        CartPole::generate(&Family::of(Kind::Cartpole), &mut Stream::new(7, Purpose::Task, 5)).unwrap();
     let run = cart.rollout(100, &mut Stream::new(7, Purpose::Trajectory, 5));
     assert_eq!(
         run[100],

@@ -74,7 +74,7 @@ fn each_key_outside_its_range_is_named() {
 
 #[test]
 fn broken_parts_are_named() {
-    let cart = Family::of(Kind::Cartpole).cart_poles().generate(&mut stream(0)).unwrap();
+    let cart = CartPole::generate(&Family::of(Kind::Cartpole), &mut stream(0)).unwrap();
     let physics = *cart.physics();
     let new = |physics, rewards| CartPole::new(physics, 0.9, rewards, None).unwrap_err().to_string();
     assert!(new(physics, vec![0.0; 17]).starts_with("rewards is 17 numbers"));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ictd::matrix::Matrix;
-use ictd::task::{CartPole, FiniteTask, Mrp, OwnTasks, Physics, TaskError, TaskSource};
+use ictd::task::{CartPole, FiniteTask, Mrp, Physics, TaskError, TaskSource};
 use serde::{Deserialize, Serialize};
 
 use super::input::{Numbers, at, parse_json, plain, read_bytes};
@@ -90,17 +90,16 @@ pub fn read_task(path: &Path) -> Result<NamedTask, LabError> {
 
 impl NamedTask {
     /// The file as a source of tasks, its feature vectors rescaled.
-    pub fn source(&self, unit_norm: bool, score_scale: f64) -> Result<OwnTasks, LabError> {
-        let source: Arc<dyn TaskSource> = match &self.task {
-            AnyTask::Finite(task) if !unit_norm && score_scale == 1.0 => Arc::new(task.clone()),
-            AnyTask::Finite(task) => Arc::new(task.rescaled(unit_norm, score_scale)?),
-            AnyTask::CartPole(task) if !unit_norm && score_scale == 1.0 => Arc::new(task.clone()),
-            AnyTask::CartPole(_) => {
-                let message = "unit-norm and score-scale: expected a task with finitely many states";
-                return Err(LabError::Invalid(message.into()));
-            }
-        };
-        Ok(OwnTasks { name: self.name.clone(), sha256: Some(self.sha256.clone()), source: Some(source) })
+    pub fn source(&self, unit_norm: bool, score_scale: f64) -> Result<Arc<dyn TaskSource>, LabError> {
+        let changed = unit_norm || score_scale != 1.0;
+        match &self.task {
+            AnyTask::Finite(task) if changed => Ok(Arc::new(task.rescaled(unit_norm, score_scale)?)),
+            AnyTask::Finite(task) => Ok(Arc::new(task.clone())),
+            AnyTask::CartPole(_) if changed => Err(LabError::Invalid(
+                "unit-norm and score-scale: expected a task with finitely many states".into(),
+            )),
+            AnyTask::CartPole(task) => Ok(Arc::new(task.clone())),
+        }
     }
 }
 

@@ -48,10 +48,10 @@ impl TaskChoice {
         match self {
             Self::Family(family) => Ok(Tasks::of_family(family.clone(), seed)),
             Self::File { file, unit_norm, score_scale } => {
-                let own = file.source(false, 1.0)?;
-                let source = own.source.ok_or_else(|| LabError::Invalid("task: without a source".into()))?;
-                let about = About::Own { task: own.name, sha256: own.sha256 };
-                let tasks = Tasks { about, seed, source, unit_norm: false, score_scale: 1.0 };
+                let mut tasks = Tasks::own(&file.name, file.source(false, 1.0)?, seed);
+                if let About::Own { sha256, .. } = &mut tasks.about {
+                    *sha256 = Some(file.sha256.clone());
+                }
                 Ok(tasks.rescaled(*unit_norm, *score_scale))
             }
         }
@@ -69,18 +69,8 @@ pub struct Tasks {
     #[serde(skip)]
     source: Arc<dyn TaskSource>,
     /// What is done to features beyond what the source does.
-    #[serde(skip_serializing_if = "is_false")]
     unit_norm: bool,
-    #[serde(rename = "rescaled_by", skip_serializing_if = "is_one")]
-    score_scale: f64,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-fn is_one(scale: &f64) -> bool {
-    *scale == 1.0
+    rescaled_by: f64,
 }
 
 /// The source as JSON.
@@ -95,13 +85,13 @@ impl Tasks {
     /// Those of a family.
     pub fn of_family(family: Family, seed: u64) -> Self {
         let source = Arc::new(family.clone());
-        Self { about: About::Family(family), seed, source, unit_norm: false, score_scale: 1.0 }
+        Self { about: About::Family(family), seed, source, unit_norm: false, rescaled_by: 1.0 }
     }
 
     /// Those of a source of one's own, under a name.
     pub fn own(name: &str, source: Arc<dyn TaskSource>, seed: u64) -> Self {
         let about = About::Own { task: name.to_owned(), sha256: None };
-        Self { about, seed, source, unit_norm: false, score_scale: 1.0 }
+        Self { about, seed, source, unit_norm: false, rescaled_by: 1.0 }
     }
 
     /// The paper's (Table 1).
@@ -122,7 +112,7 @@ impl Tasks {
     /// The same processes with their feature vectors multiplied by √`score_scale`, and divided by their length if
     /// asked.
     pub fn rescaled(&self, unit_norm: bool, score_scale: f64) -> Self {
-        Self { unit_norm, score_scale, ..self.clone() }
+        Self { unit_norm, rescaled_by: score_scale, ..self.clone() }
     }
 
     /// Refuses numbers out of range, and tasks whose values are not known.
@@ -130,8 +120,8 @@ impl Tasks {
         if let About::Family(family) = &self.about {
             family.check()?;
         }
-        if !(self.score_scale > 0.0 && self.score_scale.is_finite()) {
-            let message = format!("score-scale is {}, expected a finite number > 0", self.score_scale);
+        if !(self.rescaled_by > 0.0 && self.rescaled_by.is_finite()) {
+            let message = format!("score-scale is {}, expected a finite number > 0", self.rescaled_by);
             return Err(LabError::Invalid(message));
         }
         self.task(0)?;
@@ -156,8 +146,8 @@ impl Tasks {
     /// Task number `index` as the source makes it: where rewards were made from values, these are the values.
     pub fn draw(&self, index: u64) -> Result<FiniteTask, TaskError> {
         let task = self.source.draw(&mut Stream::new(self.seed, Purpose::Task, index))?;
-        if self.unit_norm || self.score_scale != 1.0 {
-            return task.rescaled(self.unit_norm, self.score_scale);
+        if self.unit_norm || self.rescaled_by != 1.0 {
+            return task.rescaled(self.unit_norm, self.rescaled_by);
         }
         Ok(task)
     }
@@ -165,7 +155,7 @@ impl Tasks {
     /// Task number `index` with values that solve the Bellman equation, which theory is evaluated on.
     pub fn task(&self, index: u64) -> Result<FiniteTask, TaskError> {
         let task = self.source.draw(&mut Stream::new(self.seed, Purpose::Task, index))?;
-        task.rescaled(self.unit_norm, self.score_scale)
+        task.rescaled(self.unit_norm, self.rescaled_by)
     }
 
     /// In words, for tables and captions.
@@ -177,8 +167,8 @@ impl Tasks {
         if self.unit_norm {
             words += ", unit-norm features";
         }
-        if self.score_scale != 1.0 {
-            words += &format!(", score scale {}", self.score_scale);
+        if self.rescaled_by != 1.0 {
+            words += &format!(", score scale {}", self.rescaled_by);
         }
         words
     }

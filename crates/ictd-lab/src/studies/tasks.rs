@@ -53,9 +53,7 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
             family.check()?;
             is_boyan = family.kind == Kind::Boyan;
             match family.kind {
-                Kind::Cartpole => {
-                    AnyTask::CartPole(family.cart_poles().generate(&mut stream(Purpose::Task))?)
-                }
+                Kind::Cartpole => AnyTask::CartPole(CartPole::generate(family, &mut stream(Purpose::Task))?),
                 _ => AnyTask::Finite(family.draw(&mut stream(Purpose::Task))?),
             }
         }

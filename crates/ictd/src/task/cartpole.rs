@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{FeatureMap, Kind};
+use super::family::{Family, FeatureMap, Kind};
 use super::finite::{FiniteTask, TaskError, rescale};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable, TaskSource};
@@ -16,6 +16,25 @@ const ANGLE_LIMIT: f64 = 12.0 * std::f64::consts::PI / 180.0;
 /// Half-widths of the discretised box: the failure limits with a quarter to spare, and ±2.5 for the
 /// unbounded velocities, as in the predecessor.
 const BOX: [f64; 4] = [1.25 * POSITION_LIMIT, 2.5, 1.25 * ANGLE_LIMIT, 2.5];
+
+/// The numbers of a cart-pole and its policy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Physics {
+    /// Gravity, U(7, 12) m/s².
+    pub gravity: f64,
+    /// Mass of the cart, U(0.5, 1.5) kg.
+    pub cart_mass: f64,
+    /// Mass of the pole, U(0.05, 0.15) kg.
+    pub pole_mass: f64,
+    /// Half the length of the pole, U(0.5, 1.5) m.
+    pub half_length: f64,
+    /// Size of the push, U(5, 15) N.
+    pub force: f64,
+    /// Time step, U(0.01, 0.05) s.
+    pub time_step: f64,
+    /// Probability of pushing right, U(0, 1).
+    pub right_probability: f64,
+}
 
 /// Cart-pole with randomised physics and a policy that pushes right with a fixed random probability.
 ///
@@ -45,40 +64,6 @@ const BOX: [f64; 4] = [1.25 * POSITION_LIMIT, 2.5, 1.25 * ANGLE_LIMIT, 2.5];
 /// 1: draws in the order gravity, cart mass, pole mass, half length, force, time step, probability of
 /// right, rewards, feature table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CartPoles {
-    /// Bins per dimension, 1 to 32.
-    pub bins_per_dim: usize,
-    /// Feature dimension d, 1 to 100.
-    pub feature_dim: usize,
-    /// Discount γ.
-    pub gamma: f64,
-    /// What is done to the features; not one-hot.
-    pub feature_map: FeatureMap,
-    /// Scores of random features are multiplied by this.
-    pub score_scale: f64,
-}
-
-/// The numbers of a cart-pole and its policy.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Physics {
-    /// Gravity, U(7, 12) m/s².
-    pub gravity: f64,
-    /// Mass of the cart, U(0.5, 1.5) kg.
-    pub cart_mass: f64,
-    /// Mass of the pole, U(0.05, 0.15) kg.
-    pub pole_mass: f64,
-    /// Half the length of the pole, U(0.5, 1.5) m.
-    pub half_length: f64,
-    /// Size of the push, U(5, 15) N.
-    pub force: f64,
-    /// Time step, U(0.01, 0.05) s.
-    pub time_step: f64,
-    /// Probability of pushing right, U(0, 1).
-    pub right_probability: f64,
-}
-
-/// One cart-pole, drawn by [`CartPoles`] or put together from its parts.
-#[derive(Clone, Debug, PartialEq)]
 pub struct CartPole {
     physics: Physics,
     gamma: f64,
@@ -102,10 +87,10 @@ pub struct MonteCarloValue {
     pub truncation_bound: f64,
 }
 
-impl CartPoles {
-    /// Draws a task.
-    pub fn generate(&self, stream: &mut Stream) -> Result<CartPole, TaskError> {
-        Kind::Cartpole.check_sizes(self.bins_per_dim, self.feature_dim)?;
+impl CartPole {
+    /// Draws a task of a family's sizes, discount and features.
+    pub fn generate(family: &Family, stream: &mut Stream) -> Result<Self, TaskError> {
+        Kind::Cartpole.check_sizes(family.num_states, family.feature_dim)?;
         let physics = Physics {
             gravity: stream.uniform_in(7.0, 12.0),
             cart_mass: stream.uniform_in(0.5, 1.5),
@@ -115,16 +100,14 @@ impl CartPoles {
             time_step: stream.uniform_in(0.01, 0.05),
             right_probability: stream.uniform(),
         };
-        let num_bins = self.bins_per_dim.pow(4);
+        let num_bins = family.num_states.pow(4);
         let rewards = stream.uniform_vec(num_bins, -1.0, 1.0);
-        let mut table = Matrix::from_fn(num_bins, self.feature_dim, |_, _| stream.uniform_in(-1.0, 1.0));
-        rescale(&mut table, self.feature_map == FeatureMap::UnitNorm, self.score_scale);
-        let table = (self.feature_map != FeatureMap::Coordinates).then_some(table);
-        CartPole::new(physics, self.gamma, rewards, table)
+        let mut table = Matrix::from_fn(num_bins, family.feature_dim, |_, _| stream.uniform_in(-1.0, 1.0));
+        rescale(&mut table, family.feature_map == FeatureMap::UnitNorm, family.score_scale);
+        let table = (family.feature_map != FeatureMap::Coordinates).then_some(table);
+        Self::new(physics, family.gamma, rewards, table)
     }
-}
 
-impl CartPole {
     /// A cart-pole with a reward and, unless features are the coordinates, a row of features for each of its
     /// bins, of which there are k⁴ for k per dimension.
     pub fn new(
@@ -369,18 +352,9 @@ mod tests {
     use super::*;
     use crate::random::Purpose;
 
-    fn family() -> CartPoles {
-        CartPoles {
-            bins_per_dim: 2,
-            feature_dim: 5,
-            gamma: 0.9,
-            feature_map: FeatureMap::Raw,
-            score_scale: 1.0,
-        }
-    }
-
     fn task() -> CartPole {
-        family().generate(&mut Stream::new(1, Purpose::Task, 0)).unwrap()
+        let family = Family { feature_dim: 5, ..Family::of(Kind::Cartpole) };
+        CartPole::generate(&family, &mut Stream::new(1, Purpose::Task, 0)).unwrap()
     }
 
     #[test]

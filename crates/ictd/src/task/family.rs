@@ -5,10 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::cartpole::CartPoles;
 use super::finite::check_size;
 use super::mrp::is_discount;
-use super::{Boyan, Chain, Coin, Dense, FiniteTask, Loop, Representation, TaskError, TaskSource};
+use super::{Boyan, CartPole, Chain, Coin, Dense, FiniteTask, Loop, Representation, TaskError, TaskSource};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
@@ -229,17 +228,6 @@ impl Family {
         Boyan { num_states, feature_dim, gamma, representation: self.representation() }
     }
 
-    /// A randomised cart-pole of this family's sizes.
-    pub fn cart_poles(&self) -> CartPoles {
-        CartPoles {
-            bins_per_dim: self.num_states,
-            feature_dim: self.feature_dim,
-            gamma: self.gamma,
-            feature_map: self.feature_map,
-            score_scale: self.score_scale,
-        }
-    }
-
     fn has_raw_features(&self) -> bool {
         self.feature_map == FeatureMap::Raw && self.score_scale == 1.0
     }
@@ -316,7 +304,7 @@ impl TaskSource for Family {
 
     fn draw_chain(&self, stream: &mut Stream) -> Result<Box<dyn Chain>, TaskError> {
         match self.kind {
-            Kind::Cartpole => Ok(Box::new(self.cart_poles().generate(stream)?.chain())),
+            Kind::Cartpole => Ok(Box::new(CartPole::generate(self, stream)?.chain())),
             // The values of free rewards, or of features that were changed, need the whole matrix.
             Kind::Boyan if self.representable && self.has_raw_features() => {
                 Ok(Box::new(self.boyan().chain(stream)?))

@@ -13,7 +13,7 @@ mod source;
 mod transition;
 
 pub use boyan::{Boyan, chain_edges};
-pub use cartpole::{CartPole, CartPoleChain, CartPoleState, CartPoles, MonteCarloValue, Physics};
+pub use cartpole::{CartPole, CartPoleChain, CartPoleState, MonteCarloValue, Physics};
 pub use coin::Coin;
 pub use dense::Dense;
 pub use family::{Family, FeatureMap, Kind};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ictd::pretrain::PretrainConfig;
-use ictd::task::{Family, FeatureMap};
+use ictd::task::{Family, FeatureMap, OwnTasks};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -74,6 +74,7 @@ impl Settings {
                 let path = e.path().to_string();
                 LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
             })?;
+        config.task.check()?;
         read_own(&mut config)?;
         config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
@@ -113,9 +114,9 @@ fn choose(table: &mut Table, text: &str) -> Result<(), String> {
     let family = match TaskChoice::named(text).map_err(failed)? {
         TaskChoice::Family(family) => family,
         TaskChoice::File { file, .. } => {
-            let own = file.source(false, 1.0).map_err(failed)?;
+            let own = OwnTasks { name: file.name.clone(), sha256: Some(file.sha256.clone()), source: None };
             table.insert("own".into(), Value::Table(table_of(&own).map_err(failed)?));
-            own.source.map(|source| Family::own(&*source)).ok_or("task: without a source")?
+            Family::own(&*file.source(false, 1.0).map_err(failed)?)
         }
     };
     table.insert("task".into(), Value::Table(table_of(&family).map_err(failed)?));
@@ -153,7 +154,9 @@ fn read_own(config: &mut PretrainConfig) -> Result<(), LabError> {
             own.name, file.sha256
         )));
     }
-    *own = file.source(config.task.feature_map == FeatureMap::UnitNorm, config.task.score_scale)?;
+    let unit_norm = config.task.feature_map == FeatureMap::UnitNorm;
+    own.source = Some(file.source(unit_norm, config.task.score_scale)?);
+    own.sha256 = Some(file.sha256);
     Ok(())
 }
 
