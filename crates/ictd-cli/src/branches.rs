@@ -17,6 +17,9 @@ pub struct Arguments {
     /// Seeds per setting, counted from --seed
     #[arg(long, default_value_t = 100, allow_negative_numbers = true)]
     seeds: u64,
+    /// Change a key of every setting, as for `pretrain`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
     #[command(flatten)]
     tasks: TaskArguments,
     #[command(flatten)]
@@ -29,7 +32,9 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         return Err(LabError::Invalid(format!("seeds is {}, expected at most 100000", arguments.seeds)));
     }
     let seeds: Vec<u64> = (first..first.saturating_add(arguments.seeds)).collect();
-    let map = branches::run(&seeds, &arguments.tasks.overrides()?, |count| {
+    let mut base = arguments.tasks.overrides()?;
+    base.extend(arguments.overrides);
+    let map = branches::run(&seeds, &base, |count| {
         message(&format!(
             "{}, query {}: {} td, {} mirror, {} none",
             count.change, count.query, count.td, count.mirror, count.none

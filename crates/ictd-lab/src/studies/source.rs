@@ -69,6 +69,7 @@ pub struct Tasks {
     #[serde(skip)]
     source: Arc<dyn TaskSource>,
     /// What is done to features beyond what the source does.
+    #[serde(rename = "rescaled_to_unit_norm")]
     unit_norm: bool,
     rescaled_by: f64,
 }
