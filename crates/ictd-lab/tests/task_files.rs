@@ -81,11 +81,14 @@ fn each_mistake_names_its_place() {
         (r#"{"gamma": 0.5, "rewards": [1], "transitions": [[1]]}"#.into(), "features: missing"),
         (
             format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("[0.25, 0.75]", "[NaN, 0.75]"),
-            "transition matrix: entry (1, 0) is NaN",
+            "transitions: entry (1, 0) is NaN",
         ),
         (format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("[0.25, 0.75]", "[0.25]"), "transitions: "),
         (format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("-2", "null"), "reward of state 1 is NaN"),
-        (format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("[0, 1]", "[0, Infinity]"), "entry 1 of state 1"),
+        (
+            format!(r#"{{{PARTS}, "gamma": 0.5}}"#).replace("[0, 1]", "[0, Infinity]"),
+            "features: entry (1, 1) is NaN",
+        ),
         (format!(r#"{{{PARTS}, "gamma": "x"}}"#), "gamma: invalid type"),
     ] {
         let message = read(&text).unwrap_err();
