@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while !trainer.is_done() {
         trainer.epoch()?;
     }
-    let msve = &trainer.state().history.eval_msve;
-    println!("trained on {} tasks: MSVE {:.3} at first, {:.3} at last", msve.len(), msve[0], msve[199]);
+    let loss = &trainer.state().history.eval_td_loss;
+    println!("trained on {} tasks: TD loss {:.3} at first, {:.3} at last", loss.len(), loss[0], loss[199]);
     Ok(())
 }
