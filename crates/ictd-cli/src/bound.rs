@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use clap::Args;
+use ictd::task::Family;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
-use ictd_lab::studies::theory::TaskFamily;
 use ictd_lab::studies::theory::bound::{self, BoundConfig};
 
-use crate::certify::FamilyArguments;
+use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd bound`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    family: FamilyArguments,
+    tasks: TaskArguments,
     /// Which task of the seed's sequence [default: 0]
     #[arg(long, allow_negative_numbers = true)]
     index: Option<u64>,
@@ -38,9 +38,9 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let mut settings = BoundConfig::defaults(seed, arguments.contexts);
     settings.iter_mut().for_each(|s| s.delta = arguments.delta);
     // Any choice of a task or of lengths is one setting; without one three are compared.
-    if arguments.family.is_given() || arguments.index.is_some() || arguments.lengths.is_some() {
+    if arguments.tasks.is_given() || arguments.index.is_some() || arguments.lengths.is_some() {
         settings = vec![BoundConfig {
-            family: arguments.family.family(TaskFamily::certified(seed)),
+            family: arguments.tasks.tasks(Family::certified(), seed)?,
             index: arguments.index.unwrap_or(0),
             lengths: arguments.lengths.unwrap_or_else(|| vec![1000, 30_000]),
             at_threshold: true,

@@ -8,6 +8,7 @@ use ictd_lab::files::OutputDir;
 use ictd_lab::studies::branches;
 use ictd_lab::studies::first_gradient::FirstGradientSign;
 
+use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd branches`.
@@ -16,6 +17,11 @@ pub struct Arguments {
     /// Seeds per setting, counted from --seed
     #[arg(long, default_value_t = 100, allow_negative_numbers = true)]
     seeds: u64,
+    /// Change a key of every setting, as for `pretrain`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    #[command(flatten)]
+    tasks: TaskArguments,
     #[command(flatten)]
     common: Common,
 }
@@ -26,7 +32,9 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         return Err(LabError::Invalid(format!("seeds is {}, expected at most 100000", arguments.seeds)));
     }
     let seeds: Vec<u64> = (first..first.saturating_add(arguments.seeds)).collect();
-    let map = branches::run(&seeds, |count| {
+    let mut base = arguments.tasks.overrides()?;
+    base.extend(arguments.overrides);
+    let map = branches::run(&seeds, &base, |count| {
         message(&format!(
             "{}, query {}: {} td, {} mirror, {} none",
             count.change, count.query, count.td, count.mirror, count.none

@@ -2,94 +2,23 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use ictd::task::Family;
 use ictd_lab::LabError;
 use ictd_lab::files::{OutputDir, read_context};
 use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
-use ictd_lab::studies::theory::{FamilyKind, TaskFamily};
 
+use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
-
-/// Families of tasks.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Kind {
-    /// Boyan's chain, the paper's tasks
-    Boyan,
-    /// Random graph around a loop
-    Loop,
-    /// Every state reaches every state
-    Dense,
-    /// States drawn independently and uniformly
-    Coin,
-}
-
-/// Which tasks.
-#[derive(Debug, Default, Args)]
-pub struct FamilyArguments {
-    /// Family of tasks, with the sizes of `ictd task`, discount 0.9 and raw features at scale 1 unless told otherwise
-    #[arg(long)]
-    pub task: Option<Kind>,
-    /// Number of states
-    #[arg(long, allow_negative_numbers = true)]
-    pub states: Option<usize>,
-    /// Feature dimension
-    #[arg(long, allow_negative_numbers = true)]
-    pub features: Option<usize>,
-    /// Discount
-    #[arg(long, allow_negative_numbers = true)]
-    pub gamma: Option<f64>,
-    /// One feature per state instead of random ones
-    #[arg(long)]
-    pub one_hot: bool,
-    /// Divide feature vectors by their length
-    #[arg(long)]
-    pub unit_norm: bool,
-    /// Multiply scores: A = SCALE·I
-    #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
-    pub score_scale: Option<f64>,
-}
-
-impl FamilyArguments {
-    /// The family asked for. What is not given is as for `ictd task` when a family is named, else as in `default`.
-    pub fn family(&self, default: TaskFamily) -> TaskFamily {
-        let kind = self.task.map(|task| match task {
-            Kind::Boyan => FamilyKind::Boyan,
-            Kind::Loop => FamilyKind::Loop,
-            Kind::Dense => FamilyKind::Dense,
-            Kind::Coin => FamilyKind::Coin,
-        });
-        let base = kind.map_or(default.clone(), |kind| TaskFamily::of_kind(kind, default.seed));
-        TaskFamily {
-            states: self.states.unwrap_or(base.states),
-            features: self.features.unwrap_or(base.features),
-            gamma: self.gamma.unwrap_or(base.gamma),
-            one_hot: self.one_hot || base.one_hot,
-            unit_norm: self.unit_norm,
-            score_scale: self.score_scale.unwrap_or(base.score_scale),
-            ..base
-        }
-    }
-
-    /// Whether any option was given.
-    pub fn is_given(&self) -> bool {
-        self.task.is_some()
-            || self.states.is_some()
-            || self.features.is_some()
-            || self.gamma.is_some()
-            || self.one_hot
-            || self.unit_norm
-            || self.score_scale.is_some()
-    }
-}
 
 /// Arguments of `ictd certify`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Context as JSON, as for `forward`; - reads standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "tasks", "n", "states", "features", "one_hot", "score_scale", "index"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "tasks", "n", "states", "features", "free", "threshold", "one_hot", "continuous", "score_scale", "index"])]
     input: Option<PathBuf>,
     #[command(flatten)]
-    family: FamilyArguments,
+    tasks_of: TaskArguments,
     /// Which task of the seed's sequence [default: 0]
     #[arg(long, conflicts_with = "tasks", allow_negative_numbers = true)]
     index: Option<u64>,
@@ -127,7 +56,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         tolerance: arguments.tolerance,
         draw: if arguments.common.out.is_some() { Draw::Yes } else { Draw::No },
     };
-    let family = arguments.family.family(TaskFamily::paper(arguments.common.seed));
+    let family = arguments.tasks_of.tasks(Family::paper(), arguments.common.seed)?;
     if let Some(tasks) = arguments.tasks {
         let counts = certify::count(&family, tasks, &config)?;
         if let Some(out) = &arguments.common.out {
@@ -150,7 +79,8 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     }
     let report = match (&arguments.input, arguments.n) {
         (Some(path), _) => {
-            let (gamma, unit_norm) = (arguments.family.gamma.unwrap_or(0.9), arguments.family.unit_norm);
+            let options = &arguments.tasks_of.options;
+            let (gamma, unit_norm) = (options.gamma.unwrap_or(0.9), options.unit_norm);
             certify::context(&read_context(path)?, gamma, unit_norm, &config)?
         }
         (None, Some(n)) => certify::sampled(&family, arguments.index.unwrap_or(0), n, &config)?,

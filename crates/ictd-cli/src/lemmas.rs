@@ -1,10 +1,12 @@
 //! `ictd lemmas`.
 
 use clap::Args;
+use ictd::task::Family;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::theory::lemmas;
 
+use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, print_data, print_json, table};
 
 /// Arguments of `ictd lemmas`.
@@ -14,11 +16,18 @@ pub struct Arguments {
     #[arg(long, default_value_t = 5000, allow_negative_numbers = true)]
     trials: u64,
     #[command(flatten)]
+    tasks: TaskArguments,
+    #[command(flatten)]
     common: Common,
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let found = lemmas::run(arguments.common.seed, arguments.trials)?;
+    let seed = arguments.common.seed;
+    let given = match arguments.tasks.is_given() {
+        true => Some(arguments.tasks.tasks(Family::certified(), seed)?),
+        false => None,
+    };
+    let found = lemmas::run(seed, arguments.trials, given.as_ref())?;
     if let Some(out) = &arguments.common.out {
         lemmas::write(&found, &OutputDir::create(out)?)?;
     }

@@ -14,6 +14,7 @@ mod regimes;
 mod reproduce;
 mod table;
 mod task;
+mod tasks;
 mod verify;
 
 use std::io::Write as _;
@@ -62,6 +63,8 @@ enum Command {
     /// one, --input reads your own.
     Certify(certify::Arguments),
     /// Map where depth converges, over score scale and discount, and what repairs it
+    ///
+    /// A task file gives the process, the rewards and the features; its discount is replaced by those of the map.
     Regimes(regimes::Arguments),
     /// Evaluate Lemmas 4 to 7 and Theorem 2 with all constants, beside sampled contexts
     Bound(bound::Arguments),

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use clap::Args;
+use ictd::task::{Family, Kind};
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::msve::{self, MsveConfig};
 
+use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd msve`.
@@ -31,6 +33,8 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     step_size: f64,
     #[command(flatten)]
+    source: TaskArguments,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -41,6 +45,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         None => (default.context_lens, default.longer_lens),
     };
     let curve = msve::run(&MsveConfig {
+        tasks: arguments.source.tasks(Family::of(Kind::Figure1), arguments.common.seed)?,
         num_tasks: arguments.tasks,
         context_lens,
         longer_lens,
@@ -48,7 +53,6 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         kernel: arguments.kernel,
         temperature: arguments.temperature,
         step_size: arguments.step_size,
-        seed: arguments.common.seed,
     })?;
     let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/msve"));
     curve.write(&OutputDir::create(out)?)?;

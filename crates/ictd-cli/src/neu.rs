@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ictd::task::Family;
 use ictd::transformer::AttentionParams;
 use ictd_lab::LabError;
 use ictd_lab::files::{OutputDir, read_params};
-use ictd_lab::studies::theory::TaskFamily;
+use ictd_lab::studies::Tasks;
 use ictd_lab::studies::theory::neu::{self, NeuConfig, NeuPoint};
 
-use crate::certify::FamilyArguments;
+use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd neu`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
-    family: FamilyArguments,
+    tasks: TaskArguments,
     /// A checkpoint of `pretrain` or JSON parameters to compare with theta_*, at the first length and depth
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
@@ -39,10 +40,10 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     if let Some(file) = &arguments.params {
         return compare(&arguments, file);
     }
-    let families = if arguments.family.is_given() {
-        vec![arguments.family.family(TaskFamily::certified(seed))]
+    let families = if arguments.tasks.is_given() {
+        vec![arguments.tasks.tasks(Family::certified(), seed)?]
     } else {
-        vec![TaskFamily::certified(seed), TaskFamily::paper(seed)]
+        vec![Tasks::certified(seed), Tasks::paper(seed)]
     };
     let out = OutputDir::create(path)?;
     let mut reports = Vec::new();
@@ -98,7 +99,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
 
 /// J at a file's parameters beside theta_*.
 fn compare(arguments: &Arguments, file: &Path) -> Result<Outcome, LabError> {
-    let family = arguments.family.family(TaskFamily::paper(arguments.common.seed));
+    let family = arguments.tasks.tasks(Family::paper(), arguments.common.seed)?;
     let first = |list: &Option<Vec<usize>>, default| {
         list.as_ref().and_then(|l| l.first().copied()).unwrap_or(default)
     };

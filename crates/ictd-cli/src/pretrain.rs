@@ -11,6 +11,7 @@ use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::pretrain::{self, EmergenceFigures, Ending, Monitor, RunOptions, RunResult, Settings};
 
+use crate::tasks::TaskArguments;
 use crate::{Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd pretrain`.
@@ -24,6 +25,8 @@ pub struct Arguments {
     /// Change a key, for instance --set query=skip --set optimizer.lr=3e-4; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    #[command(flatten)]
+    tasks: TaskArguments,
     /// Seeds: a range A..B (B not included), or numbers separated by commas
     #[arg(long, default_value = "0..5")]
     seeds: String,
@@ -48,9 +51,11 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+    let mut overrides = arguments.tasks.overrides()?;
+    overrides.extend(arguments.overrides);
     let settings = match &arguments.config {
-        Some(path) => Settings::file(path, &arguments.overrides)?,
-        None => Settings::preset(&arguments.preset, &arguments.overrides)?,
+        Some(path) => Settings::file(path, &overrides)?,
+        None => Settings::preset(&arguments.preset, &overrides)?,
     };
     if arguments.print_config {
         print_data(&settings.to_toml()?)?;
@@ -185,7 +190,7 @@ fn text(settings: &Settings, result: &RunResult) -> String {
                 number(s.last.a_em_signed),
                 number(s.last.diag_mean),
                 number(s.last.td_loss),
-                number(s.last.msve),
+                if s.last.msve.is_nan() { "unknown".into() } else { number(s.last.msve) },
                 s.best_step.to_string(),
             ]
         })

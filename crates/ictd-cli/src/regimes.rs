@@ -3,26 +3,19 @@
 use std::path::Path;
 
 use clap::Args;
+use ictd::task::Family;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
-use ictd_lab::studies::theory::TaskFamily;
 use ictd_lab::studies::theory::regimes::{self, RegimeMap, Repair};
 
-use crate::certify::{FamilyArguments, Kind};
+use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
 /// Arguments of `ictd regimes`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Number of states
-    #[arg(long, allow_negative_numbers = true)]
-    states: Option<usize>,
-    /// Feature dimension
-    #[arg(long, allow_negative_numbers = true)]
-    features: Option<usize>,
-    /// Family of tasks
-    #[arg(long)]
-    task: Option<Kind>,
+    #[command(flatten)]
+    source: TaskArguments,
     /// Tasks per cell of the map
     #[arg(long, default_value_t = 20, allow_negative_numbers = true)]
     tasks: u64,
@@ -31,9 +24,17 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let Arguments { task, states, features, .. } = arguments;
-    let family = FamilyArguments { task, states, features, ..Default::default() };
-    let family = family.family(TaskFamily::paper(arguments.common.seed));
+    let options = &arguments.source.options;
+    for (name, given) in [
+        ("gamma", options.gamma.is_some()),
+        ("unit-norm", options.unit_norm),
+        ("score-scale", options.score_scale.is_some()),
+    ] {
+        if given {
+            return Err(LabError::Invalid(format!("{name}: expected without it, the map has all of them")));
+        }
+    }
+    let family = arguments.source.tasks(Family::paper(), arguments.common.seed)?;
     let map = regimes::run(&family, arguments.tasks)?;
     let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/regimes"));
     map.write(&OutputDir::create(out)?)?;

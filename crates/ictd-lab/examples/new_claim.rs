@@ -4,9 +4,9 @@ use std::path::Path;
 
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
+use ictd_lab::studies::Tasks;
 use ictd_lab::studies::Verdict;
 use ictd_lab::studies::reproduce::{self, Claim, Plan, Study};
-use ictd_lab::studies::theory::TaskFamily;
 use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
 
 const TEMPERATURE: Study = Study { id: "temperature", claims: &["temperature"], run: temperature };
@@ -21,8 +21,8 @@ fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         tolerance: 1e-3,
         draw: Draw::No,
     };
-    let paper = TaskFamily::paper(plan.seed);
-    let sharper = TaskFamily { score_scale: 2.0, ..paper.clone() };
+    let paper = Tasks::paper(plan.seed);
+    let sharper = paper.rescaled(false, 2.0);
     let tasks = plan.samples(50, 10);
     let counts = [certify::count(&paper, tasks, &layer(0.5))?, certify::count(&sharper, tasks, &layer(1.0))?];
     out.json("temperature", &counts)?;

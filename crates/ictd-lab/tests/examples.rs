@@ -9,11 +9,11 @@ fn examples_run_and_are_short() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
     for (name, expected) in [
-        ("new_kernel", "certified"),
-        ("new_task", "exact"),
+        ("new_kernel", "theta_* with it"),
+        ("new_family", "trained on 200 tasks"),
+        ("new_mrp", "kept: true\npretrain: branch"),
         ("new_claim", "reproduced"),
         ("early_stop", "stopped after"),
-        ("own_kernel_trained", "theta_* with it"),
         ("evaluate_checkpoint", "after 3 layers"),
     ] {
         let source = std::fs::read_to_string(manifest.join(format!("examples/{name}.rs"))).unwrap();

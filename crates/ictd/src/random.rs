@@ -8,31 +8,51 @@
 //! Uniforms are exact dyadic rationals and normals use `libm`'s software logarithm, not the
 //! platform's, so every draw is bit-identical on all platforms.
 
-use rand::rngs::ChaCha8Rng;
-use rand::{Rng, SeedableRng};
+use std::convert::Infallible;
 
-/// What the numbers of a stream are used for. The discriminants are part of the file format of an
-/// experiment: never renumber them.
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng, TryRng};
+
+/// What the numbers of a stream are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
 pub enum Purpose {
     /// Drawing a task: transition matrix, rewards, features, initial law.
-    Task = 1,
+    Task,
     /// Sampling a trajectory of a task.
-    Trajectory = 2,
+    Trajectory,
     /// Drawing prompts that belong to no task.
-    Prompt = 3,
+    Prompt,
     /// Monte-Carlo estimates of values.
-    MonteCarlo = 4,
+    MonteCarlo,
     /// Initial parameters of a training run.
-    Init = 5,
+    Init,
     /// Queries that do not come from the trajectory.
-    Query = 6,
+    Query,
     /// Tasks and trajectories that measure a training run.
-    Evaluation = 7,
+    Evaluation,
+    /// A purpose of one's own; no other part of this crate draws from its streams.
+    User(u8),
 }
 
-/// An independent stream of random numbers.
+impl Purpose {
+    /// The number of the purpose in a stream's address. Numbers are part of the file format of an
+    /// experiment: never change them.
+    fn number(self) -> u64 {
+        match self {
+            Self::Task => 1,
+            Self::Trajectory => 2,
+            Self::Prompt => 3,
+            Self::MonteCarlo => 4,
+            Self::Init => 5,
+            Self::Query => 6,
+            Self::Evaluation => 7,
+            Self::User(k) => 256 + u64::from(k),
+        }
+    }
+}
+
+/// An independent stream of random numbers. It is a generator in the sense of the crate `rand`, whose
+/// distributions can draw from it.
 ///
 /// ```
 /// use ictd::random::{Purpose, Stream};
@@ -49,7 +69,7 @@ impl Stream {
     /// Opens the stream `(seed, purpose, index)`. Indices from 2⁴⁸ on wrap around.
     pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(((purpose as u64) << 48) | (index & ((1 << 48) - 1)));
+        rng.set_stream((purpose.number() << 48) | (index & ((1 << 48) - 1)));
         Self { rng }
     }
 
@@ -110,6 +130,22 @@ impl Stream {
     }
 }
 
+impl TryRng for Stream {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.rng.try_next_u32()
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.rng.try_next_u64()
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        self.rng.try_fill_bytes(bytes)
+    }
+}
+
 /// Running sums of weights, for [`Stream::categorical`].
 pub(crate) fn running_sums(weights: &[f64]) -> Vec<f64> {
     let mut total = 0.0;
@@ -138,6 +174,7 @@ mod tests {
         let first = |purpose, index| Stream::new(1, purpose, index).rng.next_u64();
         assert_ne!(first(Purpose::Task, 0), first(Purpose::Trajectory, 0));
         assert_ne!(first(Purpose::Task, 0), first(Purpose::Task, 1));
+        assert_ne!(first(Purpose::User(0), 0), first(Purpose::User(1), 0));
     }
 
     /// 200 000 draws; each bound is five standard errors of the statistic, so a false alarm has

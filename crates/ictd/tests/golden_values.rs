@@ -6,7 +6,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::pretrain::{Columns, Hyper, Mask, QueryMix, Shape, reference_gradient};
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, CartPole, Loop};
+use ictd::task::{Boyan, CartPole, Family, Kind, TaskSource as _};
 use ictd::transformer::{AttentionParams, Parameters, TransformerConfig};
 use serde_json::Value;
 
@@ -67,13 +67,13 @@ fn tasks_of_a_seed_do_not_change() {
     assert_eq!(boyan.features()[(0, 0)], 0.5703263514802679);
     assert_eq!(boyan.mrp().rewards()[63], 0.05161860898067561);
     let mut stream = Stream::new(7, Purpose::Task, 4);
-    let family = Loop::figure_1(&mut stream);
-    let task = family.generate(&mut stream).unwrap();
-    assert_eq!((family.num_states, task.values()[0]), (15, 0.7209911966317017));
-    let cart = CartPole::generate(2, 4, 0.9, &mut Stream::new(7, Purpose::Task, 5)).unwrap();
+    let task = Family::of(Kind::Figure1).draw(&mut stream).unwrap();
+    assert_eq!((task.mrp().num_states(), task.values()[0]), (15, 0.7209911966317017));
+    let cart =
+        CartPole::generate(&Family::of(Kind::Cartpole), &mut Stream::new(7, Purpose::Task, 5)).unwrap();
     let run = cart.rollout(100, &mut Stream::new(7, Purpose::Trajectory, 5));
     assert_eq!(
-        run.states[100],
+        run[100],
         [0.016878903585969204, -0.4940146463076549, -0.09254923634963988, 0.06508712430158894]
     );
 }

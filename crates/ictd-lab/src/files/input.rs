@@ -15,7 +15,7 @@ use crate::LabError;
 
 /// Numbers of a file: `null`, and with it Python's `NaN` and `Infinity`, is kept as `None` so that
 /// the error can name the place.
-pub(super) type Numbers = Vec<Option<f64>>;
+pub type Numbers = Vec<Option<f64>>;
 
 /// A context as JSON: one trajectory (`features`, `rewards`) or several `episodes`, then `queries`.
 ///
@@ -93,7 +93,7 @@ impl ContextFile {
 }
 
 /// Missing numbers as NaN, which every check downstream refuses with its place.
-fn plain(numbers: Numbers) -> Vec<f64> {
+pub(super) fn plain(numbers: Numbers) -> Vec<f64> {
     numbers.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect()
 }
 
@@ -123,16 +123,22 @@ pub(super) fn at(path: &Path, error: LabError) -> LabError {
 
 /// Reads a JSON object; `-` is standard input.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
-    let read_failed = |source| LabError::Read { path: path.to_owned(), source };
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(read_failed)?;
-        bytes
-    } else {
-        fs::read(path).map_err(read_failed)?
+    parse_json(path, &read_bytes(path)?)
+}
+
+/// The content of a file; `-` is standard input.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
+    let mut bytes = Vec::new();
+    let read = match path == Path::new("-") {
+        true => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
+        false => fs::read(path),
     };
+    read.map_err(|source| LabError::Read { path: path.to_owned(), source })
+}
+
+pub(super) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, LabError> {
     let parse_failed = |message: String| LabError::Parse { path: path.to_owned(), message };
-    let text = std::str::from_utf8(&bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
+    let text = std::str::from_utf8(bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
     // Windows editors put a byte-order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !text.trim_start().starts_with('{') {

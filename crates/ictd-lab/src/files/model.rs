@@ -50,7 +50,7 @@ impl Description {
             block: config.block,
             kernel: config.kernel,
             temperature: config.temperature,
-            gamma: config.gamma,
+            gamma: config.task.gamma,
             layers: config.num_layers,
             step_size: 1.0,
             mask: config.mask,
@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn descriptions_survive_their_metadata_and_later_formats_are_refused() {
-        let config = PretrainConfig { gamma: 0.1 + 0.2, tied: false, ..PretrainConfig::mask_relaxed() };
+        let mut config = PretrainConfig { tied: false, ..PretrainConfig::mask_relaxed() };
+        config.task.gamma = 0.1 + 0.2;
         let description = Description::of(&config);
         let mut metadata = description.metadata().unwrap();
         assert_eq!((metadata["kernel"].as_str(), metadata["diagonal_mix"].as_str()), ("softmax", "0.8"));

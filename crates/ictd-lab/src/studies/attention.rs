@@ -3,7 +3,7 @@
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::{MeanSem, msve};
-use ictd::task::Loop;
+use ictd::task::{Family, Kind, TaskSource as _};
 use ictd::transformer::{Evaluator, Transformer, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -97,7 +97,7 @@ pub fn run(seed: u64, tasks: u64) -> Result<Vec<AttentionPoint>, LabError> {
 
 fn errors_of_task(seed: u64, index: u64, transformers: &[Transformer; 2]) -> Result<Vec<[f64; 2]>, LabError> {
     let mut stream = Stream::new(seed, Purpose::Task, index);
-    let task = Loop::figure_1(&mut stream).generate(&mut stream)?;
+    let task = Family::of(Kind::Figure1).draw(&mut stream)?;
     let longest = LENGTHS[LENGTHS.len() - 1];
     let states = task.mrp().sample_states(longest, &mut Stream::new(seed, Purpose::Trajectory, index));
     let queries: Vec<usize> = (0..task.mrp().num_states()).collect();

@@ -63,17 +63,26 @@ pub struct BranchMap {
     pub gradients: Vec<FirstGradientSign>,
 }
 
-/// Trains `seeds` of every setting; tells `progress` about each.
-pub fn run(seeds: &[u64], mut progress: impl FnMut(&BranchCount)) -> Result<BranchMap, LabError> {
+/// Trains `seeds` of every setting, each with the changes `base` (of the tasks, for instance) before its own; tells
+/// `progress` about each. Settings that only change the number of states are left out where a file says it.
+pub fn run(
+    seeds: &[u64],
+    base: &[String],
+    mut progress: impl FnMut(&BranchCount),
+) -> Result<BranchMap, LabError> {
     if seeds.is_empty() {
         return Err(LabError::Invalid("seeds: expected at least one".into()));
     }
-    let gradient = |query: &str| FirstGradientSign::measure(query, &settings(query, &[])?, seeds);
+    let fixed_size = settings(base, QUERIES[0], &[])?.config.own.is_some();
+    let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
     let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
     let mut counts = Vec::new();
     for (change, overrides) in CHANGES {
+        if fixed_size && overrides.iter().any(|o| o.starts_with("states=")) {
+            continue;
+        }
         for query in QUERIES {
-            let found = count(change, query, overrides, seeds)?;
+            let found = count(change, query, &settings(base, query, overrides)?, seeds)?;
             progress(&found);
             counts.push(found);
         }
@@ -81,21 +90,20 @@ pub fn run(seeds: &[u64], mut progress: impl FnMut(&BranchCount)) -> Result<Bran
     Ok(BranchMap { counts, gradients })
 }
 
-fn settings(query: &str, overrides: &[&str]) -> Result<Settings, LabError> {
-    let all: Vec<String> =
-        [format!("query={query}")].into_iter().chain(overrides.iter().map(|s| s.to_string())).collect();
+fn settings(base: &[String], query: &str, overrides: &[&str]) -> Result<Settings, LabError> {
+    let own = [format!("query={query}")].into_iter().chain(overrides.iter().map(|s| s.to_string()));
+    let all: Vec<String> = base.iter().cloned().chain(own).collect();
     Settings::preset("paper", &all)
 }
 
 fn count(
     change: &str,
     query: &'static str,
-    overrides: &[&str],
+    settings: &Settings,
     seeds: &[u64],
 ) -> Result<BranchCount, LabError> {
-    let settings = settings(query, overrides)?;
     let shape = settings.config.shape();
-    let states = pretrain::train(&settings, seeds, false)?;
+    let states = pretrain::train(settings, seeds, false)?;
     if let Some(k) = states.iter().position(Option::is_none) {
         let message = format!("{change}, query {query}: training of seed {} diverged", seeds[k]);
         return Err(LabError::Failed(message));
@@ -123,7 +131,7 @@ impl BranchMap {
     /// The map: a bar of shares per setting, the interval of the TD share marked.
     pub fn figure(&self) -> Scene {
         let (left, top, cell_width, row_height) = (200.0, 96.0, 200.0, 34.0);
-        let rows = CHANGES.len() as f64;
+        let rows = (self.counts.len() / QUERIES.len()) as f64;
         let width = left + 3.0 * cell_width + 20.0;
         let mut scene = Scene::new(width, top + rows * row_height + 44.0, "Which solution pretraining finds");
         scene.text(
@@ -149,7 +157,8 @@ impl BranchMap {
             let (row, column) = ((k / QUERIES.len()) as f64, (k % QUERIES.len()) as f64);
             let (x, y) = (left + column * cell_width, top + row * row_height);
             if column == 0.0 {
-                let name = CHANGES[k / QUERIES.len()].0;
+                let own = CHANGES.iter().find(|(name, _)| name.replace('*', "") == count.change);
+                let name = own.map_or(count.change.as_str(), |(name, _)| name);
                 scene.text(left - 10.0, y + 16.0, name, TEXT_SIZE, Anchor::End, INK);
             }
             let bar = cell_width - 50.0;
@@ -189,7 +198,7 @@ mod tests {
     fn every_change_is_a_valid_setting() {
         for (_, overrides) in CHANGES {
             for query in QUERIES {
-                settings(query, overrides).unwrap();
+                settings(&[], query, overrides).unwrap();
             }
         }
     }

@@ -13,10 +13,13 @@ pub mod readings;
 pub mod reproduce;
 pub mod self_concentration;
 pub mod shift_picture;
+mod source;
 pub mod step_size;
 pub mod tasks;
 pub mod theory;
 pub mod verify;
+
+pub use source::{TaskChoice, Tasks};
 
 use std::fmt;
 

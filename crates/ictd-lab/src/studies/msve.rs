@@ -3,12 +3,12 @@
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::{MeanSem, msve, spearman};
-use ictd::task::Loop;
+use ictd::task::{Family, Kind};
 use ictd::transformer::{Block, Evaluator, Parameters, Transformer, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Verdict;
+use super::{Tasks, Verdict};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
@@ -16,6 +16,9 @@ use crate::files::OutputDir;
 /// What to measure. The defaults are our reading of Figure 1, and contexts longer than it shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct MsveConfig {
+    /// Tasks, with the seed of all draws.
+    #[serde(flatten)]
+    pub tasks: Tasks,
     /// Number of tasks.
     pub num_tasks: u64,
     /// Context lengths n that the verdict rests on.
@@ -30,13 +33,19 @@ pub struct MsveConfig {
     pub temperature: f64,
     /// Step size α.
     pub step_size: f64,
-    /// Seed of all draws.
-    pub seed: u64,
+}
+
+impl MsveConfig {
+    /// Figure 1's tasks of a seed.
+    pub fn of_seed(seed: u64) -> Self {
+        Self { tasks: Tasks::of_family(Family::of(Kind::Figure1), seed), ..Self::default() }
+    }
 }
 
 impl Default for MsveConfig {
     fn default() -> Self {
         Self {
+            tasks: Tasks::of_family(Family::of(Kind::Figure1), 0),
             num_tasks: 300,
             context_lens: (1..40).step_by(2).collect(),
             longer_lens: vec![60, 100, 200, 300, 500, 1000],
@@ -44,7 +53,6 @@ impl Default for MsveConfig {
             kernel: "softmax".into(),
             temperature: 1.0,
             step_size: 1.0,
-            seed: 0,
         }
     }
 }
@@ -112,20 +120,21 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
             "lengths: expected at least two different ones from 1 to 100000".into(),
         ));
     }
+    config.tasks.check()?;
     let kernel: KernelName = config.kernel.parse()?;
     let transformer = TransformerConfig {
         block: Block::DualHead,
         attention: Attention::new(kernel.at(config.temperature)?, 0.0)?,
         parameters: Parameters::ThetaStar,
         num_layers: config.num_layers,
-        gamma: 0.9,
+        gamma: config.tasks.gamma(),
         step_sizes: vec![config.step_size],
     };
     let transformer = transformer.check()?;
     // Collected in task order, so that sums do not depend on the number of threads.
     let errors = (0..config.num_tasks)
         .into_par_iter()
-        .map(|task| errors_of_task(config.seed, &transformer, &lens, task))
+        .map(|task| errors_of_task(&config.tasks, &transformer, &lens, task))
         .collect::<Result<Vec<TaskErrors>, LabError>>()?;
     let statistic = |samples: Vec<f64>| {
         MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("tasks: expected at least 1".into()))
@@ -178,15 +187,14 @@ struct TaskErrors {
 }
 
 fn errors_of_task(
-    seed: u64,
+    tasks: &Tasks,
     transformer: &Transformer,
     lens: &[usize],
     index: u64,
 ) -> Result<TaskErrors, LabError> {
-    let mut stream = Stream::new(seed, Purpose::Task, index);
-    let task = Loop::figure_1(&mut stream).generate(&mut stream)?;
+    let task = tasks.draw(index)?;
     let longest = lens.last().copied().unwrap_or(0);
-    let states = task.mrp().sample_states(longest, &mut Stream::new(seed, Purpose::Trajectory, index));
+    let states = task.mrp().sample_states(longest, &mut Stream::new(tasks.seed, Purpose::Trajectory, index));
     let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
     let mut evaluator = Evaluator::default();
     let error_of = |estimates: &[f64]| msve(estimates, task.values(), task.stationary_distribution());

@@ -10,7 +10,7 @@ use ictd::theory::self_weights;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::theory::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scale, Scene, Series};
@@ -70,7 +70,7 @@ pub fn run(
     seeds: &[u64],
     seed: u64,
 ) -> Result<Concentration, LabError> {
-    let family = TaskFamily::paper(seed);
+    let family = Tasks::paper(seed);
     let tasks = (0..TASKS).map(|k| family.task(config.epochs + k)).collect::<Result<Vec<_>, _>>()?;
     let every = (config.epochs / POINTS).max(1);
     let failed = |e: TrainError| LabError::Failed(e.to_string());
@@ -114,7 +114,7 @@ pub fn run(
             })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
-    let required = 0.5 * (1.0 + config.gamma);
+    let required = 0.5 * (1.0 + config.task.gamma);
     let last = curves.iter().filter_map(|c| c.last());
     let holds = last.clone().flatten().filter(|w| w.1 > required).count() as u64;
     let ends = curves

@@ -1,6 +1,6 @@
 //! A minibatch: its data, the passes over it, predictions, and what is fed back.
 
-use super::config::{Loss, PretrainConfig};
+use super::config::{ConfigError, Loss, PretrainConfig};
 use super::engine::{Engine, Feedback, Hyper, Job, Precision};
 use super::params::ParamsView;
 use super::reading::Target;
@@ -33,14 +33,14 @@ pub(super) struct Batch<E: Precision> {
 
 impl<E: Precision> Batch<E> {
     /// Buffers for a checked configuration.
-    pub fn new(config: &PretrainConfig, seed: u64, kernel: &Weighing) -> Self {
+    pub fn new(config: &PretrainConfig, seed: u64, kernel: &Weighing) -> Result<Self, ConfigError> {
         let shape = config.shape();
-        Self {
+        Ok(Self {
             config: config.clone(),
             seed,
             shape,
             temperature: if matches!(kernel, Weighing::Own(_)) { 1.0 } else { config.temperature },
-            rollout: Rollout::default(),
+            rollout: Rollout::new(config.source()?),
             windows: Windows::default(),
             target_windows: Windows::default(),
             engine: Engine::new(shape, kernel, config.simd),
@@ -50,7 +50,7 @@ impl<E: Precision> Batch<E> {
             out_bar: vec![E::default(); config.batch + 1],
             target_bar: vec![E::default(); config.batch],
             gradient: vec![0.0; shape.num_params()],
-        }
+        })
     }
 
     /// Draws the task and trajectory of a training epoch, with all its minibatches.
@@ -76,7 +76,7 @@ impl<E: Precision> Batch<E> {
     /// What passes need besides parameters, at a step.
     pub fn hyper(&self, step: u64) -> Hyper {
         Hyper {
-            gamma: self.config.gamma,
+            gamma: self.config.task.gamma,
             temperature: self.temperature,
             diagonal_mix: self.config.rho.at(step),
             query_mix: self.config.rho.query,
@@ -104,12 +104,12 @@ impl<E: Precision> Batch<E> {
 
     /// δ at the query of window `first + t`, after [`predict`](Self::predict).
     fn delta(&self, first: usize, t: usize) -> f64 {
-        self.rollout.reward(first + t) + self.config.gamma * self.targets[t].get() - self.out[t].get()
+        self.rollout.reward(first + t) + self.config.task.gamma * self.targets[t].get() - self.out[t].get()
     }
 
     /// The gradient of a loss at the windows that [`predict`](Self::predict) was asked for last, with the same arguments.
     pub fn backward(&mut self, hyper: Hyper, params: &[E], first: usize, loss: Loss) {
-        let (batch, gamma) = (self.config.batch, self.config.gamma);
+        let (batch, gamma) = (self.config.batch, self.config.task.gamma);
         let params = ParamsView::new(&self.shape, params);
         self.gradient.fill(0.0);
         let scale = 2.0 / batch as f64;

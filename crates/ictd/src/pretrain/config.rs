@@ -1,5 +1,7 @@
 //! What a training run is made of.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::level::SimdLevel;
@@ -7,20 +9,8 @@ use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::Weighing;
 use crate::kernel::KernelName;
-use crate::task::{MAX_FEATURES, MAX_STATES, is_discount};
+use crate::task::{Family, Kind, OwnTasks, TaskError, TaskSource};
 use crate::transformer::Block;
-
-/// The family of tasks that training draws from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
-    /// Boyan's chain, the paper's.
-    Boyan,
-    /// Random graph around a loop, the predecessor's demonstration.
-    Loop,
-    /// Dense random process.
-    Dense,
-}
 
 /// Which state a window is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,12 +120,8 @@ pub struct Init {
 ///
 /// | key | default | purpose | range |
 /// |---|---|---|---|
-/// | `family` | boyan | task family | boyan, loop, dense |
-/// | `states` | 64 | states m of a task | ≥ 3 |
-/// | `features` | 4 | feature dimension d | ≥ 1 |
-/// | `representable` | true | values linear in the features | |
-/// | `threshold` | 0.5 | loop: probability of leaving out an edge | [0, 1) |
-/// | `gamma` | 0.9 | discount γ | [0, 1) |
+/// | `task` | the paper's tasks | tasks to draw from, see [`Family`] | `task.kind`, `task.states`, … |
+/// | `own` | none | tasks that no family draws: `own.name`, `own.sha256` of a task file | with `task.kind` own |
 /// | `n` | 10 | context length | ≥ 1 |
 /// | `layers` | 3 | depth L | ≥ 1 |
 /// | `kernel` | softmax | attention kernel | softmax, linear, relu, elu1 |
@@ -165,12 +151,9 @@ pub struct Init {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the table above")]
 pub struct PretrainConfig {
-    pub family: Family,
-    pub states: usize,
-    pub features: usize,
-    pub representable: bool,
-    pub threshold: f64,
-    pub gamma: f64,
+    pub task: Family,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnTasks>,
     #[serde(rename = "n")]
     pub context_len: usize,
     #[serde(rename = "layers")]
@@ -223,12 +206,8 @@ impl PretrainConfig {
     /// The paper's main experiment (Table 1, Figures 3 and 5).
     pub fn paper() -> Self {
         Self {
-            family: Family::Boyan,
-            states: 64,
-            features: 4,
-            representable: true,
-            threshold: 0.5,
-            gamma: 0.9,
+            task: Family::paper(),
+            own: None,
             context_len: 10,
             num_layers: 3,
             kernel: KernelName::Softmax,
@@ -275,7 +254,28 @@ impl PretrainConfig {
     /// The predecessor's setting (arXiv 2405.13861) as far as this block has it: 10 states, 30 context
     /// transitions, the query one state further, 4000 tasks.
     pub fn predecessor() -> Self {
-        Self { states: 10, context_len: 30, query: QueryPosition::Skip, epochs: 4000, ..Self::paper() }
+        let task = Family { num_states: 10, ..Family::paper() };
+        Self { task, context_len: 30, query: QueryPosition::Skip, epochs: 4000, ..Self::paper() }
+    }
+
+    /// The same training on tasks that no family draws.
+    pub fn on_tasks(&self, name: &str, source: Arc<dyn TaskSource>) -> Self {
+        let task = Family::own(&*source);
+        let own = OwnTasks { name: name.to_owned(), sha256: None, source: Some(source) };
+        Self { task, own: Some(own), ..self.clone() }
+    }
+
+    /// What tasks are drawn from.
+    pub fn source(&self) -> Result<Arc<dyn TaskSource>, ConfigError> {
+        if self.task.kind != Kind::Own {
+            return Ok(Arc::new(self.task.clone()));
+        }
+        let given = self.own.as_ref().and_then(|own| own.source.clone());
+        given.ok_or_else(|| ConfigError {
+            key: "task.kind",
+            found: "own, without a source".into(),
+            expected: "a family, or tasks of one's own from a file or a program",
+        })
     }
 
     /// A preset by name.
@@ -296,7 +296,7 @@ impl PretrainConfig {
     pub fn shape(&self) -> Shape {
         let is_source = self.query == QueryPosition::Source;
         Shape {
-            feature_dim: self.features,
+            feature_dim: self.task.feature_dim(),
             context_len: self.context_len
                 + usize::from(is_source && self.source.columns == SourceColumns::NPlus1),
             num_layers: self.num_layers,
@@ -331,7 +331,7 @@ impl PretrainConfig {
     /// A rough count of the bytes a seed needs: the tape of a minibatch, the windows of an epoch, the task, the
     /// parameters, the history.
     fn memory(&self) -> f64 {
-        let [d, n, m] = [self.features, self.context_len, self.states].map(|x| x as f64);
+        let [d, n, m] = [self.task.feature_dim(), self.context_len, self.task.num_states].map(|x| x as f64);
         let [layers, batch, batches] = [self.num_layers, self.batch, self.batches].map(|x| x as f64);
         let tape = 4.0 * (batch + 16.0) * layers * (n + 2.0) * (3.0 * (d + 3.0) + n);
         let windows = 16.0 * (batch * batches + n) * (d + 1.0);
@@ -343,8 +343,6 @@ impl PretrainConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key, found: String, expected| Err(ConfigError { key, found, expected });
         let counts = [
-            ("states", self.states, 3, "at least 3"),
-            ("features", self.features, 1, "at least 1"),
             ("n", self.context_len, 1, "at least 1"),
             ("layers", self.num_layers, 1, "at least 1"),
             ("batches", self.batches, 1, "at least 1"),
@@ -356,11 +354,14 @@ impl PretrainConfig {
                 return refuse(key, found.to_string(), expected);
             }
         }
-        // What task generators refuse, or beyond which a size is a mistyped zero and not an experiment.
+        match self.task.check() {
+            Err(TaskError::Size { field, expected, found }) => return refuse(field, found, expected),
+            Err(other) => return refuse("task", other.to_string(), "tasks that can be drawn"),
+            Ok(()) => {}
+        }
+        // Beyond these a size is a mistyped zero and not an experiment.
         let limits = [
-            ("states", self.states as u64, MAX_STATES as u64, "at most 5000"),
             ("n", self.context_len as u64, 100_000, "at most 100000"),
-            ("features", self.features as u64, MAX_FEATURES as u64, "at most 10000"),
             ("layers", self.num_layers as u64, 10_000, "at most 10000"),
             ("batch", self.batch as u64, 100_000, "at most 100000"),
             ("batches", self.batches as u64, 1_000_000, "at most 1000000"),
@@ -381,8 +382,20 @@ impl PretrainConfig {
                 "sizes (n, features, layers, batch, batches, epochs) that need at most 8 GB",
             );
         }
-        if !is_discount(self.gamma) {
-            return refuse("gamma", self.gamma.to_string(), "0 <= gamma < 1");
+        let source = self.source()?;
+        let sizes = (source.num_states(), source.feature_dim(), source.gamma());
+        if sizes != (self.task.num_states, self.task.feature_dim(), self.task.gamma) {
+            let (m, d, gamma) = (self.task.num_states, self.task.feature_dim(), self.task.gamma);
+            let found = format!("with {m} states, {d} features and gamma {gamma}");
+            return refuse("task", found, "the sizes and gamma of its own tasks");
+        }
+        if !source.is_exact() {
+            if self.query == QueryPosition::Stationary {
+                return refuse("query", "stationary".into(), "another one: the stationary law is not known");
+            }
+            if self.loss == Loss::TrueValue {
+                return refuse("loss", "true-value".into(), "another one: the values are not known");
+            }
         }
         let positive = [
             ("temperature", self.temperature),
@@ -405,11 +418,7 @@ impl PretrainConfig {
         if !self.simd.is_available() {
             return refuse("simd", self.simd.to_string(), "a level that this CPU has");
         }
-        let decays = [
-            ("optimizer.beta1", self.optimizer.beta1),
-            ("optimizer.beta2", self.optimizer.beta2),
-            ("threshold", self.threshold),
-        ];
+        let decays = [("optimizer.beta1", self.optimizer.beta1), ("optimizer.beta2", self.optimizer.beta2)];
         for (key, found) in decays {
             if !(0.0..1.0).contains(&found) {
                 return refuse(key, found.to_string(), "at least 0 and below 1");
@@ -448,13 +457,16 @@ mod tests {
 
     #[test]
     fn each_key_outside_its_range_is_named() {
-        let broken: [(&str, fn(&mut PretrainConfig)); 14] = [
-            ("states", |c| c.states = 2),
-            ("features", |c| c.features = 0),
+        let broken: [(&str, fn(&mut PretrainConfig)); 17] = [
+            ("task.kind", |c| c.task.kind = Kind::Own),
+            ("loss", |c| (c.task, c.loss) = (Family::of(Kind::Cartpole), Loss::TrueValue)),
+            ("query", |c| (c.task, c.query) = (Family::of(Kind::Cartpole), QueryPosition::Stationary)),
+            ("states", |c| c.task.num_states = 2),
+            ("features", |c| c.task.feature_dim = 0),
             ("n", |c| c.context_len = 0),
             ("layers", |c| c.num_layers = 0),
             ("epochs", |c| c.epochs = 0),
-            ("gamma", |c| c.gamma = 1.0),
+            ("gamma", |c| c.task.gamma = 1.0),
             ("temperature", |c| c.temperature = 0.0),
             ("kernel", |c| c.kernel = KernelName::Rbf),
             ("rho.start", |c| c.rho.start = 1.1),

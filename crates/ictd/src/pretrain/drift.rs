@@ -34,7 +34,7 @@ pub fn drift<E: Precision>(
         let found = format!("{:?}", config.loss);
         return Err(ConfigError { key: "loss", found, expected: "td or true-value" }.into());
     }
-    let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?);
+    let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?)?;
     let (d, hyper) = (batch.shape.feature_dim, batch.hyper(config.num_steps()));
     (0..num_tasks)
         .map(|task| {

@@ -33,7 +33,7 @@ pub fn measure<E: Precision>(
     params: &[E],
     num_tasks: u64,
 ) -> Result<Measurement, TrainError> {
-    let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?);
+    let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?)?;
     let theta_star: Vec<E> = theta_star(&batch.shape).into_iter().map(E::of).collect();
     let hyper = batch.hyper(config.num_steps());
     let mut sums = [0.0; 5];
@@ -79,7 +79,7 @@ pub fn first_gradient(
     seed: u64,
     num_tasks: u64,
 ) -> Result<FirstGradient, TrainError> {
-    let mut batch = Batch::<f64>::new(config, seed, &named_kernel(config)?);
+    let mut batch = Batch::<f64>::new(config, seed, &named_kernel(config)?)?;
     let (params, hyper, num) = (initial_params(config, seed), batch.hyper(0), config.batch);
     let mut found = FirstGradient::default();
     for epoch in 0..num_tasks {

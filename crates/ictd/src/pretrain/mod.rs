@@ -30,8 +30,7 @@ mod weighing;
 mod windows;
 
 pub use config::{
-    ConfigError, Family, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule,
-    Sign,
+    ConfigError, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule, Sign,
 };
 pub use drift::{Drift, drift, reduced_params};
 pub use emergence::{Branch, Emergence};

@@ -140,7 +140,7 @@ impl PretrainConfig {
             attention: Attention::new(self.kernel.at(self.temperature)?, self.rho.at(step))?,
             parameters: ParamsView::new(&self.shape(), params).parameters()?,
             num_layers: self.num_layers,
-            gamma: self.gamma,
+            gamma: self.task.gamma,
             step_sizes: vec![1.0],
         };
         Ok(config.check()?)

@@ -1,20 +1,24 @@
 //! The data of an epoch: one fresh task, one trajectory, the queries of its windows.
 
-use super::config::{Family, Loss, PretrainConfig, QueryPosition};
+use std::sync::Arc;
+
+use super::config::{Loss, PretrainConfig, QueryPosition};
 use super::lanes::Element;
 use super::reading::Target;
 use super::shape::Shape;
 use super::windows::Windows;
 use crate::random::{Purpose, Stream, running_sums};
-use crate::task::{Boyan, BoyanDraw, Dense, FiniteTask, Loop, Representation, TaskError};
+use crate::task::{TaskError, TaskSource};
 
 /// Sampled returns are followed until what is left is worth less than this.
 const RETURN_TOLERANCE: f64 = 1e-4;
 
 /// A task and a trajectory of it, as far as training needs them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Rollout {
-    /// State by state: features, reward, exact value.
+    /// What tasks are drawn from.
+    source: Arc<dyn TaskSource>,
+    /// State by state: features, reward, exact value (NaN where it is not known).
     table: Vec<f64>,
     rewards: Vec<f64>,
     values: Vec<f64>,
@@ -25,22 +29,6 @@ pub(super) struct Rollout {
     successors: Vec<usize>,
     /// Window by window: a sampled return of the query, for the Monte-Carlo loss.
     returns: Vec<f64>,
-}
-
-/// How states follow one another.
-enum Dynamics {
-    Chain(BoyanDraw, Vec<f64>),
-    Finite(FiniteTask),
-}
-
-impl Dynamics {
-    #[inline]
-    fn next(&self, s: usize, stream: &mut Stream) -> usize {
-        match self {
-            Self::Chain(draw, restart) => chain_step(draw, restart, s, stream),
-            Self::Finite(task) => task.mrp().transitions().sample(s, stream),
-        }
-    }
 }
 
 /// Where a rollout's randomness comes from.
@@ -71,6 +59,13 @@ impl Source {
 }
 
 impl Rollout {
+    /// Nothing yet, from a source of tasks.
+    pub fn new(source: Arc<dyn TaskSource>) -> Self {
+        let (table, rewards, values, returns) = Default::default();
+        let (states, queries, successors) = Default::default();
+        Self { source, table, rewards, values, states, queries, successors, returns }
+    }
+
     /// Draws a task and everything `num_windows` windows need, one more included for the last target.
     pub fn sample(
         &mut self,
@@ -78,21 +73,10 @@ impl Rollout {
         source: Source,
         num_windows: usize,
     ) -> Result<(), TaskError> {
-        let mut stream = source.stream(Purpose::Task);
-        let dynamics = self.draw_task(config, &mut stream)?;
+        let mut chain = self.source.draw_chain(&mut source.stream(Purpose::Task))?;
         let mut stream = source.stream(Purpose::Trajectory);
-        let num_transitions = num_windows + config.context_len + 1;
         self.states.clear();
-        self.states.reserve(num_transitions + 1);
-        let mut state = match &dynamics {
-            Dynamics::Chain(draw, _) => stream.categorical(&running_sums(&draw.initial)),
-            Dynamics::Finite(task) => stream.categorical(&running_sums(task.mrp().initial_distribution())),
-        };
-        self.states.push(state);
-        for _ in 0..num_transitions {
-            state = dynamics.next(state, &mut stream);
-            self.states.push(state);
-        }
+        chain.sample_states(num_windows + config.context_len + 1, &mut stream, &mut self.states);
         self.queries.clear();
         self.successors.clear();
         let after = match config.query {
@@ -108,12 +92,13 @@ impl Rollout {
                 self.successors.extend_from_slice(&self.queries[1..]);
             }
             None => {
-                let law = running_sums(&stationary(&dynamics));
+                let unknown = TaskError::Unknown("the stationary law that queries are drawn from");
+                let law = running_sums(&chain.stationary().ok_or(unknown)?);
                 let mut stream = source.stream(Purpose::Query);
                 for _ in 0..=num_windows {
                     let query = stream.categorical(&law);
                     self.queries.push(query);
-                    self.successors.push(dynamics.next(query, &mut stream));
+                    self.successors.push(chain.next(query, &mut stream));
                 }
             }
         }
@@ -121,69 +106,33 @@ impl Rollout {
         // Measuring compares with exact values.
         if config.loss == Loss::MonteCarlo && !source.evaluation {
             let mut stream = source.stream(Purpose::MonteCarlo);
-            for t in 0..num_windows {
-                self.returns.push(self.sample_return(config.gamma, &dynamics, self.queries[t], &mut stream));
+            for &query in &self.queries[..num_windows] {
+                self.returns.push(chain.sample_return(
+                    query,
+                    config.task.gamma,
+                    RETURN_TOLERANCE,
+                    &mut stream,
+                ));
             }
+        }
+        let known = chain.table();
+        let (d, states) = (config.task.feature_dim(), known.rewards.len());
+        if known.features.len() != d * states {
+            return Err(TaskError::Features { rows: known.features.len() / d, cols: d, states });
+        }
+        self.table.clear();
+        self.table.extend_from_slice(known.features);
+        self.rewards.clear();
+        self.rewards.extend_from_slice(known.rewards);
+        self.values.clear();
+        match known.values {
+            Some(values) => self.values.extend_from_slice(values),
+            None if config.loss == Loss::TrueValue => {
+                return Err(TaskError::Unknown("the values that predictions are compared with"));
+            }
+            None => self.values.resize(known.rewards.len(), f64::NAN),
         }
         Ok(())
-    }
-
-    fn sample_return(&self, gamma: f64, dynamics: &Dynamics, start: usize, stream: &mut Stream) -> f64 {
-        let (mut state, mut discount, mut total) = (start, 1.0, 0.0);
-        while discount > RETURN_TOLERANCE {
-            total += discount * self.rewards[state];
-            state = dynamics.next(state, stream);
-            discount *= gamma;
-        }
-        total
-    }
-
-    fn draw_task(&mut self, config: &PretrainConfig, stream: &mut Stream) -> Result<Dynamics, TaskError> {
-        let (num_states, feature_dim, gamma) = (config.states, config.features, config.gamma);
-        let representation = if config.representable { Representation::Linear } else { Representation::Free };
-        let task = match config.family {
-            Family::Boyan => {
-                let boyan = Boyan { num_states, feature_dim, gamma, representation };
-                // The values of free rewards need the whole matrix; linear ones do not.
-                if representation == Representation::Linear {
-                    return self.draw_chain(&boyan, stream);
-                }
-                boyan.generate(stream)?
-            }
-            Family::Loop => {
-                let threshold = config.threshold;
-                Loop { num_states, feature_dim, threshold, gamma, representation }.generate(stream)?
-            }
-            Family::Dense => Dense { num_states, feature_dim, gamma, representation }.generate(stream)?,
-        };
-        self.table.clear();
-        self.table.extend_from_slice(task.features().as_slice());
-        self.rewards.clear();
-        self.rewards.extend_from_slice(task.mrp().rewards());
-        self.values.clear();
-        self.values.extend_from_slice(task.values());
-        Ok(Dynamics::Finite(task))
-    }
-
-    /// A representable Boyan chain without its matrix: the same numbers as [`Boyan::generate`].
-    fn draw_chain(&mut self, boyan: &Boyan, stream: &mut Stream) -> Result<Dynamics, TaskError> {
-        let draw = boyan.draw(stream)?;
-        let m = boyan.num_states;
-        self.table.clear();
-        self.table.extend_from_slice(draw.features.as_slice());
-        self.values = draw.features.mul_vec(draw.weight.as_deref().unwrap_or_default());
-        let v = &self.values;
-        self.rewards.clear();
-        for s in 0..m {
-            let expected = match s {
-                s if s + 2 < m => draw.ahead[s] * v[s + 1] + (1.0 - draw.ahead[s]) * v[s + 2],
-                s if s + 2 == m => v[m - 1],
-                _ => draw.restart.iter().zip(v).map(|(p, v)| p * v).sum(),
-            };
-            self.rewards.push(v[s] - boyan.gamma * expected);
-        }
-        let restart = running_sums(&draw.restart);
-        Ok(Dynamics::Chain(draw, restart))
     }
 
     /// Writes the windows' contexts and, where they are columns of their own, queries.
@@ -240,7 +189,7 @@ impl Rollout {
         builder.query(row(self.queries[t])).build().unwrap()
     }
 
-    /// The exact value of the query of window `t`.
+    /// The exact value of the query of window `t`; NaN where it is not known.
     pub fn value(&self, t: usize) -> f64 {
         self.values[self.queries[t]]
     }
@@ -251,81 +200,15 @@ impl Rollout {
     }
 }
 
-/// The same step as sampling the chain's row of P by its running sums.
-#[inline]
-fn chain_step(draw: &BoyanDraw, restart: &[f64], s: usize, stream: &mut Stream) -> usize {
-    let last = restart.len() - 1;
-    if s == last {
-        return stream.categorical(restart);
-    }
-    if s + 1 == last {
-        stream.uniform();
-        return last;
-    }
-    let ahead = draw.ahead[s];
-    let u = stream.uniform() * (ahead + (1.0 - ahead));
-    s + 1 + usize::from(ahead <= u)
-}
-
-/// The stationary law; for a chain by following the mass that leaves the last state.
-fn stationary(dynamics: &Dynamics) -> Vec<f64> {
-    let Dynamics::Chain(draw, _) = dynamics else {
-        let Dynamics::Finite(task) = dynamics else { return Vec::new() };
-        return task.stationary_distribution().to_vec();
-    };
-    let m = draw.restart.len();
-    let mut mass = draw.restart.clone();
-    for s in 0..m - 1 {
-        let share = mass[s];
-        if s + 2 < m {
-            mass[s + 1] += draw.ahead[s] * share;
-            mass[s + 2] += (1.0 - draw.ahead[s]) * share;
-        } else {
-            mass[s + 1] += share;
-        }
-    }
-    // All that arrives in the last state is what left it: 1.
-    let total: f64 = mass.iter().sum();
-    mass.iter_mut().for_each(|x| *x /= total);
-    mass
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::reading::SourceColumns;
     use super::*;
 
     fn rollout(config: &PretrainConfig, epoch: u64) -> Rollout {
-        let mut rollout = Rollout::default();
+        let mut rollout = Rollout::new(config.source().unwrap());
         rollout.sample(config, Source { seed: 3, epoch, evaluation: false }, 320).unwrap();
         rollout
-    }
-
-    /// The chain without its matrix is the task of the generator, to the last bit.
-    #[test]
-    fn fast_chains_are_the_generator_s_tasks() {
-        let config = PretrainConfig::paper();
-        for epoch in 0..20 {
-            let fast = rollout(&config, epoch);
-            let task = Boyan::paper().generate(&mut Stream::new(3, Purpose::Task, epoch)).unwrap();
-            assert_eq!(fast.table, task.features().as_slice());
-            assert_eq!(fast.values, task.values());
-            assert_eq!(fast.rewards, task.mrp().rewards());
-            let states = task.mrp().sample_states(331, &mut Stream::new(3, Purpose::Trajectory, epoch));
-            assert_eq!(fast.states, states);
-        }
-    }
-
-    #[test]
-    fn fast_stationary_law_is_the_chain_s() {
-        let task = Boyan::paper().generate(&mut Stream::new(1, Purpose::Task, 0)).unwrap();
-        let draw = Boyan::paper().draw(&mut Stream::new(1, Purpose::Task, 0)).unwrap();
-        let restart = running_sums(&draw.restart);
-        let law = stationary(&Dynamics::Chain(draw, restart));
-        for (a, b) in law.iter().zip(task.stationary_distribution()) {
-            // Both without subtractions, sums of at most 64 terms.
-            assert!((a - b).abs() <= 1e-14 * b, "{a} {b}");
-        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::params::emergence_of;
 use super::state::{Best, TrainState};
 use super::weighing::{KernelNotTrainable, Weighing};
 use crate::kernel::Kernel;
-use crate::task::TaskError;
+use crate::task::{TaskError, TaskSource};
 
 /// Why training stopped.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -70,24 +70,39 @@ impl<E: Precision> Trainer<E> {
     /// A run from its initial parameters.
     pub fn new(config: &PretrainConfig, seed: u64) -> Result<Self, TrainError> {
         let kernel = named_kernel(config)?;
-        Ok(Self::build(config, seed, &kernel, initial_state(config, seed)))
+        Self::build(config, seed, &kernel, initial_state(config, seed))
+    }
+
+    /// As [`new`](Self::new), on tasks of one's own instead of those that the configuration names; sizes and γ
+    /// are theirs.
+    pub fn with_source(
+        config: &PretrainConfig,
+        source: Arc<dyn TaskSource>,
+        seed: u64,
+    ) -> Result<Self, TrainError> {
+        Self::new(&config.on_tasks("own", source), seed)
     }
 
     /// A run that continues from a state.
     pub fn resume(config: &PretrainConfig, seed: u64, state: TrainState<E>) -> Result<Self, TrainError> {
         let kernel = named_kernel(config)?;
-        Ok(Self::build(config, seed, &kernel, state))
+        Self::build(config, seed, &kernel, state)
     }
 
-    fn build(config: &PretrainConfig, seed: u64, kernel: &Weighing, mut state: TrainState<E>) -> Self {
+    fn build(
+        config: &PretrainConfig,
+        seed: u64,
+        kernel: &Weighing,
+        mut state: TrainState<E>,
+    ) -> Result<Self, TrainError> {
         state.history.reserve(config);
         let trained = config.shape().trained();
-        Self {
+        Ok(Self {
             trained: trained.iter().enumerate().filter_map(|(k, &t)| t.then_some(k)).collect(),
             before: state.params.clone(),
             state,
-            batch: Batch::new(config, seed, kernel),
-        }
+            batch: Batch::new(config, seed, kernel)?,
+        })
     }
 
     /// Where the run is.
@@ -220,7 +235,7 @@ impl Trainer<f64> {
         seed: u64,
     ) -> Result<Self, TrainError> {
         config.check()?;
-        Ok(Self::build(config, seed, &Weighing::own(kernel)?, initial_state(config, seed)))
+        Self::build(config, seed, &Weighing::own(kernel)?, initial_state(config, seed))
     }
 }
 

@@ -1,9 +1,11 @@
 //! Randomised Boyan chains.
 
-use super::finite::{FiniteTask, MAX_FEATURES, MAX_STATES, TaskError, check_size};
-use super::{Representation, assemble};
+use super::finite::{FiniteTask, TaskError};
+use super::mrp::{MrpError, is_discount};
+use super::source::{Chain, StateTable};
+use super::{Kind, Representation, assemble};
 use crate::matrix::Matrix;
-use crate::random::Stream;
+use crate::random::{Stream, running_sums};
 
 /// Randomised Boyan chain (paper, Algorithm 2, and its commented-out variant).
 ///
@@ -61,11 +63,30 @@ impl Boyan {
         assemble(p, draw.features, draw.initial, draw.weight, self.gamma, stream)
     }
 
+    /// The chain of the representable task that [`generate`](Self::generate) draws, the same to the last bit.
+    pub(super) fn chain(&self, stream: &mut Stream) -> Result<BoyanChain, TaskError> {
+        let draw = Self { representation: Representation::Linear, ..self.clone() }.draw(stream)?;
+        if !is_discount(self.gamma) {
+            return Err(MrpError::Gamma(self.gamma).into());
+        }
+        let m = self.num_states;
+        let v = draw.features.mul_vec(draw.weight.as_deref().unwrap_or_default());
+        let reward = |s: usize| {
+            let expected = match s {
+                s if s + 2 < m => draw.ahead[s] * v[s + 1] + (1.0 - draw.ahead[s]) * v[s + 2],
+                s if s + 2 == m => v[m - 1],
+                _ => draw.restart.iter().zip(&v).map(|(p, v)| p * v).sum(),
+            };
+            v[s] - self.gamma * expected
+        };
+        let rewards = (0..m).map(reward).collect();
+        Ok(BoyanChain { restart_sums: running_sums(&draw.restart), rewards, values: v, draw })
+    }
+
     /// Draws the numbers that make a task, in the order of the version history.
-    pub(crate) fn draw(&self, stream: &mut Stream) -> Result<BoyanDraw, TaskError> {
+    fn draw(&self, stream: &mut Stream) -> Result<BoyanDraw, TaskError> {
         let (m, d) = (self.num_states, self.feature_dim);
-        check_size("states", m, 3..=MAX_STATES, "3 to 5000")?;
-        check_size("features", d, 1..=MAX_FEATURES, "1 to 10000")?;
+        Kind::Boyan.check_sizes(m, d)?;
         let weight = match self.representation {
             Representation::Linear => Some(stream.uniform_vec(d, -1.0, 1.0)),
             Representation::Free => None,
@@ -80,18 +101,72 @@ impl Boyan {
     }
 }
 
-/// The random numbers behind a Boyan chain: a chain without its m×m matrix.
-pub(crate) struct BoyanDraw {
+/// The random numbers behind a Boyan chain.
+#[derive(Debug)]
+struct BoyanDraw {
     /// w, when values are linear in the features.
-    pub weight: Option<Vec<f64>>,
+    weight: Option<Vec<f64>>,
     /// Row s: x(s).
-    pub features: Matrix,
+    features: Matrix,
     /// p₀.
-    pub initial: Vec<f64>,
+    initial: Vec<f64>,
     /// ε_i for i ≤ m - 3.
-    pub ahead: Vec<f64>,
+    ahead: Vec<f64>,
     /// Where the last state leads.
-    pub restart: Vec<f64>,
+    restart: Vec<f64>,
+}
+
+/// A representable chain without its m×m matrix, for sampling: training draws one per task.
+#[derive(Debug)]
+pub(super) struct BoyanChain {
+    draw: BoyanDraw,
+    restart_sums: Vec<f64>,
+    rewards: Vec<f64>,
+    values: Vec<f64>,
+}
+
+impl Chain for BoyanChain {
+    fn table(&self) -> StateTable<'_> {
+        let features = self.draw.features.as_slice();
+        StateTable { features, rewards: &self.rewards, values: Some(&self.values) }
+    }
+
+    fn start(&mut self, stream: &mut Stream) -> usize {
+        stream.categorical(&running_sums(&self.draw.initial))
+    }
+
+    /// The same step as sampling the chain's row of P by its running sums.
+    #[inline]
+    fn next(&mut self, state: usize, stream: &mut Stream) -> usize {
+        let last = self.restart_sums.len() - 1;
+        if state == last {
+            return stream.categorical(&self.restart_sums);
+        }
+        if state + 1 == last {
+            stream.uniform();
+            return last;
+        }
+        let ahead = self.draw.ahead[state];
+        let u = stream.uniform() * (ahead + (1.0 - ahead));
+        state + 1 + usize::from(ahead <= u)
+    }
+
+    /// By following the mass that leaves the last state.
+    fn stationary(&self) -> Option<Vec<f64>> {
+        let (m, ahead) = (self.rewards.len(), &self.draw.ahead);
+        let mut mass = self.draw.restart.clone();
+        for s in 0..m - 1 {
+            let share = mass[s];
+            if s + 2 < m {
+                mass[s + 1] += ahead[s] * share;
+                mass[s + 2] += (1.0 - ahead[s]) * share;
+            } else {
+                mass[s + 1] += share;
+            }
+        }
+        // All that arrives in the last state is what left it: 1.
+        Some(normalised(mass))
+    }
 }
 
 /// The entries divided by their sum.
@@ -141,6 +216,26 @@ mod tests {
         assert!(task.mrp().rewards().iter().all(|r| r.abs() < 1.0));
         for (v, tv) in task.values().iter().zip(task.mrp().bellman(task.values())) {
             assert!((v - tv).abs() < 1e-13);
+        }
+    }
+
+    /// The chain without its matrix is the task of the generator, to the last bit.
+    #[test]
+    fn fast_chains_are_the_generator_s_tasks() {
+        for index in 0..20 {
+            let mut fast = Boyan::paper().chain(&mut Stream::new(3, Purpose::Task, index)).unwrap();
+            let task = Boyan::paper().generate(&mut Stream::new(3, Purpose::Task, index)).unwrap();
+            assert_eq!(fast.table(), task.table());
+            let mut states = Vec::new();
+            fast.sample_states(331, &mut Stream::new(3, Purpose::Trajectory, index), &mut states);
+            assert_eq!(
+                states,
+                task.mrp().sample_states(331, &mut Stream::new(3, Purpose::Trajectory, index))
+            );
+            for (a, b) in fast.stationary().unwrap().iter().zip(task.stationary_distribution()) {
+                // Both without subtractions, sums of at most 64 terms.
+                assert!((a - b).abs() <= 1e-14 * b, "{a} {b}");
+            }
         }
     }
 

@@ -1,8 +1,11 @@
 //! Randomised cart-pole dynamics under a random policy.
 
-use super::finite::{TaskError, check_size};
+use serde::{Deserialize, Serialize};
+
+use super::family::{Family, FeatureMap, Kind};
+use super::finite::{FiniteTask, TaskError, rescale};
 use super::mrp::{MrpError, is_discount};
-use crate::context::{Context, ContextError, End};
+use super::source::{Chain, StateTable, TaskSource};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
@@ -10,13 +13,28 @@ use crate::random::Stream;
 const POSITION_LIMIT: f64 = 2.4;
 /// Pole angle at which the run fails: 12 degrees, in radians.
 const ANGLE_LIMIT: f64 = 12.0 * std::f64::consts::PI / 180.0;
-/// Largest number of bins per dimension: a million in all.
-const MAX_BINS: usize = 32;
-/// Largest feature dimension of the table over bins.
-const MAX_TABLE_FEATURES: usize = 100;
 /// Half-widths of the discretised box: the failure limits with a quarter to spare, and ±2.5 for the
 /// unbounded velocities, as in the predecessor.
 const BOX: [f64; 4] = [1.25 * POSITION_LIMIT, 2.5, 1.25 * ANGLE_LIMIT, 2.5];
+
+/// The numbers of a cart-pole and its policy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Physics {
+    /// Gravity, U(7, 12) m/s².
+    pub gravity: f64,
+    /// Mass of the cart, U(0.5, 1.5) kg.
+    pub cart_mass: f64,
+    /// Mass of the pole, U(0.05, 0.15) kg.
+    pub pole_mass: f64,
+    /// Half the length of the pole, U(0.5, 1.5) m.
+    pub half_length: f64,
+    /// Size of the push, U(5, 15) N.
+    pub force: f64,
+    /// Time step, U(0.01, 0.05) s.
+    pub time_step: f64,
+    /// Probability of pushing right, U(0, 1).
+    pub right_probability: f64,
+}
 
 /// Cart-pole with randomised physics and a policy that pushes right with a fixed random probability.
 ///
@@ -39,7 +57,7 @@ const BOX: [f64; 4] = [1.25 * POSITION_LIMIT, 2.5, 1.25 * ANGLE_LIMIT, 2.5];
 /// # Stationary law
 /// Unknown; values are Monte-Carlo estimates with standard errors.
 /// # Arguments
-/// Bins per dimension ≥ 1, feature dimension d ≥ 1 of the table, discount γ.
+/// Bins per dimension ≥ 1, feature dimension d ≥ 1 of the table, discount γ, what is done to the features.
 /// # References
 /// Barto, Sutton and Anderson (1983) for the task; ranges of the parameters after arXiv 2405.13861.
 /// # Version history
@@ -47,38 +65,16 @@ const BOX: [f64; 4] = [1.25 * POSITION_LIMIT, 2.5, 1.25 * ANGLE_LIMIT, 2.5];
 /// right, rewards, feature table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CartPole {
-    /// Gravity, U(7, 12) m/s².
-    pub gravity: f64,
-    /// Mass of the cart, U(0.5, 1.5) kg.
-    pub cart_mass: f64,
-    /// Mass of the pole, U(0.05, 0.15) kg.
-    pub pole_mass: f64,
-    /// Half the length of the pole, U(0.5, 1.5) m.
-    pub half_length: f64,
-    /// Size of the push, U(5, 15) N.
-    pub force: f64,
-    /// Time step, U(0.01, 0.05) s.
-    pub time_step: f64,
-    /// Probability of pushing right, U(0, 1).
-    pub right_probability: f64,
-    /// Discount γ.
-    pub gamma: f64,
+    physics: Physics,
+    gamma: f64,
     bins_per_dim: usize,
     rewards: Vec<f64>,
-    table: Matrix,
+    /// Row by bin; without a table features are coordinates.
+    table: Option<Matrix>,
 }
 
 /// A state (x, ẋ, θ, θ̇).
 pub type CartPoleState = [f64; 4];
-
-/// A run of [`CartPole`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct CartPoleRollout {
-    /// States s_0, …, s_n.
-    pub states: Vec<CartPoleState>,
-    /// Rewards R_1, …, R_n.
-    pub rewards: Vec<f64>,
-}
 
 /// A Monte-Carlo estimate of a state's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,26 +82,16 @@ pub struct MonteCarloValue {
     /// Mean of the truncated returns.
     pub mean: f64,
     /// Standard error of the mean.
-    pub standard_error: f64,
+    pub sem: f64,
     /// Largest possible effect of truncating the returns.
     pub truncation_bound: f64,
 }
 
 impl CartPole {
-    /// Draws a task.
-    pub fn generate(
-        bins_per_dim: usize,
-        feature_dim: usize,
-        gamma: f64,
-        stream: &mut Stream,
-    ) -> Result<Self, TaskError> {
-        check_size("bins", bins_per_dim, 1..=MAX_BINS, "1 to 32 per dimension")?;
-        check_size("features", feature_dim, 1..=MAX_TABLE_FEATURES, "1 to 100")?;
-        if !is_discount(gamma) {
-            return Err(MrpError::Gamma(gamma).into());
-        }
-        let num_bins = bins_per_dim.pow(4);
-        Ok(Self {
+    /// Draws a task of a family's sizes, discount and features.
+    pub fn generate(family: &Family, stream: &mut Stream) -> Result<Self, TaskError> {
+        Kind::Cartpole.check_sizes(family.num_states, family.feature_dim)?;
+        let physics = Physics {
             gravity: stream.uniform_in(7.0, 12.0),
             cart_mass: stream.uniform_in(0.5, 1.5),
             pole_mass: stream.uniform_in(0.05, 0.15),
@@ -113,11 +99,77 @@ impl CartPole {
             force: stream.uniform_in(5.0, 15.0),
             time_step: stream.uniform_in(0.01, 0.05),
             right_probability: stream.uniform(),
-            gamma,
-            bins_per_dim,
-            rewards: stream.uniform_vec(num_bins, -1.0, 1.0),
-            table: Matrix::from_fn(num_bins, feature_dim, |_, _| stream.uniform_in(-1.0, 1.0)),
-        })
+        };
+        let num_bins = family.num_states.pow(4);
+        let rewards = stream.uniform_vec(num_bins, -1.0, 1.0);
+        let mut table = Matrix::from_fn(num_bins, family.feature_dim, |_, _| stream.uniform_in(-1.0, 1.0));
+        rescale(&mut table, family.feature_map == FeatureMap::UnitNorm, family.score_scale);
+        let table = (family.feature_map != FeatureMap::Coordinates).then_some(table);
+        Self::new(physics, family.gamma, rewards, table)
+    }
+
+    /// A cart-pole with a reward and, unless features are the coordinates, a row of features for each of its
+    /// bins, of which there are k⁴ for k per dimension.
+    pub fn new(
+        physics: Physics,
+        gamma: f64,
+        rewards: Vec<f64>,
+        table: Option<Matrix>,
+    ) -> Result<Self, TaskError> {
+        let size = |field, found: String, expected| Err(TaskError::Size { field, found, expected });
+        let Some(bins_per_dim) = (1..=32usize).find(|k| k.pow(4) == rewards.len()) else {
+            return size(
+                "rewards",
+                format!("{} numbers", rewards.len()),
+                "one for each of k⁴ bins, k at most 32",
+            );
+        };
+        let p = &physics;
+        for (field, value) in [
+            ("gravity", p.gravity),
+            ("cart_mass", p.cart_mass),
+            ("pole_mass", p.pole_mass),
+            ("half_length", p.half_length),
+            ("force", p.force),
+            ("time_step", p.time_step),
+        ] {
+            if !(value > 0.0 && value.is_finite()) {
+                return size(field, value.to_string(), "a finite number > 0");
+            }
+        }
+        if !(0.0..=1.0).contains(&p.right_probability) {
+            return size("right_probability", p.right_probability.to_string(), "a probability");
+        }
+        if !is_discount(gamma) {
+            return Err(MrpError::Gamma(gamma).into());
+        }
+        if let Some(state) = rewards.iter().position(|r| !r.is_finite()) {
+            return Err(MrpError::Reward { state, value: rewards[state] }.into());
+        }
+        if let Some(table) = &table {
+            super::finite::check_features(table, rewards.len())?;
+        }
+        Ok(Self { physics, gamma, bins_per_dim, rewards, table })
+    }
+
+    /// The numbers of the cart, the pole and the policy.
+    pub fn physics(&self) -> &Physics {
+        &self.physics
+    }
+
+    /// The discount γ.
+    pub fn gamma(&self) -> f64 {
+        self.gamma
+    }
+
+    /// Row by bin the random features; `None` where features are coordinates.
+    pub fn feature_table(&self) -> Option<&Matrix> {
+        self.table.as_ref()
+    }
+
+    /// The task for sampling.
+    pub fn chain(self) -> CartPoleChain {
+        CartPoleChain { task: self, states: Vec::new(), features: Vec::new(), rewards: Vec::new() }
     }
 
     /// A fresh start, U(-0.05, 0.05)⁴.
@@ -127,21 +179,22 @@ impl CartPole {
 
     /// One Euler step under a push, before any restart.
     fn push(&self, [x, x_dot, theta, theta_dot]: CartPoleState, force: f64) -> CartPoleState {
+        let Physics { gravity, cart_mass, pole_mass, half_length, time_step: h, .. } = self.physics;
         // The software sine and cosine, so that trajectories are the same on all platforms.
         let (sin, cos) = libm::sincos(theta);
-        let total_mass = self.cart_mass + self.pole_mass;
-        let pole_moment = self.pole_mass * self.half_length;
+        let total_mass = cart_mass + pole_mass;
+        let pole_moment = pole_mass * half_length;
         let common = (force + pole_moment * theta_dot * theta_dot * sin) / total_mass;
-        let inertia = self.half_length * (4.0 / 3.0 - self.pole_mass * cos * cos / total_mass);
-        let theta_acceleration = (self.gravity * sin - cos * common) / inertia;
+        let inertia = half_length * (4.0 / 3.0 - pole_mass * cos * cos / total_mass);
+        let theta_acceleration = (gravity * sin - cos * common) / inertia;
         let x_acceleration = common - pole_moment * theta_acceleration * cos / total_mass;
-        let h = self.time_step;
         [x + h * x_dot, x_dot + h * x_acceleration, theta + h * theta_dot, theta_dot + h * theta_acceleration]
     }
 
     /// A successor of `state`; a failed run restarts.
     pub fn step(&self, state: CartPoleState, stream: &mut Stream) -> CartPoleState {
-        let force = if stream.uniform() < self.right_probability { self.force } else { -self.force };
+        let Physics { force, right_probability, .. } = self.physics;
+        let force = if stream.uniform() < right_probability { force } else { -force };
         let next = self.push(state, force);
         let alive = next[0].abs() <= POSITION_LIMIT && next[2].abs() <= ANGLE_LIMIT;
         if alive { next } else { self.start(stream) }
@@ -167,47 +220,21 @@ impl CartPole {
         self.rewards[self.bin(state)]
     }
 
-    /// The coordinates divided by the half-widths of their box.
-    pub fn continuous_features(&self, state: CartPoleState) -> [f64; 4] {
-        std::array::from_fn(|i| state[i] / BOX[i])
+    /// The features of a state: those of its bin, or its coordinates divided by the half-widths of their box.
+    pub fn features(&self, state: CartPoleState) -> Vec<f64> {
+        match &self.table {
+            Some(table) => table.row(self.bin(state)).to_vec(),
+            None => state.iter().zip(BOX).map(|(x, half_width)| x / half_width).collect(),
+        }
     }
 
-    /// The random features of the state's bin.
-    pub fn binned_features(&self, state: CartPoleState) -> &[f64] {
-        self.table.row(self.bin(state))
-    }
-
-    /// The features of the state's bin, or its coordinates.
-    pub fn features(&self, state: CartPoleState, binned: bool) -> Vec<f64> {
-        if binned { self.binned_features(state).to_vec() } else { self.continuous_features(state).to_vec() }
-    }
-
-    /// A run of `num_transitions` steps.
-    pub fn rollout(&self, num_transitions: usize, stream: &mut Stream) -> CartPoleRollout {
+    /// The states of a run of `num_transitions` steps.
+    pub fn rollout(&self, num_transitions: usize, stream: &mut Stream) -> Vec<CartPoleState> {
         let mut states = vec![self.start(stream)];
-        let mut rewards = Vec::with_capacity(num_transitions);
         for k in 0..num_transitions {
-            rewards.push(self.reward(states[k]));
             states.push(self.step(states[k], stream));
         }
-        CartPoleRollout { states, rewards }
-    }
-
-    /// The context of a run, with continuous features (`binned` false) or those of the bins.
-    pub fn context_of(&self, rollout: &CartPoleRollout, binned: bool) -> Result<Context, ContextError> {
-        let features: Vec<Vec<f64>> =
-            rollout
-                .states
-                .iter()
-                .map(|&s| {
-                    if binned {
-                        self.binned_features(s).to_vec()
-                    } else {
-                        self.continuous_features(s).to_vec()
-                    }
-                })
-                .collect();
-        Context::builder().episode(&features, &rollout.rewards, End::Truncated).build()
+        states
     }
 
     /// The value of `state` from `num_runs` independent runs, each cut when the rest is worth less
@@ -235,7 +262,88 @@ impl CartPole {
         let n = num_runs as f64;
         let mean = sum / n;
         let variance = (sum_of_squares / n - mean * mean).max(0.0) * n / (n - 1.0);
-        MonteCarloValue { mean, standard_error: (variance / n).sqrt(), truncation_bound }
+        MonteCarloValue { mean, sem: (variance / n).sqrt(), truncation_bound }
+    }
+}
+
+/// A cart-pole draws itself.
+impl TaskSource for CartPole {
+    fn describe(&self) -> String {
+        let (bins, d) = (self.bins_per_dim, self.feature_dim());
+        format!("one cart-pole, {bins} bins per dimension, {d} features, γ = {}", self.gamma)
+    }
+
+    fn num_states(&self) -> usize {
+        self.bins_per_dim
+    }
+
+    fn feature_dim(&self) -> usize {
+        self.table.as_ref().map_or(BOX.len(), Matrix::num_cols)
+    }
+
+    fn gamma(&self) -> f64 {
+        self.gamma
+    }
+
+    fn draw(&self, _: &mut Stream) -> Result<FiniteTask, TaskError> {
+        Err(TaskError::Unknown("values and stationary law of cartpole"))
+    }
+
+    fn draw_chain(&self, _: &mut Stream) -> Result<Box<dyn Chain>, TaskError> {
+        Ok(Box::new(self.clone().chain()))
+    }
+
+    fn is_exact(&self) -> bool {
+        false
+    }
+}
+
+/// A [`CartPole`] that numbers the states it meets.
+#[derive(Clone, Debug)]
+pub struct CartPoleChain {
+    task: CartPole,
+    states: Vec<CartPoleState>,
+    features: Vec<f64>,
+    rewards: Vec<f64>,
+}
+
+impl CartPoleChain {
+    fn meet(&mut self, state: CartPoleState) -> usize {
+        self.features.extend(self.task.features(state));
+        self.rewards.push(self.task.reward(state));
+        self.states.push(state);
+        self.states.len() - 1
+    }
+}
+
+impl Chain for CartPoleChain {
+    fn table(&self) -> StateTable<'_> {
+        StateTable { features: &self.features, rewards: &self.rewards, values: None }
+    }
+
+    fn start(&mut self, stream: &mut Stream) -> usize {
+        let state = self.task.start(stream);
+        self.meet(state)
+    }
+
+    fn next(&mut self, state: usize, stream: &mut Stream) -> usize {
+        let next = self.task.step(self.states[state], stream);
+        self.meet(next)
+    }
+
+    fn stationary(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Without numbering the states on the way.
+    fn sample_return(&mut self, state: usize, gamma: f64, tolerance: f64, stream: &mut Stream) -> f64 {
+        let (mut state, mut discount, mut total) = (self.states[state], 1.0, 0.0);
+        while discount > tolerance {
+            total += discount * self.task.reward(state);
+            state = self.task.step(state, stream);
+            discount *= gamma;
+        }
+        total
     }
 }
 
@@ -245,15 +353,16 @@ mod tests {
     use crate::random::Purpose;
 
     fn task() -> CartPole {
-        CartPole::generate(2, 5, 0.9, &mut Stream::new(1, Purpose::Task, 0)).unwrap()
+        let family = Family { feature_dim: 5, ..Family::of(Kind::Cartpole) };
+        CartPole::generate(&family, &mut Stream::new(1, Purpose::Task, 0)).unwrap()
     }
 
     #[test]
     fn states_stay_within_the_limits_and_restarts_happen() {
         let task = task();
         let run = task.rollout(5000, &mut Stream::new(1, Purpose::Trajectory, 0));
-        assert!(run.states.iter().all(|s| s[0].abs() <= POSITION_LIMIT && s[2].abs() <= ANGLE_LIMIT));
-        assert!(run.states.iter().skip(1).any(|s| s.iter().all(|x| x.abs() <= 0.05)), "no restart");
+        assert!(run.iter().all(|s| s[0].abs() <= POSITION_LIMIT && s[2].abs() <= ANGLE_LIMIT));
+        assert!(run.iter().skip(1).any(|s| s.iter().all(|x| x.abs() <= 0.05)), "no restart");
     }
 
     #[test]
@@ -277,14 +386,30 @@ mod tests {
         let task = CartPole { gamma: 0.0, ..task() };
         let s = [0.0; 4];
         let estimate = task.monte_carlo_value(s, 10, 1e-6, &mut Stream::new(1, Purpose::MonteCarlo, 0));
-        assert_eq!((estimate.mean, estimate.standard_error), (task.reward(s), 0.0));
+        assert_eq!((estimate.mean, estimate.sem), (task.reward(s), 0.0));
     }
 
+    /// The chain samples the same run, and a return from it that its rewards confirm.
     #[test]
-    fn contexts_carry_either_kind_of_feature() {
+    fn chains_are_runs() {
         let task = task();
         let run = task.rollout(30, &mut Stream::new(1, Purpose::Trajectory, 0));
-        assert_eq!(task.context_of(&run, false).unwrap().feature_dim(), 4);
-        assert_eq!(task.context_of(&run, true).unwrap().feature_dim(), 5);
+        let mut chain = task.clone().chain();
+        let mut states = Vec::new();
+        chain.sample_states(30, &mut Stream::new(1, Purpose::Trajectory, 0), &mut states);
+        assert_eq!(chain.states, run);
+        assert_eq!(chain.table().rewards, run.iter().map(|&s| task.reward(s)).collect::<Vec<_>>());
+        assert_eq!(chain.table().values, None);
+        assert_eq!(chain.table().features, run.iter().flat_map(|&s| task.features(s)).collect::<Vec<_>>());
+        let mut stream = Stream::new(1, Purpose::MonteCarlo, 0);
+        let sampled = chain.sample_return(0, 0.5, 0.1, &mut stream);
+        let (mut state, mut stream) = (run[0], Stream::new(1, Purpose::MonteCarlo, 0));
+        let mut total = 0.0;
+        // 1, 1/2, 1/4 and 1/8 are above the tolerance.
+        for k in 0..4 {
+            total += 0.5f64.powi(k) * task.reward(state);
+            state = task.step(state, &mut stream);
+        }
+        assert_eq!(sampled, total);
     }
 }

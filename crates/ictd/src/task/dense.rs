@@ -1,8 +1,8 @@
 //! Random dense reward processes.
 
 use super::boyan::normalised;
-use super::finite::{FiniteTask, MAX_FEATURES, MAX_STATES, TaskError, check_size};
-use super::{Representation, assemble};
+use super::finite::{FiniteTask, TaskError};
+use super::{Kind, Representation, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
@@ -44,8 +44,7 @@ impl Dense {
     /// Draws a task.
     pub fn generate(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
         let (m, d) = (self.num_states, self.feature_dim);
-        check_size("states", m, 1..=MAX_STATES, "1 to 5000")?;
-        check_size("features", d, 1..=MAX_FEATURES, "1 to 10000")?;
+        Kind::Dense.check_sizes(m, d)?;
         let weight = match self.representation {
             Representation::Linear => Some(stream.uniform_vec(d, -1.0, 1.0)),
             Representation::Free => None,

@@ -1,10 +1,12 @@
 //! A finite task: a Markov reward process with features and what is known exactly about it.
 
+use super::family::Kind;
 use super::mrp::{Mrp, MrpError};
+use super::source::{Chain, StateTable, TaskSource};
 use crate::context::Context;
 use crate::linalg::LinalgError;
 use crate::matrix::Matrix;
-use crate::random::Stream;
+use crate::random::{Stream, running_sums};
 
 /// A policy-evaluation task with finitely many states: the process, the features x(s), and the
 /// exact value function and stationary law.
@@ -54,6 +56,22 @@ pub enum TaskError {
         /// Its value.
         value: f64,
     },
+    /// Values that are given must be those of the process.
+    #[error("values: that of state {state} is {found}, expected {expected} by the Bellman equation")]
+    GivenValue {
+        /// The state.
+        state: usize,
+        /// Its value.
+        found: f64,
+        /// What its reward and successors make of it.
+        expected: f64,
+    },
+    /// No family has this name.
+    #[error("task is '{0}', expected one of {names}", names = Kind::names())]
+    Name(String),
+    /// What is asked for is not known of these tasks.
+    #[error("{0}: not known, expected tasks with finitely many states")]
+    Unknown(&'static str),
     /// The Bellman equation has no usable solution.
     #[error("value function: {0}")]
     Values(#[from] LinalgError),
@@ -73,19 +91,35 @@ impl FiniteTask {
     /// Puts a process and one feature row per state together; solves for the values.
     pub fn new(mrp: Mrp, features: Matrix) -> Result<Self, TaskError> {
         let values = mrp.values()?;
-        Self::with_values(mrp, features, values)
+        Self::assemble(mrp, features, values)
     }
 
-    /// As [`new`](Self::new), for a generator that built the rewards from known values.
-    pub(super) fn with_values(mrp: Mrp, features: Matrix, values: Vec<f64>) -> Result<Self, TaskError> {
-        let (rows, cols, states) = (features.num_rows(), features.num_cols(), mrp.num_states());
-        if rows != states || cols == 0 {
-            return Err(TaskError::Features { rows, cols, states });
+    /// The same process, its feature vectors multiplied by √`score_scale`, and divided by their length if asked
+    /// (a vector 0 stays 0).
+    pub fn rescaled(&self, unit_norm: bool, score_scale: f64) -> Result<Self, TaskError> {
+        let mut features = self.features.clone();
+        rescale(&mut features, unit_norm, score_scale);
+        Self::new(self.mrp.clone(), features)
+    }
+
+    /// As [`new`](Self::new), where the values are known already, for instance because rewards were built from
+    /// them. They must solve the Bellman equation to nine digits of the largest.
+    pub fn with_values(mrp: Mrp, features: Matrix, values: Vec<f64>) -> Result<Self, TaskError> {
+        if values.len() != mrp.num_states() {
+            let (expected, found) = (mrp.num_states(), values.len());
+            return Err(MrpError::Length { what: "values", expected, found }.into());
         }
-        if let Some(at) = features.as_slice().iter().position(|x| !x.is_finite()) {
-            let (state, entry) = (at / cols, at % cols);
-            return Err(TaskError::FeatureValue { state, entry, value: features[(state, entry)] });
+        let slack = 1e-9 * values.iter().chain(mrp.rewards()).fold(0f64, |m, v| m.max(v.abs()));
+        for (state, (&found, expected)) in values.iter().zip(mrp.bellman(&values)).enumerate() {
+            if !((found - expected).abs() <= slack) {
+                return Err(TaskError::GivenValue { state, found, expected });
+            }
         }
+        Self::assemble(mrp, features, values)
+    }
+
+    fn assemble(mrp: Mrp, features: Matrix, values: Vec<f64>) -> Result<Self, TaskError> {
+        check_features(&features, mrp.num_states())?;
         let stationary = mrp.transitions().stationary_distribution();
         Ok(Self { mrp, features, values, stationary })
     }
@@ -126,10 +160,74 @@ impl FiniteTask {
     }
 }
 
-/// Largest number of states of a generated task: its transition matrix has 200 MB there.
-pub(crate) const MAX_STATES: usize = 5000;
-/// Largest feature dimension of a generated task.
-pub(crate) const MAX_FEATURES: usize = 10_000;
+impl TaskSource for FiniteTask {
+    fn describe(&self) -> String {
+        let (m, d) = (self.mrp.num_states(), self.features.num_cols());
+        format!("one task, {m} states, {d} features, γ = {}", self.mrp.gamma())
+    }
+
+    fn num_states(&self) -> usize {
+        self.mrp.num_states()
+    }
+
+    fn feature_dim(&self) -> usize {
+        self.features.num_cols()
+    }
+
+    fn gamma(&self) -> f64 {
+        self.mrp.gamma()
+    }
+
+    /// Itself, whatever the stream.
+    fn draw(&self, _: &mut Stream) -> Result<FiniteTask, TaskError> {
+        Ok(self.clone())
+    }
+}
+
+impl Chain for FiniteTask {
+    fn table(&self) -> StateTable<'_> {
+        let (features, rewards) = (self.features.as_slice(), self.mrp.rewards());
+        StateTable { features, rewards, values: Some(&self.values) }
+    }
+
+    fn start(&mut self, stream: &mut Stream) -> usize {
+        stream.categorical(&running_sums(self.mrp.initial_distribution()))
+    }
+
+    fn next(&mut self, state: usize, stream: &mut Stream) -> usize {
+        self.mrp.transitions().sample(state, stream)
+    }
+
+    fn stationary(&self) -> Option<Vec<f64>> {
+        Some(self.stationary.clone())
+    }
+}
+
+/// Multiplies every row by √`score_scale`, and divides it by its length if asked; rows of length 0 stay.
+pub(super) fn rescale(features: &mut Matrix, unit_norm: bool, score_scale: f64) {
+    for s in 0..features.num_rows() {
+        let row = features.row_mut(s);
+        let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let length = if unit_norm && norm > 0.0 { norm } else { 1.0 };
+        let factor = score_scale.sqrt() / length;
+        row.iter_mut().for_each(|x| *x *= factor);
+    }
+}
+
+/// Refuses features that are not one finite row per state.
+pub(super) fn check_features(features: &Matrix, states: usize) -> Result<(), TaskError> {
+    let (rows, cols) = (features.num_rows(), features.num_cols());
+    if rows != states || cols == 0 {
+        return Err(TaskError::Features { rows, cols, states });
+    }
+    match features.as_slice().iter().position(|x| !x.is_finite()) {
+        Some(at) => {
+            let (state, entry) = (at / cols, at % cols);
+            Err(TaskError::FeatureValue { state, entry, value: features[(state, entry)] })
+        }
+        None => Ok(()),
+    }
+}
 
 /// Refuses a size outside `range`, which `expected` describes.
 pub(super) fn check_size(

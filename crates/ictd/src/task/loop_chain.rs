@@ -1,8 +1,8 @@
 //! Random directed graphs around a loop.
 
 use super::boyan::normalised;
-use super::finite::{FiniteTask, MAX_FEATURES, MAX_STATES, TaskError, check_size};
-use super::{Representation, TransitionError, TransitionKernel, assemble};
+use super::finite::{FiniteTask, TaskError};
+use super::{Kind, Representation, TransitionError, TransitionKernel, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
@@ -48,22 +48,10 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// A member of Figure 1's family: m uniform in 5..=15, threshold ~ U(0.1, 0.9), d = 5, γ = 0.9.
-    pub fn figure_1(stream: &mut Stream) -> Self {
-        Self {
-            num_states: 5 + stream.below(11) as usize,
-            feature_dim: 5,
-            threshold: stream.uniform_in(0.1, 0.9),
-            gamma: 0.9,
-            representation: Representation::Linear,
-        }
-    }
-
     /// Draws a task.
     pub fn generate(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
         let (m, d) = (self.num_states, self.feature_dim);
-        check_size("states", m, 3..=MAX_STATES, "3 to 5000")?;
-        check_size("features", d, 1..=MAX_FEATURES, "1 to 10000")?;
+        Kind::Loop.check_sizes(m, d)?;
         if !(0.0..1.0).contains(&self.threshold) {
             let found = self.threshold.to_string();
             return Err(TaskError::Size { field: "threshold", expected: "0 <= threshold < 1", found });
@@ -107,18 +95,19 @@ impl Loop {
 mod tests {
     use super::*;
     use crate::random::Purpose;
+    use crate::task::{Family, TaskSource as _};
 
     #[test]
     fn the_loop_is_there_and_self_loops_are_not() {
         for index in 0..50 {
-            let mut stream = Stream::new(4, Purpose::Task, index);
-            let family = Loop::figure_1(&mut stream);
-            assert!((5..=15).contains(&family.num_states));
-            let task = family.generate(&mut stream).unwrap();
+            let family = Family::of(Kind::Figure1);
+            let task = family.draw(&mut Stream::new(4, Purpose::Task, index)).unwrap();
+            let m = task.mrp().num_states();
+            assert!((5..=15).contains(&m));
             let p = task.mrp().transitions().matrix();
-            for i in 0..family.num_states {
+            for i in 0..m {
                 assert_eq!(p[(i, i)], 0.0);
-                assert!(p[(i, (i + 1) % family.num_states)] > 0.0);
+                assert!(p[(i, (i + 1) % m)] > 0.0);
             }
         }
     }

@@ -2,24 +2,28 @@
 
 mod boyan;
 mod cartpole;
+mod coin;
 mod dense;
+mod family;
 mod finite;
 mod loop_chain;
 mod mdp;
 mod mrp;
+mod source;
 mod transition;
 
 pub use boyan::{Boyan, chain_edges};
-pub use cartpole::{CartPole, CartPoleRollout, CartPoleState, MonteCarloValue};
+pub use cartpole::{CartPole, CartPoleChain, CartPoleState, MonteCarloValue, Physics};
+pub use coin::Coin;
 pub use dense::Dense;
+pub use family::{Family, FeatureMap, Kind};
 pub use finite::{FiniteTask, TaskError};
 pub use loop_chain::Loop;
 pub use mdp::{Mdp, MdpError};
 pub use mrp::{Mrp, MrpError};
+pub use source::{Chain, OwnTasks, StateTable, TaskSource};
 pub use transition::{TransitionError, TransitionKernel};
 
-pub(crate) use boyan::BoyanDraw;
-pub(crate) use finite::{MAX_FEATURES, MAX_STATES};
 pub(crate) use mrp::is_discount;
 
 use crate::matrix::Matrix;

@@ -6,7 +6,7 @@ use ictd::linalg::solve;
 use ictd::matrix::Matrix;
 use ictd::pretrain::PretrainConfig;
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, Representation};
+use ictd::task::TaskSource as _;
 use rayon::prelude::*;
 
 use crate::LabError;
@@ -83,15 +83,9 @@ pub struct Correlations {
 impl Contexts {
     /// The fresh tasks on which the training engine measures `seed`.
     pub fn sample(config: &PretrainConfig, seed: u64, num_tasks: u64) -> Result<Self, LabError> {
-        let boyan = Boyan {
-            num_states: config.states,
-            feature_dim: config.features,
-            gamma: config.gamma,
-            representation: Representation::Linear,
-        };
         let draw = |task: u64| -> Result<Trajectory, LabError> {
             let index = 3 * (config.epochs + task);
-            let task = boyan.generate(&mut Stream::new(seed, Purpose::Evaluation, index))?;
+            let task = config.task.draw(&mut Stream::new(seed, Purpose::Evaluation, index))?;
             let states = task.mrp().sample_states(
                 config.batch + config.context_len + 1,
                 &mut Stream::new(seed, Purpose::Evaluation, index + 1),
@@ -103,7 +97,7 @@ impl Contexts {
             })
         };
         Ok(Self {
-            gamma: config.gamma,
+            gamma: config.task.gamma,
             temperature: config.temperature,
             num_layers: config.num_layers,
             n: config.context_len,

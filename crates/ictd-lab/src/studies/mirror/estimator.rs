@@ -113,14 +113,13 @@ pub fn run(
         let attention = Attention::new(KernelName::Softmax.at(temperature)?, 0.0)?;
         let config = TransformerConfig {
             parameters: Parameters::Tied(params),
-            ..TransformerConfig::theta_star(attention, num_layers, config.gamma)
+            ..TransformerConfig::theta_star(attention, num_layers, config.task.gamma)
         };
         Ok(config.check()?)
     };
-    let d = config.features;
-    let mirror = block(AttentionParams::mirror(d), config.temperature, LAYERS)?;
-    let direct =
-        ReflectedTd { temperature: config.temperature, gamma: config.gamma, step_sizes: vec![1.0; LAYERS] };
+    let (d, gamma, temperature) = (config.task.feature_dim, config.task.gamma, config.temperature);
+    let mirror = block(AttentionParams::mirror(d), temperature, LAYERS)?;
+    let direct = ReflectedTd { temperature, gamma, step_sizes: vec![1.0; LAYERS] };
     let mut discrepancy = 0f64;
     for context in &windows {
         let forward = mirror.values(context)?;

@@ -212,7 +212,7 @@ pub fn first_gradients(
     let pairs = layers * (layers - 1.0) / 2.0;
     let rows: [(&str, &str, f64, &dyn Fn(&Drift) -> f64); 4] = [
         ("p_r", "−2·L·C", -2.0 * layers * c, &|g| g.value[0]),
-        ("p_t", "−L(L−1)·γ·C·p_r", -2.0 * pairs * config.gamma * c, &|g| g.value[1] / PROBE),
+        ("p_t", "−L(L−1)·γ·C·p_r", -2.0 * pairs * config.task.gamma * c, &|g| g.value[1] / PROBE),
         ("p_v", "−L(L−1)·C·p_r", -2.0 * pairs * c, &|g| g.value[2] / PROBE),
         ("diag A", "−2·L·D/τ·p_r", -2.0 * layers * d / config.temperature, &|g| g.score / PROBE),
     ];
@@ -350,7 +350,7 @@ pub fn pulls(
             let drifts = drift::<f32>(config, seed, &params, num_tasks).map_err(failed)?;
             let of = |f: &dyn Fn(&Drift) -> f64| drifts.iter().map(f).sum::<f64>() / drifts.len() as f64;
             let [pull_r, pull_t, pull_v] = [0, 1, 2].map(|k| -of(&|d| d.value[k]));
-            let (gamma, orders) = (config.gamma, contexts.orders(u, a));
+            let (gamma, orders) = (config.task.gamma, contexts.orders(u, a));
             let length = (1.0 + gamma * gamma).sqrt();
             Ok(PullRow {
                 epoch,

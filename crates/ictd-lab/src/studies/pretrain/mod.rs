@@ -73,7 +73,7 @@ pub struct Point {
     pub diag_min: f64,
     /// Mean δ² on fresh tasks.
     pub td_loss: f64,
-    /// Mean square error against exact values on fresh tasks.
+    /// Mean square error against exact values on fresh tasks; NaN, `null` in JSON, where they are not known.
     pub msve: f64,
     /// The same for theta_*.
     pub msve_theta_star: f64,

@@ -16,10 +16,9 @@ use ictd::pretrain::{Metric, PretrainConfig, TrainState};
 use serde::Serialize;
 
 use super::checkpoint::{decode, encode};
-use super::settings::sha256_of;
 use super::{SeedResult, Settings};
 use crate::LabError;
-use crate::files::{EventFile, OutputDir, Tensors, process};
+use crate::files::{EventFile, OutputDir, Tensors, process, sha256};
 
 /// The directory of one seed.
 #[derive(Clone, Debug)]
@@ -184,7 +183,8 @@ impl RunDir {
         for metric in Metric::ALL {
             // Per-epoch numbers were measured after the epoch's last step.
             let every = if metric.is_per_step() { 1 } else { config.batches as u64 };
-            for (i, &value) in state.history[metric].iter().enumerate() {
+            // Errors against values that are not known are not numbers, and no points of a curve.
+            for (i, &value) in state.history[metric].iter().enumerate().filter(|(_, value)| !value.is_nan()) {
                 let step = (i as u64 + 1) * every;
                 events.scalar(metric.tag(), step, value);
                 metrics.push(MetricRow { step, metric: metric.name(), value });
@@ -253,7 +253,7 @@ fn earlier_checkpoint(runs: &Path, settings: &Settings, seed: u64) -> Option<(Pa
             return None;
         }
         let checkpoint = checkpoint_files(&dir.join("ckpt")).ok()?.pop()?;
-        Some((checkpoint, sha256_of(&fs::read(&path).ok()?)))
+        Some((checkpoint, sha256(&fs::read(&path).ok()?)))
     })
 }
 

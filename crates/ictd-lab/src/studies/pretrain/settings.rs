@@ -4,10 +4,23 @@ use std::fs;
 use std::path::Path;
 
 use ictd::pretrain::{PretrainConfig, SimdLevel};
-use sha2::{Digest, Sha256};
+use ictd::task::{Family, FeatureMap, OwnTasks};
+use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::LabError;
+use crate::files::{read_task, sha256};
+use crate::studies::TaskChoice;
+
+/// Keys that may stand outside the table `task`, and their names inside.
+const TASK_KEYS: [(&str, &str); 6] = [
+    ("family", "kind"),
+    ("states", "states"),
+    ("features", "features"),
+    ("gamma", "gamma"),
+    ("representable", "representable"),
+    ("threshold", "threshold"),
+];
 
 /// A resolved configuration: what is trained, under which name, and how it was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +50,7 @@ impl Settings {
         let failed = |message: String| LabError::Parse { path: path.to_owned(), message };
         let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
+        let file = nest(&mut table, file).map_err(failed)?;
         merge(&mut table, file, "").map_err(failed)?;
         let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
         Self::resolve(&name, table, overrides)
@@ -47,7 +61,13 @@ impl Settings {
             let (key, value) = text.split_once('=').ok_or_else(|| {
                 LabError::Invalid(format!("set: '{text}' is no assignment, expected key=value"))
             })?;
-            set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::Invalid(format!("set: {m}")))?;
+            let (key, value) = (key.trim(), value.trim());
+            let set_failed = |m| LabError::Invalid(format!("set: {m}"));
+            match TASK_KEYS.iter().find(|(old, _)| *old == key) {
+                _ if key == "task" => choose(&mut table, value.trim_matches('"')).map_err(set_failed)?,
+                Some((_, name)) => set(&mut table, &format!("task.{name}"), value).map_err(set_failed)?,
+                None => set(&mut table, key, value).map_err(set_failed)?,
+            }
         }
         let mut config: PretrainConfig =
             serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
@@ -55,6 +75,8 @@ impl Settings {
                 LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
             })?;
         config.simd = simd_level()?;
+        config.task.check()?;
+        read_own(&mut config)?;
         config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
     }
@@ -66,13 +88,8 @@ impl Settings {
 
     /// SHA-256 of the resolved configuration.
     pub fn sha256(&self) -> Result<String, LabError> {
-        Ok(sha256_of(self.to_toml()?.as_bytes()))
+        Ok(sha256(self.to_toml()?.as_bytes()))
     }
-}
-
-/// SHA-256 in hexadecimal digits.
-pub(super) fn sha256_of(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The environment variable that forces the vector instructions of training.
@@ -108,8 +125,61 @@ fn in_words(message: &str) -> String {
     names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
 }
 
-fn table_of(config: &PretrainConfig) -> Result<Table, LabError> {
-    Table::try_from(config).map_err(|e| LabError::Failed(e.to_string()))
+fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
+    Table::try_from(value).map_err(|e| LabError::Failed(e.to_string()))
+}
+
+/// Takes the tasks that `text` names, a family or a file, into the table.
+fn choose(table: &mut Table, text: &str) -> Result<(), String> {
+    let failed = |e: LabError| e.to_string();
+    table.remove("own");
+    let family = match TaskChoice::named(text).map_err(failed)? {
+        TaskChoice::Family(family) => family,
+        TaskChoice::File { file, .. } => {
+            let own = OwnTasks { name: file.name.clone(), sha256: Some(file.sha256.clone()), source: None };
+            table.insert("own".into(), Value::Table(table_of(&own).map_err(failed)?));
+            Family::own(&*file.source(false, 1.0).map_err(failed)?)
+        }
+    };
+    table.insert("task".into(), Value::Table(table_of(&family).map_err(failed)?));
+    Ok(())
+}
+
+/// A file's keys with those of the task in their table; takes the tasks that it names into the table below.
+fn nest(table: &mut Table, mut file: Table) -> Result<Table, String> {
+    if let Some(Value::String(text)) = file.get("task") {
+        choose(table, text)?;
+        file.remove("task");
+    }
+    if let Some(own) = file.remove("own") {
+        table.insert("own".into(), own);
+    }
+    for (old, name) in TASK_KEYS {
+        let Some(value) = file.remove(old) else { continue };
+        let task = file.entry("task").or_insert_with(|| Value::Table(Table::new()));
+        match task.as_table_mut() {
+            Some(task) => task.insert(name.to_owned(), value),
+            None => return Err(format!("task is {}, expected a table, a family or a file", task.type_str())),
+        };
+    }
+    Ok(file)
+}
+
+/// Reads the task file that a configuration names, and checks that it is the one that was named.
+fn read_own(config: &mut PretrainConfig) -> Result<(), LabError> {
+    let Some(own) = &mut config.own else { return Ok(()) };
+    let file = read_task(Path::new(&own.name))?;
+    if own.sha256.as_ref().is_some_and(|expected| *expected != file.sha256) {
+        let expected = own.sha256.take().unwrap_or_default();
+        return Err(LabError::Invalid(format!(
+            "own: {} has SHA-256 {}, expected {expected}: the file is not the one of this configuration",
+            own.name, file.sha256
+        )));
+    }
+    let unit_norm = config.task.feature_map == FeatureMap::UnitNorm;
+    own.source = Some(file.source(unit_norm, config.task.score_scale)?);
+    own.sha256 = Some(file.sha256);
+    Ok(())
 }
 
 /// Replaces entries of `table` by those of `with`; refuses keys that are not there.

@@ -6,17 +6,18 @@ use ictd::statistics::wilson;
 use super::{Claim, Plan, Scope, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
+use crate::studies::Tasks;
 use crate::studies::Verdict;
 use crate::studies::theory::bound::{self, BoundConfig, BoundReport, Comparison};
 use crate::studies::theory::certify::{self, Draw, LayerConfig};
 use crate::studies::theory::depth::{self, DepthPoint};
 use crate::studies::theory::rates::{self, Pooled};
+use crate::studies::theory::regimes;
 use crate::studies::theory::separation::{self, SeparationRow};
-use crate::studies::theory::{TaskFamily, regimes};
 
 /// When the assumption holds, whether it does on the paper's tasks, and what does there.
 pub fn assumption(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let family = TaskFamily::paper(plan.seed);
+    let family = Tasks::paper(plan.seed);
     let layer = LayerConfig {
         kernel: KernelName::Softmax,
         temperature: 1.0,
@@ -132,7 +133,7 @@ fn where_separated(rows: &[SeparationRow]) -> Claim {
 /// The statements at the smallest n at which the premises hold, on the mildest family.
 pub fn theorem_2(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let config = BoundConfig {
-        family: TaskFamily::fastest(plan.seed),
+        family: Tasks::fastest(plan.seed),
         index: 0,
         lengths: Vec::new(),
         at_threshold: true,
@@ -212,7 +213,7 @@ fn judge(id: &str, paper: &str, says: &str, statement: &str, report: &BoundRepor
 
 /// Decay with depth and floor with length, pooled over tasks of a family chosen so that the assumption holds.
 pub fn rates(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let found = rates::run(&TaskFamily::certified(plan.seed), plan.samples(25, 20), plan.samples(20, 10))?;
+    let found = rates::run(&Tasks::certified(plan.seed), plan.samples(25, 20), plan.samples(20, 10))?;
     found.write(out)?;
     let claim = |id, paper, says, criterion| {
         Claim::new(id, paper, says, criterion).shown(Some("rates"), Some("rates.csv"))
@@ -274,7 +275,7 @@ pub fn rates(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 
 /// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
 pub fn depth(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let curves = depth::run(&TaskFamily::paper(plan.seed), plan.samples(100, 25))?;
+    let curves = depth::run(&Tasks::paper(plan.seed), plan.samples(100, 25))?;
     curves.write(out)?;
     let claim = Claim::new(
         "depth",

@@ -8,7 +8,8 @@ use crate::studies::{Verdict, chain_topology, msve, shift_picture};
 
 /// Figure 1: the error falls with the context length.
 pub fn figure_1(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let config = msve::MsveConfig { seed: plan.seed, num_tasks: plan.samples(300, 60), ..Default::default() };
+    let config =
+        msve::MsveConfig { num_tasks: plan.samples(300, 60), ..msve::MsveConfig::of_seed(plan.seed) };
     let curve = msve::run(&config)?;
     curve.write(out)?;
     let (first, last) = (&curve.points[0], &curve.points[curve.config.context_lens.len() - 1]);

@@ -26,12 +26,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::Verdict;
 use super::cost::{self, CostTimes};
 use crate::LabError;
-use crate::files::{OutputDir, process, to_json_17};
+use crate::files::{OutputDir, process, sha256, to_json_17};
 
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -318,11 +317,7 @@ fn forget(cache: &OutputDir, study: &Study) -> Result<(), LabError> {
 }
 
 fn file_hash(path: &Path) -> Option<String> {
-    Some(hex(&fs::read(path).ok()?))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+    Some(sha256(&fs::read(path).ok()?))
 }
 
 /// Opens a directory for a reproduction and marks it as one; refuses others.
@@ -356,7 +351,7 @@ fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
     let plan = to_json_17(plan).map_err(|e| LabError::Failed(format!("plan: {e}")))?;
     // The executable stands for the code: another build may compute something else.
     let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), process::build_stamp(), study.id);
-    Ok(hex(text.as_bytes()))
+    Ok(sha256(text.as_bytes()))
 }
 
 /// The claims of an earlier run, if its key is the same and its files are still what it wrote.

@@ -6,8 +6,8 @@ use ictd::statistics::largest;
 use super::{Claim, Plan, Scope, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
+use crate::studies::Tasks;
 use crate::studies::Verdict;
-use crate::studies::theory::TaskFamily;
 use crate::studies::theory::lemmas::{self, LemmaRow};
 use crate::studies::theory::neu::{self, Control, Controls, Ends, NeuConfig, NeuReport};
 use crate::studies::theory::theorem3::{self, InequalityRow};
@@ -18,7 +18,7 @@ pub fn theorem_3(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         neu::run(&NeuConfig { family, lengths: lengths.to_vec(), layers: layers.to_vec(), samples })
     };
     let (families, layers) =
-        ([TaskFamily::certified(plan.seed), TaskFamily::paper(plan.seed)], [2, 3, 4, 6, 8, 12, 40]);
+        ([Tasks::certified(plan.seed), Tasks::paper(plan.seed)], [2, 3, 4, 6, 8, 12, 40]);
     let [first, second] = families;
     let certified = run(first, &[30, 100, 300, 1000], &layers, plan.samples(4000, 1000))?;
     let paper = run(second, &[20, 50, 200, 1000], &layers[..6], plan.samples(1000, 200))?;
@@ -155,8 +155,8 @@ fn same_prompt(reports: &[&NeuReport]) -> Claim {
 
 /// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
 pub fn theorem_3_bound(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let mut rows = theorem3::run(&TaskFamily::fastest(plan.seed), None, plan.samples(8, 4))?;
-    rows.extend(theorem3::run(&TaskFamily::certified(plan.seed), Some(1000), plan.samples(500, 100))?);
+    let mut rows = theorem3::run(&Tasks::fastest(plan.seed), None, plan.samples(8, 4))?;
+    rows.extend(theorem3::run(&Tasks::certified(plan.seed), Some(1000), plan.samples(500, 100))?);
     theorem3::write(&rows, out)?;
     let claim = Claim::new(
         "thm3-bound",
@@ -199,7 +199,7 @@ pub fn theorem_3_bound(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabEr
 
 /// Lemmas 8 to 10: no random input breaks them.
 pub fn lemmas(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let rows = lemmas::run(plan.seed, plan.samples(5000, 500))?;
+    let rows = lemmas::run(plan.seed, plan.samples(5000, 500), None)?;
     lemmas::write(&rows, out)?;
     let claim = |id, paper, says, lemma: &str| {
         let all = rows.iter().filter(|r| r.lemma.starts_with(lemma));

@@ -10,7 +10,7 @@ use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scale, Scene, Series};
@@ -52,7 +52,7 @@ pub struct DepthCurves {
 type Errors = (Vec<f64>, Option<f64>);
 
 /// Measures on the first `tasks` tasks of a family.
-pub fn run(family: &TaskFamily, tasks: u64) -> Result<DepthCurves, LabError> {
+pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
     let found = (0..tasks)
         .into_par_iter()
@@ -82,7 +82,7 @@ pub fn run(family: &TaskFamily, tasks: u64) -> Result<DepthCurves, LabError> {
     Ok(DepthCurves { points, describe: family.describe() })
 }
 
-fn errors_of_task(family: &TaskFamily, index: u64, attention: &Attention) -> Result<Vec<Errors>, LabError> {
+fn errors_of_task(family: &Tasks, index: u64, attention: &Attention) -> Result<Vec<Errors>, LabError> {
     let task = family.task(index)?;
     let (mrp, m) = (task.mrp(), task.mrp().num_states());
     let longest = LENGTHS[LENGTHS.len() - 1];
@@ -197,7 +197,7 @@ mod tests {
     /// On a family with Assumption 5.1 depth decays at every length, to the floor of infinite depth.
     #[test]
     fn depth_decays_where_the_assumption_holds() {
-        let found = run(&TaskFamily::certified(3), 12).unwrap();
+        let found = run(&Tasks::certified(3), 12).unwrap();
         assert!(LENGTHS.into_iter().all(|n| found.decays(n)));
         let limit = found.limit(30_000).unwrap();
         let last = found.at(30_000).pop().unwrap();

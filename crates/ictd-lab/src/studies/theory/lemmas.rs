@@ -12,7 +12,7 @@ use ictd::transformer::{Adjoint, AdjointError, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 use crate::files::OutputDir;
 
@@ -46,8 +46,8 @@ pub struct LemmaRow {
     pub premises: &'static str,
 }
 
-/// Measures `trials` random inputs per lemma.
-pub fn run(seed: u64, trials: u64) -> Result<Vec<LemmaRow>, LabError> {
+/// Measures `trials` random inputs per lemma; those about tasks on `given` ones, else on families where they speak.
+pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Vec<LemmaRow>, LabError> {
     if !(1..=1_000_000).contains(&trials) {
         return Err(LabError::Invalid(format!("trials is {trials}, expected 1 to 1000000")));
     }
@@ -78,24 +78,29 @@ pub fn run(seed: u64, trials: u64) -> Result<Vec<LemmaRow>, LabError> {
         row("softmax columns, max|G - G'| (sharp)", "random columns", sharp, ""),
     ];
     let tasks = trials.min(TASKS);
-    for family in [TaskFamily::certified(seed), TaskFamily::paper(seed)] {
+    let families = match given {
+        Some(given) => vec![given.clone()],
+        None => vec![Tasks::certified(seed), Tasks::paper(seed)],
+    };
+    for family in families {
+        family.check()?;
         let kernel = kernel_bound(&family, tasks)?;
         rows.push(LemmaRow { trials: tasks, ..row("kernel bound", &family.describe(), kernel, "") });
     }
     // The family on which the threshold can be sampled, and one on which it cannot. On the paper's tasks Assumption 5.1
     // fails, and there is no bound.
-    let contexts = trials.min(CONTEXTS);
-    let fastest = TaskFamily::fastest(seed);
-    if let Some(gradient) = gradient_bound(&fastest, None, contexts)? {
-        rows.push(LemmaRow { trials: contexts, ..row("gradient bound", &fastest.describe(), gradient, "") });
-    }
-    let certified = TaskFamily::certified(seed);
-    if let Some(gradient) = gradient_bound(&certified, Some(LENGTH), tasks)? {
-        let premise = "n below the contraction threshold";
-        rows.push(LemmaRow {
-            trials: tasks,
-            ..row("gradient bound", &certified.describe(), gradient, premise)
-        });
+    let measured = match given {
+        Some(given) => vec![(given.clone(), Some(LENGTH), tasks)],
+        None => vec![
+            (Tasks::fastest(seed), None, trials.min(CONTEXTS)),
+            (Tasks::certified(seed), Some(LENGTH), tasks),
+        ],
+    };
+    for (family, length, trials) in measured {
+        if let Some((gradient, reached)) = gradient_bound(&family, length, trials)? {
+            let premises = if reached { "" } else { "n below the contraction threshold" };
+            rows.push(LemmaRow { trials, ..row("gradient bound", &family.describe(), gradient, premises) });
+        }
     }
     Ok(rows)
 }
@@ -114,7 +119,7 @@ fn worst(ratios: Vec<Option<Ratio>>) -> Option<Ratio> {
     ratios.into_iter().reduce(|a, b| Some(a?.worse(b?))).flatten()
 }
 
-fn kernel_bound(family: &TaskFamily, tasks: u64) -> Result<Ratio, LabError> {
+fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
     let one = |index: u64| -> Result<Option<Ratio>, LabError> {
         let task = family.task(index)?;
         let d = task.features().num_cols();
@@ -130,9 +135,14 @@ fn kernel_bound(family: &TaskFamily, tasks: u64) -> Result<Ratio, LabError> {
 }
 
 /// The largest gradient over all states, parameters and [`DEPTHS`], against the bound at a length, or at the smallest
-/// length at which the lemma speaks. `None` where Assumption 5.1 fails.
-fn gradient_bound(family: &TaskFamily, length: Option<usize>, tasks: u64) -> Result<Option<Ratio>, LabError> {
-    let one = |index: u64| -> Result<Option<Ratio>, LabError> {
+/// length at which the lemma speaks, and whether the length is that long for all tasks. `None` where Assumption 5.1
+/// fails.
+fn gradient_bound(
+    family: &Tasks,
+    length: Option<usize>,
+    tasks: u64,
+) -> Result<Option<(Ratio, bool)>, LabError> {
+    let one = |index: u64| -> Result<Option<(Ratio, bool)>, LabError> {
         let task = family.task(index)?;
         let (d, m) = (task.features().num_cols(), task.mrp().num_states());
         let constants = constants(&task)?;
@@ -140,7 +150,7 @@ fn gradient_bound(family: &TaskFamily, length: Option<usize>, tasks: u64) -> Res
         let n = length.unwrap_or(threshold.ceil() as usize);
         let states = task.mrp().sample_states(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
         let deepest = DEPTHS[DEPTHS.len() - 1];
-        let transformer = TransformerConfig::theta_star(attention()?, deepest, family.gamma).check()?;
+        let transformer = TransformerConfig::theta_star(attention()?, deepest, family.gamma()).check()?;
         let mut counts = Matrix::zeros(m, m);
         states.windows(2).for_each(|pair| counts[(pair[0], pair[1])] += 1.0);
         let statistics = ContextStatistics::counted(task.features(), task.mrp().rewards(), &counts);
@@ -160,9 +170,13 @@ fn gradient_bound(family: &TaskFamily, length: Option<usize>, tasks: u64) -> Res
                 measured = numbers.fold(measured, |m, x| m.max(x.abs()));
             }
         }
-        Ok(Some(Ratio { measured, bound: constants.gradient_bound(d, n as f64, DELTA) }))
+        let bound = constants.gradient_bound(d, n as f64, DELTA);
+        Ok(Some((Ratio { measured, bound }, n as f64 >= threshold)))
     };
-    Ok(worst((0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?))
+    let found = (0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?;
+    let reached = found.iter().flatten().all(|(_, reached)| *reached);
+    let ratios = found.into_iter().map(|f| f.map(|(ratio, _)| ratio)).collect();
+    Ok(worst(ratios).map(|ratio| (ratio, reached)))
 }
 
 /// Writes the table.

@@ -3,7 +3,6 @@
 pub mod bound;
 pub mod certify;
 pub mod depth;
-mod family;
 pub mod lemmas;
 pub mod neu;
 pub mod rates;
@@ -11,4 +10,4 @@ pub mod regimes;
 pub mod separation;
 pub mod theorem3;
 
-pub use family::{FamilyKind, TaskFamily};
+use super::Tasks;

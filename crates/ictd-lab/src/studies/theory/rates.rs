@@ -4,7 +4,7 @@ use ictd::statistics::fit;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use super::bound::{self, BoundConfig, BoundReport};
 use crate::LabError;
 use crate::figure::style::{MUTED, PALETTE, TEXT_SIZE};
@@ -80,7 +80,7 @@ fn pooled(values: impl Iterator<Item = Option<f64>>) -> Option<Pooled> {
 }
 
 /// Fits the rates of the first `tasks` tasks, `contexts` contexts per length each.
-pub fn run(family: &TaskFamily, tasks: u64, contexts: u64) -> Result<Rates, LabError> {
+pub fn run(family: &Tasks, tasks: u64, contexts: u64) -> Result<Rates, LabError> {
     let config = |index| BoundConfig {
         family: family.clone(),
         index,
@@ -230,7 +230,7 @@ mod tests {
     fn thread_counts_do_not_change_a_bit() {
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let found = pool.install(|| run(&TaskFamily::certified(1), 3, 4)).unwrap();
+            let found = pool.install(|| run(&Tasks::certified(1), 3, 4)).unwrap();
             serde_json::to_string(&found).unwrap()
         };
         assert_eq!(with(1), with(3));

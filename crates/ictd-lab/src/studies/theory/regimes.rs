@@ -7,7 +7,7 @@ use ictd::theory::{Regime, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
@@ -81,11 +81,14 @@ pub struct RegimeMap {
     tasks: u64,
 }
 
-/// Examines `tasks` tasks of a family at every score scale and discount; the family's own scale, discount and
-/// normalisation are not used.
-pub fn run(family: &TaskFamily, tasks: u64) -> Result<RegimeMap, LabError> {
-    if family.states > MAX_STATES {
-        return Err(LabError::Invalid(format!("states is {}, expected at most {MAX_STATES}", family.states)));
+/// Examines `tasks` tasks at every score scale and discount, instead of their own: processes, rewards and features
+/// are those of the source.
+pub fn run(family: &Tasks, tasks: u64) -> Result<RegimeMap, LabError> {
+    if family.num_states() > MAX_STATES {
+        return Err(LabError::Invalid(format!(
+            "states is {}, expected at most {MAX_STATES}",
+            family.num_states()
+        )));
     }
     family.check()?;
     if !(1..=10_000).contains(&tasks) {
@@ -101,22 +104,15 @@ pub fn run(family: &TaskFamily, tasks: u64) -> Result<RegimeMap, LabError> {
         .into_par_iter()
         .map(|(repair, gamma, scale)| cell(family, tasks, repair, gamma, scale))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let raw = TaskFamily { unit_norm: false, ..family.clone() };
-    let describe = raw.describe();
+    let describe = family.describe();
     let describe = describe.split(", γ").next().unwrap_or_default().to_owned();
     Ok(RegimeMap { cells, describe, tasks })
 }
 
-fn cell(
-    family: &TaskFamily,
-    tasks: u64,
-    repair: Repair,
-    gamma: f64,
-    score_scale: f64,
-) -> Result<Cell, LabError> {
+fn cell(family: &Tasks, tasks: u64, repair: Repair, gamma: f64, score_scale: f64) -> Result<Cell, LabError> {
     let unit_norm = repair == Repair::UnitNorm;
     // Chains and features do not depend on γ, so every discount sees the same ones.
-    let family = TaskFamily { unit_norm, score_scale, ..family.clone() };
+    let family = family.rescaled(unit_norm, score_scale);
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
     let mut counts = [0; REGIMES.len()];
     for index in 0..tasks {

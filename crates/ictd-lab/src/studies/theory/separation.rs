@@ -7,7 +7,7 @@ use ictd::task::FiniteTask;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 use crate::files::OutputDir;
 
@@ -35,11 +35,11 @@ pub struct SeparationRow {
 }
 
 /// Examines the first `tasks` tasks of a family at every scale, with raw and with unit-norm features.
-pub fn run(family: &TaskFamily, tasks: u64) -> Result<Vec<SeparationRow>, LabError> {
+pub fn run(family: &Tasks, tasks: u64) -> Result<Vec<SeparationRow>, LabError> {
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
     let settings = [false, true].into_iter().flat_map(|unit| SCALES.map(|scale| (unit, scale)));
     let row = |(unit_norm, score_scale)| {
-        let family = TaskFamily { unit_norm, score_scale, ..family.clone() };
+        let family = family.rescaled(unit_norm, score_scale);
         let flags = (0..tasks)
             .into_par_iter()
             .map(|index| examine(&family.task(index)?, &attention))
@@ -93,7 +93,7 @@ mod tests {
     /// never are.
     #[test]
     fn separation_is_what_the_assumption_needs() {
-        let rows = run(&TaskFamily::paper(1), 5).unwrap();
+        let rows = run(&Tasks::paper(1), 5).unwrap();
         assert!(rows.iter().all(|r| r.contradictions == 0 && r.enough <= r.holds));
         assert!(rows.iter().all(|r| r.separated == if r.unit_norm { 5 } else { 0 }));
         let last = rows.last().unwrap();

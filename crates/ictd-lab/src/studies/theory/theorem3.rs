@@ -4,7 +4,7 @@ use ictd::theory::Theorem3;
 use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
-use super::{TaskFamily, neu};
+use super::{Tasks, neu};
 use crate::LabError;
 use crate::files::OutputDir;
 
@@ -44,7 +44,7 @@ pub struct InequalityRow {
 
 /// Evaluates the inequality on a family, at a length or at the smallest at which the theorem speaks. Empty where Assumption
 /// 5.1 does not hold uniformly.
-pub fn run(family: &TaskFamily, length: Option<usize>, samples: u64) -> Result<Vec<InequalityRow>, LabError> {
+pub fn run(family: &Tasks, length: Option<usize>, samples: u64) -> Result<Vec<InequalityRow>, LabError> {
     let d = family.feature_dim();
     let Some(theorem) = Theorem3::of(&neu::uniform_constants(family)?, d) else { return Ok(Vec::new()) };
     let threshold = theorem.threshold();
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn short_contexts_are_marked_and_constants_are_those_of_the_theorem() {
-        let rows = run(&TaskFamily::fastest(0), Some(500), 8).unwrap();
+        let rows = run(&Tasks::fastest(0), Some(500), 8).unwrap();
         assert!(rows.len() == LAYERS.len() && rows.iter().all(|r| !r.premises() && r.slack > 1.0));
         assert!(rows.iter().all(|r| r.bound >= r.depth_term + r.sampling_term));
         // Without the assumption there is no inequality.
-        assert!(run(&TaskFamily::paper(0), Some(20), 4).unwrap().is_empty());
+        assert!(run(&Tasks::paper(0), Some(20), 4).unwrap().is_empty());
     }
 }

@@ -13,7 +13,7 @@ use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 
 /// Depths at which Theorem 2 is compared.
@@ -31,7 +31,7 @@ const MAX_STATES: usize = 200;
 #[derive(Clone, Debug, Serialize)]
 pub struct BoundConfig {
     /// Tasks.
-    pub family: TaskFamily,
+    pub family: Tasks,
     /// Which task.
     pub index: u64,
     /// Context lengths n; with `at_threshold` the smallest n at which the premises hold is added.
@@ -57,9 +57,9 @@ impl BoundConfig {
             delta: 0.1,
         };
         vec![
-            setting(TaskFamily::fastest(seed), &[1000], true),
-            setting(TaskFamily::certified(seed), &[1000, 30_000], false),
-            setting(TaskFamily::paper(seed), &[1000, 30_000], false),
+            setting(Tasks::fastest(seed), &[1000], true),
+            setting(Tasks::certified(seed), &[1000, 30_000], false),
+            setting(Tasks::paper(seed), &[1000, 30_000], false),
         ]
     }
 }
@@ -176,8 +176,8 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     if !(2..=1_000_000).contains(&config.contexts) {
         return refuse(format!("contexts is {}, expected 2 to 1000000", config.contexts));
     }
-    if config.family.states > MAX_STATES {
-        return refuse(format!("states is {}, expected at most {MAX_STATES}", config.family.states));
+    if config.family.num_states() > MAX_STATES {
+        return refuse(format!("states is {}, expected at most {MAX_STATES}", config.family.num_states()));
     }
     if let Some(n) = config.lengths.iter().find(|n| !(1..=MAX_LENGTH as usize).contains(*n)) {
         return refuse(format!("lengths: {n} is out of range, expected 1 to {MAX_LENGTH}"));

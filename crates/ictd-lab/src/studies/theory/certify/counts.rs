@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{LayerConfig, check_states};
 use crate::LabError;
-use crate::studies::theory::TaskFamily;
+use crate::studies::Tasks;
 
 /// How many tasks of a family satisfy what.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,7 +32,7 @@ pub struct Counts {
 }
 
 /// Examines the first `tasks` tasks of a family, in the population.
-pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
+pub fn count(family: &Tasks, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
     check_states(family)?;
     if !(1..=1_000_000).contains(&tasks) {
         return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 1000000")));

@@ -17,7 +17,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 
 /// Largest number of distinct states: eigenvalues cost their cube.
@@ -133,15 +133,18 @@ struct Curve {
     errors: Vec<f64>,
 }
 
-fn check_states(family: &TaskFamily) -> Result<(), LabError> {
-    if family.states > MAX_STATES {
-        return Err(LabError::Invalid(format!("states is {}, expected at most {MAX_STATES}", family.states)));
+fn check_states(family: &Tasks) -> Result<(), LabError> {
+    if family.num_states() > MAX_STATES {
+        return Err(LabError::Invalid(format!(
+            "states is {}, expected at most {MAX_STATES}",
+            family.num_states()
+        )));
     }
     family.check()
 }
 
 /// The certificate of the population of a task.
-pub fn task(family: &TaskFamily, index: u64, config: &LayerConfig) -> Result<Report, LabError> {
+pub fn task(family: &Tasks, index: u64, config: &LayerConfig) -> Result<Report, LabError> {
     check_states(family)?;
     let task = family.task(index)?;
     let operator = StateOperator::population(&task, &config.attention()?)?;
@@ -150,7 +153,7 @@ pub fn task(family: &TaskFamily, index: u64, config: &LayerConfig) -> Result<Rep
 }
 
 /// The certificate of a context of `n` transitions sampled from a task.
-pub fn sampled(family: &TaskFamily, index: u64, n: usize, config: &LayerConfig) -> Result<Report, LabError> {
+pub fn sampled(family: &Tasks, index: u64, n: usize, config: &LayerConfig) -> Result<Report, LabError> {
     check_states(family)?;
     if !(1..=10_000_000).contains(&n) {
         return Err(LabError::Invalid(format!("n is {n}, expected 1 to 10000000")));
@@ -158,7 +161,7 @@ pub fn sampled(family: &TaskFamily, index: u64, n: usize, config: &LayerConfig) 
     let task = family.task(index)?;
     let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
     let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());
-    context_report(subject, &sample, family.gamma, false, config)
+    context_report(subject, &sample, family.gamma(), false, config)
 }
 
 /// The certificate of a context, its feature vectors divided by their lengths if asked.

@@ -144,13 +144,13 @@ impl Controls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::theory::TaskFamily;
+    use crate::studies::Tasks;
 
     /// Where layers solve for v_π J vanishes as at theta_*, elsewhere it stays.
     #[test]
     fn only_points_that_solve_the_task_vanish() {
         let config = NeuConfig {
-            family: TaskFamily::certified(5),
+            family: Tasks::certified(5),
             lengths: vec![30, 1000],
             layers: vec![2, 40],
             samples: 400,

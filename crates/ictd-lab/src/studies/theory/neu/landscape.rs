@@ -9,7 +9,7 @@ use crate::LabError;
 use crate::figure::style::{INK, MUTED, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
 use crate::files::OutputDir;
-use crate::studies::theory::TaskFamily;
+use crate::studies::Tasks;
 
 /// Points of the landscape in each direction.
 const GRID: usize = 17;
@@ -39,7 +39,7 @@ pub struct LandscapePoint {
 }
 
 /// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.
-pub fn landscape(family: &TaskFamily, n: usize, layers: usize, samples: u64) -> Result<Landscape, LabError> {
+pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Result<Landscape, LabError> {
     let d = family.feature_dim();
     let scales: Vec<f64> = (0..GRID).map(|k| 2.0 * k as f64 / (GRID - 1) as f64).collect();
     let mut points = Vec::new();

@@ -17,7 +17,7 @@ use ictd::transformer::{AttentionParams, Block, Parameters};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::TaskFamily;
+use super::Tasks;
 use crate::LabError;
 use crate::files::OutputDir;
 
@@ -28,7 +28,7 @@ const CONSTANT_TASKS: u64 = 200;
 #[derive(Clone, Debug, Serialize)]
 pub struct NeuConfig {
     /// Tasks.
-    pub family: TaskFamily,
+    pub family: Tasks,
     /// Context lengths of the sweep.
     pub lengths: Vec<usize>,
     /// Depths of the sweep.
@@ -165,7 +165,7 @@ fn neu_error(error: NeuError) -> LabError {
 
 /// Estimates J at a length and several depths.
 pub fn estimate(
-    family: &TaskFamily,
+    family: &Tasks,
     params: &AttentionParams,
     n: usize,
     layers: &[usize],
@@ -294,7 +294,7 @@ pub fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> 
 }
 
 /// Constants that hold for the first tasks of a family.
-pub fn uniform_constants(family: &TaskFamily) -> Result<Constants, LabError> {
+pub fn uniform_constants(family: &Tasks) -> Result<Constants, LabError> {
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
     let constants = |index| -> Result<Constants, LabError> {
         let task = family.task(index)?;

@@ -1,0 +1,44 @@
+//! A reward process of one's own in a file, through `certify`, `bound` and `pretrain`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use ictd_lab::studies::TaskChoice;
+use ictd_lab::studies::pretrain::{Settings, run_in_memory};
+use ictd_lab::studies::theory::bound::{self, BoundConfig};
+use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
+
+/// A machine that works, wears out and is repaired; the values follow from the rest.
+const MACHINE: &str = r#"{
+  "gamma": 0.8,
+  "transitions": [[0.9, 0.1, 0.0], [0.2, 0.6, 0.2], [0.7, 0.0, 0.3]],
+  "rewards": [1.0, 0.2, -2.0],
+  "features": [[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 3.0]]
+}"#;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let out = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "out/new_mrp".into()));
+    fs::create_dir_all(&out)?;
+    let path = out.join("machine.json");
+    fs::write(&path, MACHINE)?;
+    let name = path.display().to_string();
+    let tasks = TaskChoice::named(&name)?.tasks(0)?;
+    println!("{}, values {:.3?}", tasks.describe(), tasks.task(0)?.values());
+    let layer = LayerConfig {
+        kernel: "softmax".parse()?,
+        temperature: 1.0,
+        alpha: 1.0,
+        num_layers: 15,
+        tolerance: 1e-3,
+        draw: Draw::No,
+    };
+    println!("certify: {}", certify::task(&tasks, 0, &layer)?.status);
+    let settings =
+        BoundConfig { family: tasks, lengths: vec![1000], ..BoundConfig::defaults(0, 50)[1].clone() };
+    let report = bound::run(&settings)?;
+    println!("bound: {} statements, kept: {}", report.comparisons.len(), report.holds());
+    let settings = Settings::preset("paper", &[format!("task={name}"), "epochs=50".into()])?;
+    let result = run_in_memory(&settings, &[0])?;
+    println!("pretrain: branch {}, MSVE {:.3}", result.seeds[0].last.branch, result.seeds[0].last.msve);
+    Ok(())
+}

@@ -1,0 +1,319 @@
+//! The families of tasks by name: one list of names, sizes, limits and defaults for every command.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::finite::check_size;
+use super::mrp::is_discount;
+use super::{Boyan, CartPole, Chain, Coin, Dense, FiniteTask, Loop, Representation, TaskError, TaskSource};
+use crate::matrix::Matrix;
+use crate::random::Stream;
+
+/// Largest number of states of a generated task: its transition matrix has 200 MB there.
+const MAX_STATES: usize = 5000;
+/// Largest feature dimension of a generated task.
+const MAX_FEATURES: usize = 10_000;
+/// Largest number of states with one feature each.
+const MAX_ONE_HOT: usize = 2000;
+
+/// How tasks are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Boyan's chain, the paper's tasks.
+    Boyan,
+    /// Random graph around a loop.
+    Loop,
+    /// Loops of random size and density, Figure 1's tasks: m uniform in 5..=`num_states`, threshold ~ U(0.1, 0.9).
+    #[serde(rename = "figure-1")]
+    Figure1,
+    /// Every state reaches every state.
+    Dense,
+    /// States drawn independently and uniformly.
+    Coin,
+    /// Randomised cart-pole with `num_states` bins per dimension; it can be sampled, its values are not known.
+    Cartpole,
+    /// No family: tasks that somebody else draws (see [`OwnTasks`](super::OwnTasks)); the family says their sizes.
+    Own,
+}
+
+impl Kind {
+    /// The families by name, in the order in which they are listed to a user.
+    pub const NAMED: [(&'static str, Self); 6] = [
+        ("boyan", Self::Boyan),
+        ("loop", Self::Loop),
+        ("figure-1", Self::Figure1),
+        ("dense", Self::Dense),
+        ("coin", Self::Coin),
+        ("cartpole", Self::Cartpole),
+    ];
+
+    /// The names, separated by commas.
+    pub fn names() -> String {
+        Self::NAMED.map(|(name, _)| name).join(", ")
+    }
+
+    /// Refuses a number of states or of features that the family cannot have.
+    pub fn check_sizes(self, num_states: usize, feature_dim: usize) -> Result<(), TaskError> {
+        let (states, expected) = match self {
+            Self::Boyan | Self::Loop => (3..=MAX_STATES, "3 to 5000"),
+            Self::Figure1 => (5..=MAX_STATES, "5 to 5000"),
+            Self::Dense | Self::Coin => (1..=MAX_STATES, "1 to 5000"),
+            // A million bins in all.
+            Self::Cartpole => (1..=32, "1 to 32 bins per dimension"),
+            Self::Own => (1..=usize::MAX, "at least 1"),
+        };
+        check_size("states", num_states, states, expected)?;
+        match self {
+            Self::Cartpole => check_size("features", feature_dim, 1..=100, "1 to 100"),
+            _ => check_size("features", feature_dim, 1..=MAX_FEATURES, "1 to 10000"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = Self::NAMED.iter().find(|(_, kind)| kind == self);
+        f.write_str(found.map_or("own", |(name, _)| name))
+    }
+}
+
+impl FromStr for Kind {
+    type Err = TaskError;
+
+    fn from_str(text: &str) -> Result<Self, TaskError> {
+        let found = Self::NAMED.iter().find(|(name, _)| *name == text);
+        found.map(|(_, kind)| *kind).ok_or_else(|| TaskError::Name(text.to_owned()))
+    }
+}
+
+/// What is done to the features of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeatureMap {
+    /// Nothing.
+    Raw,
+    /// One feature per state instead of random ones.
+    OneHot,
+    /// Feature vectors are divided by their length.
+    UnitNorm,
+    /// Cart-pole: the four coordinates of the state instead of random features of its bin.
+    Coordinates,
+}
+
+/// A family of random tasks.
+///
+/// | key | purpose | range |
+/// |---|---|---|
+/// | `kind` | how tasks are drawn | boyan, loop, figure-1, dense, coin, cartpole |
+/// | `states` | number of states m; figure-1: the largest; cartpole: bins per dimension | at most 5000 |
+/// | `features` | feature dimension d of random features | 1 to 10000 |
+/// | `gamma` | discount γ | \[0, 1) |
+/// | `representable` | values linear in the features; coin and cartpole draw rewards freely anyway | |
+/// | `threshold` | loop: probability of leaving out an edge | \[0, 1) |
+/// | `feature_map` | what is done to the features | raw, one-hot, unit-norm, coordinates |
+/// | `score_scale` | scores are multiplied by this: features are scaled by its root, A = scale·I | > 0 |
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the table above")]
+pub struct Family {
+    pub kind: Kind,
+    #[serde(rename = "states")]
+    pub num_states: usize,
+    #[serde(rename = "features")]
+    pub feature_dim: usize,
+    pub gamma: f64,
+    pub representable: bool,
+    pub threshold: f64,
+    pub feature_map: FeatureMap,
+    pub score_scale: f64,
+}
+
+impl Family {
+    /// A family with its usual sizes, γ = 0.9, representable values and raw features at scale 1.
+    pub fn of(kind: Kind) -> Self {
+        let (num_states, feature_dim) = match kind {
+            Kind::Boyan => (64, 4),
+            Kind::Loop => (10, 5),
+            Kind::Figure1 => (15, 5),
+            Kind::Dense => (10, 4),
+            Kind::Coin => (2, 2),
+            Kind::Cartpole => (2, 4),
+            Kind::Own => (1, 1),
+        };
+        Self {
+            kind,
+            num_states,
+            feature_dim,
+            gamma: 0.9,
+            representable: true,
+            threshold: 0.5,
+            feature_map: FeatureMap::Raw,
+            score_scale: 1.0,
+        }
+    }
+
+    /// The sizes of a source that is no family.
+    pub fn own(source: &dyn TaskSource) -> Self {
+        let (num_states, feature_dim) = (source.num_states(), source.feature_dim());
+        Self { num_states, feature_dim, gamma: source.gamma(), ..Self::of(Kind::Own) }
+    }
+
+    /// The paper's tasks (Table 1) at A = I.
+    pub fn paper() -> Self {
+        Self::of(Kind::Boyan)
+    }
+
+    /// A family on which Assumption 5.1 holds uniformly: three states, one feature each, and scores so sharp
+    /// that a stationary probability of 0.002 is enough.
+    pub fn certified() -> Self {
+        Self {
+            num_states: 3,
+            feature_dim: 3,
+            gamma: 0.7,
+            feature_map: FeatureMap::OneHot,
+            score_scale: 8.0,
+            ..Self::of(Kind::Dense)
+        }
+    }
+
+    /// The family on which Theorem 2's premises hold at the smallest n: two states drawn independently. Among
+    /// score scales 0.45 makes C·exp(-4·C_x²) nearly largest at γ = 0.1.
+    pub fn fastest() -> Self {
+        Self { gamma: 0.1, feature_map: FeatureMap::OneHot, score_scale: 0.45, ..Self::of(Kind::Coin) }
+    }
+
+    /// Checks every key against its range.
+    pub fn check(&self) -> Result<(), TaskError> {
+        let refuse = |field, found: String, expected| Err(TaskError::Size { field, expected, found });
+        self.kind.check_sizes(self.num_states, self.feature_dim)?;
+        if !is_discount(self.gamma) {
+            return refuse("gamma", self.gamma.to_string(), "0 <= gamma < 1");
+        }
+        if !(0.0..1.0).contains(&self.threshold) {
+            return refuse("threshold", self.threshold.to_string(), "0 <= threshold < 1");
+        }
+        if !(self.score_scale > 0.0 && self.score_scale.is_finite()) {
+            return refuse("score-scale", self.score_scale.to_string(), "a finite number > 0");
+        }
+        match (self.feature_map, self.kind) {
+            (FeatureMap::OneHot, Kind::Cartpole | Kind::Own | Kind::Figure1) => {
+                refuse("one-hot", format!("set for {}", self.kind), "a family with a fixed number of states")
+            }
+            (FeatureMap::OneHot, _) if self.num_states > MAX_ONE_HOT => {
+                let expected = "at most 2000 with one-hot features";
+                refuse("states", self.num_states.to_string(), expected)
+            }
+            (FeatureMap::Coordinates, kind) if kind != Kind::Cartpole => {
+                refuse("coordinates", format!("set for {kind}"), "cartpole")
+            }
+            (FeatureMap::Coordinates, _) if self.score_scale != 1.0 => {
+                refuse("score-scale", self.score_scale.to_string(), "1 where features are coordinates")
+            }
+            (FeatureMap::Coordinates, _) if self.feature_dim != 4 => {
+                refuse("features", self.feature_dim.to_string(), "the 4 coordinates")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn representation(&self) -> Representation {
+        if self.representable { Representation::Linear } else { Representation::Free }
+    }
+
+    fn boyan(&self) -> Boyan {
+        let (num_states, feature_dim, gamma) = (self.num_states, self.feature_dim, self.gamma);
+        Boyan { num_states, feature_dim, gamma, representation: self.representation() }
+    }
+
+    fn has_raw_features(&self) -> bool {
+        self.feature_map == FeatureMap::Raw && self.score_scale == 1.0
+    }
+}
+
+impl TaskSource for Family {
+    fn describe(&self) -> String {
+        let kind = match self.kind {
+            Kind::Boyan => "Boyan",
+            Kind::Loop => "Loop",
+            Kind::Figure1 => "Figure 1’s Loop",
+            Kind::Dense => "dense",
+            Kind::Coin => "coin",
+            Kind::Cartpole => "cart-pole",
+            Kind::Own => "own",
+        };
+        let states = match self.kind {
+            Kind::Figure1 => format!("5 to {} states", self.num_states),
+            Kind::Cartpole => format!("{} bins per dimension", self.num_states),
+            _ => format!("{} states", self.num_states),
+        };
+        let features = match self.feature_map {
+            FeatureMap::Raw => format!("{} features", self.feature_dim),
+            FeatureMap::OneHot => "one-hot features".to_owned(),
+            FeatureMap::UnitNorm => format!("{} unit-norm features", self.feature_dim),
+            FeatureMap::Coordinates => "4 coordinates as features".to_owned(),
+        };
+        format!("{kind}, {states}, {features}, γ = {}, score scale {}", self.gamma, self.score_scale)
+    }
+
+    fn num_states(&self) -> usize {
+        self.num_states
+    }
+
+    fn feature_dim(&self) -> usize {
+        if self.feature_map == FeatureMap::OneHot { self.num_states } else { self.feature_dim }
+    }
+
+    fn gamma(&self) -> f64 {
+        self.gamma
+    }
+
+    fn draw(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
+        let (num_states, feature_dim, gamma) = (self.num_states, self.feature_dim, self.gamma);
+        let representation = self.representation();
+        let task = match self.kind {
+            Kind::Boyan => self.boyan().generate(stream)?,
+            Kind::Loop => {
+                let threshold = self.threshold;
+                Loop { num_states, feature_dim, threshold, gamma, representation }.generate(stream)?
+            }
+            Kind::Figure1 => {
+                self.kind.check_sizes(num_states, feature_dim)?;
+                let num_states = 5 + stream.below(num_states as u32 - 4) as usize;
+                let threshold = stream.uniform_in(0.1, 0.9);
+                Loop { num_states, feature_dim, threshold, gamma, representation }.generate(stream)?
+            }
+            Kind::Dense => Dense { num_states, feature_dim, gamma, representation }.generate(stream)?,
+            Kind::Coin => Coin { num_states, feature_dim, gamma }.generate(stream)?,
+            Kind::Cartpole => return Err(TaskError::Unknown("values and stationary law of cartpole")),
+            Kind::Own => return Err(TaskError::Unknown("the source of tasks of one's own")),
+        };
+        match self.feature_map {
+            _ if self.has_raw_features() => Ok(task),
+            FeatureMap::OneHot => {
+                let length = self.score_scale.sqrt();
+                let identity =
+                    Matrix::from_fn(num_states, num_states, |i, j| if i == j { length } else { 0.0 });
+                FiniteTask::new(task.mrp().clone(), identity)
+            }
+            map => task.rescaled(map == FeatureMap::UnitNorm, self.score_scale),
+        }
+    }
+
+    fn draw_chain(&self, stream: &mut Stream) -> Result<Box<dyn Chain>, TaskError> {
+        match self.kind {
+            Kind::Cartpole => Ok(Box::new(CartPole::generate(self, stream)?.chain())),
+            // The values of free rewards, or of features that were changed, need the whole matrix.
+            Kind::Boyan if self.representable && self.has_raw_features() => {
+                Ok(Box::new(self.boyan().chain(stream)?))
+            }
+            _ => Ok(Box::new(self.draw(stream)?)),
+        }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.kind != Kind::Cartpole
+    }
+}
