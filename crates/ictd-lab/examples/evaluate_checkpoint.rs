@@ -2,9 +2,11 @@
 
 use ictd::context::{Context, End};
 use ictd::pretrain::{PretrainConfig, Trainer};
+use ictd::task::Family;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let config = PretrainConfig { epochs: 200, features: 2, ..PretrainConfig::paper() };
+    let task = Family { feature_dim: 2, ..Family::paper() };
+    let config = PretrainConfig { epochs: 200, task, ..PretrainConfig::paper() };
     let mut trainer = Trainer::<f32>::new(&config, 0)?;
     while !trainer.is_done() {
         trainer.epoch_unmeasured()?;

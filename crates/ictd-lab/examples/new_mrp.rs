@@ -27,12 +27,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layer = LayerConfig {
         kernel: "softmax".parse()?,
         temperature: 1.0,
-        alpha: 1.0,
+        step_size: 1.0,
         num_layers: 15,
         tolerance: 1e-3,
         draw: Draw::No,
     };
-    println!("certify: {}", certify::task(&tasks, 0, &layer)?.status);
+    println!("certify: {}", certify::task(&tasks, 0, &layer)?.certificate.status.as_str());
     let settings =
         BoundConfig { family: tasks, lengths: vec![1000], ..BoundConfig::defaults(0, 50)[1].clone() };
     let report = bound::run(&settings)?;
