@@ -49,23 +49,28 @@ pub struct Label {
     pub runs: Vec<Run>,
 }
 
-static FACES: LazyLock<[Option<Face<'static>>; 3]> = LazyLock::new(|| {
-    let files: [&'static [u8]; 3] = [
-        include_bytes!("../../fonts/DejaVuSans.ttf"),
-        include_bytes!("../../fonts/DejaVuSans-Bold.ttf"),
-        include_bytes!("../../fonts/DejaVuSans-Oblique.ttf"),
-    ];
-    files.map(|data| Face::parse(data, 0).ok())
-});
+/// The embedded font files, in the order of [`Style::ALL`].
+static FILES: [&[u8]; 3] = [
+    include_bytes!("../../fonts/DejaVuSans.ttf"),
+    include_bytes!("../../fonts/DejaVuSans-Bold.ttf"),
+    include_bytes!("../../fonts/DejaVuSans-Oblique.ttf"),
+];
+
+static FACES: LazyLock<[Option<Face<'static>>; 3]> =
+    LazyLock::new(|| FILES.map(|data| Face::parse(data, 0).ok()));
 
 impl Style {
-    fn face(self) -> Option<&'static Face<'static>> {
-        let index = match self {
-            Self::Regular => 0,
-            Self::Bold => 1,
-            Self::Oblique => 2,
-        };
-        FACES[index].as_ref()
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Regular, Self::Bold, Self::Oblique];
+
+    /// The font file.
+    pub(super) fn file(self) -> &'static [u8] {
+        FILES[self as usize]
+    }
+
+    /// The font, read.
+    pub(super) fn face(self) -> Option<&'static Face<'static>> {
+        FACES[self as usize].as_ref()
     }
 }
 
@@ -124,6 +129,55 @@ impl Label {
     /// Width at a size, from the fonts' advance widths.
     pub fn width(&self, size: f64) -> f64 {
         self.runs.iter().map(|run| run_width(run, size)).sum()
+    }
+
+    /// The label in lines of at most a width, of nearly the same length; a word that is longer stands alone.
+    pub fn wrap(&self, size: f64, width: f64) -> Vec<Self> {
+        let lines = self.filled(size, width);
+        let mut balanced = lines.clone();
+        let mut narrower = width;
+        while lines.len() > 1 {
+            narrower *= 0.97;
+            let tried = self.filled(size, narrower);
+            if tried.len() > lines.len() || tried.iter().any(|line| line.width(size) > width) {
+                break;
+            }
+            balanced = tried;
+        }
+        balanced
+    }
+
+    /// Lines filled word by word.
+    fn filled(&self, size: f64, width: f64) -> Vec<Self> {
+        // Runs that end at a space or at the end of a run; a word is a sequence up to one that ends at a space.
+        let pieces = self.runs.iter().flat_map(|run| {
+            run.text.split_inclusive(' ').map(|text| Run { text: text.to_owned(), ..run.clone() })
+        });
+        let (mut lines, mut line, mut word) = (Vec::new(), Vec::new(), Vec::new());
+        let total = |runs: &[Run]| runs.iter().map(|r| run_width(r, size)).sum::<f64>();
+        let mut end_word = |word: &mut Vec<Run>, line: &mut Vec<Run>| {
+            let mut bare = word.clone();
+            bare.iter_mut().for_each(|run| run.text.truncate(run.text.trim_end().len()));
+            if !line.is_empty() && total(line) + total(&bare) > width {
+                lines.push(Self { runs: std::mem::take(line) });
+            }
+            line.append(word);
+        };
+        for piece in pieces {
+            let ends = piece.text.ends_with(' ');
+            word.push(piece);
+            if ends {
+                end_word(&mut word, &mut line);
+            }
+        }
+        end_word(&mut word, &mut line);
+        lines.push(Self { runs: line });
+        lines.retain(|line| !line.runs.is_empty());
+        for line in &mut lines {
+            let last = line.runs.last_mut();
+            last.into_iter().for_each(|run| run.text.truncate(run.text.trim_end().len()));
+        }
+        lines
     }
 
     /// Horizontal offset of the left end for an anchor.
@@ -232,6 +286,18 @@ mod tests {
         );
         assert_eq!(Label::parse("Z_{*l*+1}").runs[1].style, Style::Oblique);
         assert_eq!(Label::parse("**n** = 5").runs[0].style, Style::Bold);
+    }
+
+    #[test]
+    fn lines_fit_and_lose_nothing() {
+        let label = Label::parse("**mean** over *n* = 300 tasks, s.e.m._{x} drawn as a band around it");
+        let text = |l: &Label| l.runs.iter().map(|r| r.text.as_str()).collect::<String>();
+        let lines = label.wrap(7.0, 90.0);
+        assert!(lines.len() > 2 && lines.iter().all(|line| line.width(7.0) <= 90.0));
+        assert_eq!(lines.iter().map(text).collect::<Vec<_>>().join(" "), text(&label));
+        assert_eq!(lines[0].runs[0].style, Style::Bold);
+        assert_eq!(label.wrap(7.0, 1e4), [label]);
+        assert!(Label::parse("").wrap(7.0, 90.0).is_empty());
     }
 
     /// Every character that figures use must be in the embedded subset: a missing glyph has no width.

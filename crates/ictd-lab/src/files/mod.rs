@@ -9,6 +9,6 @@ mod tensorboard;
 
 pub use input::{ContextFile, EpisodeFile, ParamsFile, read_context, read_params};
 pub use numbers::to_json_17;
-pub use output::OutputDir;
+pub use output::{OutputDir, Written};
 pub use safetensors::Tensors;
 pub use tensorboard::EventFile;
