@@ -1,6 +1,6 @@
 //! Maps: rows and columns of coloured cells, and the colour bars that explain them.
 
-use super::panel::{Area, Margins, Panel, Texts};
+use super::panel::{Area, Panel, Texts};
 use super::scene::{Anchor, Color, LEADING, Scene, Stroke};
 use super::style::{AXIS_WIDTH, GRID, GRID_WIDTH, INK, MUTED, PAPER, TEXT_SIZE};
 use super::text::Label;
@@ -102,8 +102,8 @@ impl Cells {
     /// number, so that structure shows.
     pub fn matrix(title: &str, names: &[String], entries: &[Vec<f64>]) -> Self {
         let cell = |&value: &f64| {
-            let text = format!("{value:.2}").replace('-', "−");
-            let text = if value.abs() < 0.005 { String::new() } else { text.replacen("0.", ".", 1) };
+            let text = format!("{value:.2}").replace('-', "−").replace(".00", "").replacen("0.", ".", 1);
+            let text = if value.abs() < 0.005 { String::new() } else { text };
             Cell::Tile { color: diverging(value), text, rows: 1 }
         };
         Self {
@@ -121,7 +121,7 @@ impl Cells {
     }
 
     fn texts(&self) -> Texts<'_> {
-        Texts { title: &self.title, note: &self.note }
+        Texts::of_panel(&self.title, &self.note)
     }
 
     /// Height of the names of columns and of what they are.
@@ -131,7 +131,7 @@ impl Cells {
     }
 
     fn row_height(&self, width: f64) -> f64 {
-        if self.row_height > 0.0 { self.row_height } else { (width / self.columns.len() as f64).min(20.0) }
+        if self.row_height > 0.0 { self.row_height } else { (width / self.columns.len() as f64).min(16.5) }
     }
 
     /// Where a row starts, below the upper edge.
@@ -157,16 +157,19 @@ impl Panel for Cells {
         &self.title
     }
 
-    fn margins(&self, width: f64) -> Margins {
+    fn sides(&self) -> (f64, f64) {
         let widest = self.rows.iter().map(|r| Label::parse(r).width(TEXT_SIZE)).fold(0.0, f64::max);
+        let name = if self.y.is_empty() { 0.0 } else { LEADING * TEXT_SIZE + PAD };
+        (widest + PAD + name, self.bar.as_ref().map_or(0.0, ColorBar::width))
+    }
+
+    fn ends(&self, width: f64, sides: (f64, f64)) -> (f64, f64) {
+        let (title, note) = self.texts().heights(width, sides);
         let names = self.names_height();
-        let axis = !self.x.is_empty();
-        let texts = self.texts();
-        Margins {
-            left: widest + PAD + if self.y.is_empty() { 0.0 } else { LEADING * TEXT_SIZE + PAD },
-            right: self.bar.as_ref().map_or(0.0, ColorBar::width),
-            top: texts.title_height(width) + if axis { PAD } else { names },
-            bottom: texts.note_height(width) + if axis { names + LEADING * TEXT_SIZE + PAD } else { PAD },
+        if self.x.is_empty() {
+            (title + names, note + PAD)
+        } else {
+            (title + PAD, note + names + LEADING * TEXT_SIZE + PAD)
         }
     }
 
@@ -227,7 +230,8 @@ impl Panel for Cells {
         if let Some(bar) = &self.bar {
             bar.draw(scene, Area { left: cells.right(), ..cells });
         }
-        self.texts().draw(scene, area);
+        let sides = (plot.left - area.left, area.right() - plot.right());
+        self.texts().draw(scene, area, plot, plot.top - self.ends(area.width, sides).0);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::axis::{Axis, Mapping};
 use super::grid::{Grid, Width};
 use super::legend::{Key, Legend, Mark};
-use super::panel::{Area, Margins, Panel, Texts};
+use super::panel::{Area, Panel, Texts};
 use super::scene::{Anchor, Color, LEADING, Scene, Stroke};
 use super::style::{AXIS_WIDTH, DASH, GRID, GRID_WIDTH, INK, LINE_WIDTH, TEXT_SIZE};
 use super::text::Label;
@@ -11,8 +11,8 @@ use super::text::Label;
 /// Length of ticks, and room between axes and their labels.
 const TICK: f64 = 3.0;
 /// Height of a plot over its width, and the range that heights stay in.
-const ASPECT: f64 = 0.66;
-const HEIGHTS: (f64, f64) = (82.0, 130.0);
+const ASPECT: f64 = 0.62;
+const HEIGHTS: (f64, f64) = (100.0, 130.0);
 /// Markers on a denser line hide it.
 const MAX_MARKED: usize = 40;
 
@@ -74,7 +74,7 @@ impl Chart {
     }
 
     fn texts(&self) -> Texts<'_> {
-        Texts { title: &self.title, note: &self.note }
+        Texts::of_panel(&self.title, &self.note)
     }
 
     fn mappings(&self) -> (Mapping, Mapping) {
@@ -124,21 +124,18 @@ impl Panel for Chart {
         &self.title
     }
 
-    fn margins(&self, width: f64) -> Margins {
+    fn sides(&self) -> (f64, f64) {
         let (x, y) = self.mappings();
         let widest = y.ticks().iter().map(|t| text_width(&t.1)).fold(0.0, f64::max);
         let overhang = x.ticks().last().map_or(0.0, |t| 0.5 * text_width(&t.1));
-        let left = LEADING * TEXT_SIZE + widest + 2.0 * TICK;
-        let right = overhang.max(TICK);
-        let legend = self.legend().height(width - left - right);
-        Margins {
-            left,
-            right,
-            // Half a line above the highest tick label.
-            top: self.texts().title_height(width) + legend + 0.5 * TEXT_SIZE,
-            // Ticks, their labels and the name of the axis.
-            bottom: TICK + 2.6 * TEXT_SIZE + self.texts().note_height(width),
-        }
+        (LEADING * TEXT_SIZE + widest + 2.0 * TICK, overhang.max(TICK))
+    }
+
+    fn ends(&self, width: f64, sides: (f64, f64)) -> (f64, f64) {
+        let (title, note) = self.texts().heights(width, sides);
+        let legend = self.legend().height(width - sides.0 - sides.1);
+        // Half a line above the highest tick label; below ticks, their labels and the name of the axis.
+        (title + legend + 0.5 * TEXT_SIZE, TICK + 2.6 * TEXT_SIZE + note)
     }
 
     fn plot_height(&self, width: f64) -> f64 {
@@ -176,9 +173,10 @@ impl Panel for Chart {
         let below = plot.bottom() + TICK + 2.4 * TEXT_SIZE;
         scene.text(center, below, &self.x.label, TEXT_SIZE, Anchor::Middle, INK);
         scene.upward_text(area.left + TEXT_SIZE, middle, &self.y.label, TEXT_SIZE, INK);
-        self.texts().draw(scene, area);
         let legend = self.legend();
         let top = plot.top - 0.5 * TEXT_SIZE - legend.height(plot.width);
         legend.draw(scene, plot.left, top, plot.width);
+        let sides = (plot.left - area.left, area.right() - plot.right());
+        self.texts().draw(scene, area, plot, plot.top - self.ends(area.width, sides).0);
     }
 }

@@ -1,14 +1,14 @@
 //! Legends: what a line or a colour stands for.
 
-use super::scene::{Anchor, Color, LEADING, Scene, Stroke};
+use super::scene::{Anchor, Color, Scene, Stroke};
 use super::style::{INK, LINE_WIDTH, TEXT_SIZE};
 use super::text::Label;
 
-const MARK_WIDTH: f64 = 13.0;
+const MARK_WIDTH: f64 = 11.0;
 const MARK_GAP: f64 = 3.0;
-const KEY_GAP: f64 = 10.0;
+const KEY_GAP: f64 = 7.0;
 const DOT: f64 = 1.5;
-pub(super) const ROW_HEIGHT: f64 = 1.5 * TEXT_SIZE;
+const ROW_HEIGHT: f64 = 1.5 * TEXT_SIZE;
 
 /// How a key of a legend looks.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,26 +105,5 @@ impl Key {
         }
         let baseline = y + 0.36 * TEXT_SIZE;
         scene.text(x + MARK_WIDTH + MARK_GAP, baseline, &self.name, TEXT_SIZE, Anchor::Start, INK);
-    }
-}
-
-/// Height of lines of text of a size.
-pub(super) fn text_height(lines: usize, size: f64) -> f64 {
-    LEADING * size * lines as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_move_to_the_next_row_where_they_do_not_fit() {
-        let legend = Legend::squares([("one", INK), ("two", INK), ("three", INK)]);
-        let all: f64 = legend.keys.iter().map(Key::width).sum();
-        assert_eq!(legend.rows(all).len(), 1);
-        assert_eq!(legend.rows(0.6 * all).len(), 2);
-        // A key that is too wide still has a row.
-        assert_eq!(legend.height(1.0), 3.0 * ROW_HEIGHT);
-        assert_eq!(Legend::default().height(100.0), 0.0);
     }
 }

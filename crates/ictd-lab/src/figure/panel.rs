@@ -1,6 +1,5 @@
 //! What panels of a figure have in common: an area, margins around the plot, a title above it and a note below.
 
-use super::legend::text_height;
 use super::scene::{LEADING, Scene};
 use super::style::{INK, MUTED, TEXT_SIZE, TITLE_SIZE};
 use super::text::Label;
@@ -60,15 +59,17 @@ pub struct Margins {
 
 /// A panel of a figure: a plot with a title, axes or names around it, and a note.
 ///
-/// A [`Grid`](super::Grid) asks panels for their margins, gives panels that stand below one another the same on the left and
-/// the right and panels beside one another the same above and below, so that their plots line up, and lets
-/// them draw.
+/// A [`Grid`](super::Grid) asks panels for their margins, gives all panels of one width the same on the left and the right and
+/// panels beside one another the same above and below, so that their plots line up, and lets them draw.
 pub trait Panel {
     /// Its title.
     fn title(&self) -> &str;
 
-    /// The room it needs around its plot when it is `width` wide.
-    fn margins(&self, width: f64) -> Margins;
+    /// The room it needs to the left and to the right of its plot.
+    fn sides(&self) -> (f64, f64);
+
+    /// The room it needs above and below its plot when it is `width` wide and has this room at the sides.
+    fn ends(&self, width: f64, sides: (f64, f64)) -> (f64, f64);
 
     /// The height of its plot when that is `width` wide.
     fn plot_height(&self, width: f64) -> f64;
@@ -77,40 +78,41 @@ pub trait Panel {
     fn draw(&self, scene: &mut Scene, area: Area, plot: Area);
 }
 
-/// A title above a plot and a note below it.
+/// A title above a plot and a note below it, both centred at the plot.
 pub(super) struct Texts<'a> {
     pub title: &'a str,
     pub note: &'a str,
+    pub title_size: f64,
 }
 
-impl Texts<'_> {
-    fn title_lines(&self, width: f64) -> Vec<Label> {
-        let markup = if self.title.is_empty() { String::new() } else { format!("**{}**", self.title) };
-        Label::parse(&markup).wrap(TITLE_SIZE, width)
+impl<'a> Texts<'a> {
+    /// Those of a panel.
+    pub fn of_panel(title: &'a str, note: &'a str) -> Self {
+        Self { title, note, title_size: TITLE_SIZE }
     }
 
-    fn note_lines(&self, width: f64) -> Vec<Label> {
-        Label::parse(self.note).wrap(TEXT_SIZE, width)
+    /// The lines of the title and of the note that fit beside a centre with this room on either side.
+    fn lines(&self, room: f64) -> [Vec<Label>; 2] {
+        let title = if self.title.is_empty() { String::new() } else { format!("**{}**", self.title) };
+        let wrap = |markup: &str, size| Label::parse(markup).wrap(size, 2.0 * room);
+        [wrap(&title, self.title_size), wrap(self.note, TEXT_SIZE)]
     }
 
-    /// The height of the title, with air below it.
-    pub fn title_height(&self, width: f64) -> f64 {
-        let lines = self.title_lines(width).len();
-        text_height(lines, TITLE_SIZE) + if lines > 0 { 0.4 * TITLE_SIZE } else { 0.0 }
+    /// The heights of title and note in a panel, with air between them and the plot.
+    pub fn heights(&self, width: f64, (left, right): (f64, f64)) -> (f64, f64) {
+        let [title, note] = self.lines(0.5 * (width - left - right) + left.min(right));
+        let height = |lines: Vec<Label>, size: f64| {
+            LEADING * size * lines.len() as f64 + if lines.is_empty() { 0.0 } else { 0.4 * size }
+        };
+        (height(title, self.title_size), height(note, TEXT_SIZE))
     }
 
-    /// The height of the note, with air above it.
-    pub fn note_height(&self, width: f64) -> f64 {
-        let lines = self.note_lines(width).len();
-        text_height(lines, TEXT_SIZE) + if lines > 0 { 0.4 * TEXT_SIZE } else { 0.0 }
-    }
-
-    /// Draws the title at the top of the area, the note at its bottom.
-    pub fn draw(&self, scene: &mut Scene, area: Area) {
-        let (center, _) = area.center();
-        scene.lines(center, area.top, self.title_lines(area.width), TITLE_SIZE, INK);
-        let lines = self.note_lines(area.width);
-        let top = area.bottom() - LEADING * TEXT_SIZE * lines.len() as f64;
-        scene.lines(center, top, lines, TEXT_SIZE, MUTED);
+    /// Draws the title from `top` on, the note at the bottom of the area.
+    pub fn draw(&self, scene: &mut Scene, area: Area, plot: Area, top: f64) {
+        let (center, _) = plot.center();
+        let [title, note] = self.lines((center - area.left).min(area.right() - center));
+        scene.lines(center, top, title, self.title_size, INK);
+        let note_top = area.bottom() - LEADING * TEXT_SIZE * note.len() as f64;
+        scene.lines(center, note_top, note, TEXT_SIZE, MUTED);
     }
 }

@@ -1,7 +1,7 @@
 //! Writing a scene as PDF: one page of the drawing's size, text as text in embedded TrueType subsets (Type 42, which
 //! journals take), no dates and no random identifiers, so that the same scene gives the same bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use subsetter::GlyphRemapper;
@@ -124,7 +124,7 @@ struct Content {
     text: String,
     fonts: [Glyphs; 3],
     /// Opacities in percent.
-    opacities: BTreeMap<u32, ()>,
+    opacities: BTreeSet<u32>,
 }
 
 /// The scene as a PDF file of one page, in the colours for paper.
@@ -142,14 +142,8 @@ pub fn to_pdf(scene: &Scene) -> Vec<u8> {
             let _ = write!(fonts, "/F{} {font} 0 R ", style as usize);
         }
     }
-    let states: String = content
-        .opacities
-        .keys()
-        .map(|p| {
-            let alpha = number(f64::from(*p) / 100.0);
-            format!("/G{p} << /ca {alpha} /CA {alpha} >> ")
-        })
-        .collect();
+    let state = |p: &u32| format!("/G{p} << /ca {0} /CA {0} >> ", number(f64::from(*p) / 100.0));
+    let states: String = content.opacities.iter().map(state).collect();
     let stream = file.stream("", content.text.as_bytes());
     let page = format!(
         "/MediaBox [0 0 {} {}] /Contents {stream} 0 R /Resources << /Font << {fonts}>> /ExtGState << {states}>> >>",
@@ -218,7 +212,7 @@ impl Content {
 
     fn color(&mut self, color: Color, operator: &str) {
         let percent = (100.0 * color.alpha).round() as u32;
-        self.opacities.insert(percent, ());
+        self.opacities.insert(percent);
         let [r, g, b] = color.rgb.map(|c| number(f64::from(c) / 255.0));
         let _ = writeln!(self.text, "/G{percent} gs {r} {g} {b} {operator}");
     }
@@ -256,50 +250,4 @@ fn number(x: f64) -> String {
     let text = format!("{x:.3}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::scene::Anchor;
-    use super::super::style::{INK, PALETTE};
-    use super::*;
-
-    fn drawing() -> Vec<u8> {
-        let mut scene = Scene::new(234.0, 100.0, "θ over n");
-        scene.rect([10.0, 10.0, 20.0, 5.0], Some(PALETTE[0].with_alpha(0.2)), Some(Stroke::solid(INK, 0.5)));
-        scene.text(20.0, 50.0, "**a** *v*_{l} = 10^{−5}", 7.0, Anchor::Middle, INK);
-        to_pdf(&scene)
-    }
-
-    /// Every entry of the table of objects points at its object, and the same scene gives the same bytes.
-    #[test]
-    fn the_table_of_objects_is_right() {
-        let pdf = drawing();
-        let text = String::from_utf8_lossy(&pdf);
-        let start: usize =
-            text.rsplit("startxref\n").next().unwrap().lines().next().unwrap().parse().unwrap();
-        let table = std::str::from_utf8(&pdf[start..]).unwrap();
-        let offsets: Vec<usize> =
-            table.lines().skip(3).map_while(|l| l.strip_suffix(" 00000 n ")?.parse().ok()).collect();
-        assert!(offsets.len() > 15, "three fonts of five objects each");
-        for (k, offset) in offsets.into_iter().enumerate() {
-            assert!(pdf[offset..].starts_with(format!("{} 0 obj\n", k + 1).as_bytes()));
-        }
-        assert!(text.contains("/MediaBox [0 0 234 100]") && text.contains("/G20 << /ca 0.2"));
-        assert!(!text.contains("/CreationDate") && !text.contains("/ID"));
-        assert_eq!(pdf, drawing());
-    }
-
-    /// Text is kept as text: the characters are in the maps to Unicode.
-    #[test]
-    fn characters_can_be_searched() {
-        let glyphs = |markup: &str| {
-            let mut content = Content::default();
-            content.label(&Label::parse(markup), 7.0, 0.0);
-            content.fonts.map(|f| f.characters.values().map(|g| g.1).collect::<String>())
-        };
-        assert_eq!(glyphs("no **on** *θ*_{∗}"), ["no ∗".to_owned(), "on".into(), "θ".into()]);
-        // A subset is far smaller than the font.
-        assert!(drawing().len() < 20_000);
-    }
 }

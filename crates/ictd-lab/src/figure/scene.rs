@@ -241,33 +241,3 @@ fn open_path(points: &[(f64, f64)]) -> Vec<Segment> {
         |(i, &(x, y)): (usize, &(f64, f64))| if i == 0 { Segment::Move(x, y) } else { Segment::Line(x, y) };
     points.iter().enumerate().map(piece).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::style::{GRAY, INK, MUTED, PALETTE};
-    use super::*;
-
-    #[test]
-    fn text_is_readable_on_paper_and_on_dark_pages() {
-        for color in [INK, MUTED] {
-            assert!(contrast(color.rgb, PAPER.rgb) >= 4.5 && contrast(color.dark, PAPER.dark) >= 4.5);
-        }
-        for fill in PALETTE.into_iter().chain([GRAY, PAPER]) {
-            for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-                let fill = PAPER.toward(fill, share);
-                let ink = fill.text_on();
-                assert!(contrast(fill.rgb, ink.rgb) >= 4.5 && contrast(fill.dark, ink.dark) >= 4.5);
-            }
-        }
-    }
-
-    /// Lines and fills want a contrast of 3 (WCAG 2.1, 1.4.11) on a dark page. On paper the two lightest colours of the
-    /// palette stay below it; they come last.
-    #[test]
-    fn lines_stand_out() {
-        for (k, color) in PALETTE.into_iter().enumerate() {
-            assert!(contrast(color.dark, PAPER.dark) >= 3.0);
-            assert!(contrast(color.rgb, PAPER.rgb) >= if k < 3 { 3.0 } else { 2.0 }, "{k}");
-        }
-    }
-}

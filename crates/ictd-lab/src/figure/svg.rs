@@ -179,7 +179,6 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scene::Stroke;
     use super::*;
 
     #[test]
@@ -188,19 +187,6 @@ mod tests {
             ["1", "0.25", "0", "-3.1", "100"].map(str::to_owned),
             [1.0, 0.25, -0.001, -3.1, 100.0].map(number)
         );
-    }
-
-    /// Every colour that differs has its class and one rule; others have none.
-    #[test]
-    fn dark_pages_have_their_colours() {
-        let mut scene = Scene::new(10.0, 10.0, "");
-        let themed = Color::themed([1, 2, 3], [250, 251, 252]);
-        scene.rect([0.0; 4], Some(themed), Some(Stroke::solid(themed, 1.0)));
-        scene.rect([0.0; 4], Some(Color::rgb(9, 9, 9)), None);
-        let svg = to_svg(&scene);
-        assert_eq!(svg.matches(".f010203-fafbfc{fill:#fafbfc}").count(), 1);
-        assert_eq!(svg.matches(".s010203-fafbfc{stroke:#fafbfc}").count(), 1);
-        assert!(svg.contains("class=\"f010203-fafbfc s010203-fafbfc\"") && !svg.contains("class=\"f090909"));
     }
 
     #[test]

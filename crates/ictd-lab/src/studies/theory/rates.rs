@@ -161,9 +161,9 @@ impl Rates {
             y: Axis::linear("slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞}"),
             series: vec![
                 line("log(1 − *C*)", PALETTE[1], |t| t.paper_decay.unwrap_or(f64::NAN)),
-                line("log spectral radius", PALETTE[2], |t| t.spectral_decay).dashed(),
                 line("fit", PALETTE[0], |t| t.decay.unwrap_or(f64::NAN))
                     .with_band(order.iter().map(interval).collect()),
+                line("log spectral radius", PALETTE[2], |t| t.spectral_decay).dashed(),
             ],
             note: "band: 95 % interval of a task's fit".into(),
         }
@@ -179,7 +179,7 @@ impl Rates {
             y: Axis::log("mean error at infinite depth"),
             series: self.per_task(floor),
             note: self.floor.map_or_else(String::new, |f| {
-                format!("mean slope {:.3} ± {:.3}; −1/2 for 1/√n", f.mean, f.half_width)
+                format!("mean slope {:.3} ± {:.3}; −1/2 for 1/√n", f.mean, f.half_width).replace('-', "−")
             }),
         }
     }

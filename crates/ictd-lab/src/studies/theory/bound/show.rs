@@ -41,6 +41,7 @@ impl BoundReport {
                         "slope {:.4} ± {:.4} per layer; log spectral radius {:.4}",
                         d.slope, d.half_width, self.predicted_decay
                     )
+                    .replace('-', "−")
                 },
             ),
         }
@@ -61,7 +62,7 @@ impl BoundReport {
             series,
             note: self.floor.map_or_else(
                 || "fewer than three lengths at which every context visits every state".into(),
-                |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width),
+                |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width).replace('-', "−"),
             ),
         }
     }

@@ -79,7 +79,7 @@ impl Landscape {
             Cell::Tile { color, text: String::new(), rows: 1 }
         };
         // Every fourth point has a name: 0, ½, … 2.
-        let name = |k: usize| if k % 4 == 0 { (k as f64 / 8.0).to_string() } else { String::new() };
+        let name = |k: usize| if k.is_multiple_of(4) { (k as f64 / 8.0).to_string() } else { String::new() };
         let tick = |k: usize| {
             let share = k as f64 / 4.0;
             (share, format!("10^{{{:.1}}}", low + share * (high - low)).replace('-', "−"))

@@ -14,7 +14,10 @@ fn some(list: &[usize]) -> Vec<usize> {
 fn slope(slope: Option<Slope>, unit: &str) -> String {
     slope.map_or_else(
         || "no slope above noise".into(),
-        |s| format!("slope {:.3} ± {:.3} {unit}, {} points", s.slope, s.half_width, s.points),
+        |s| {
+            let slope = format!("{:.3}", s.slope).replace('-', "−");
+            format!("slope {slope} ± {:.3} {unit}, {} points", s.half_width, s.points)
+        },
     )
 }
 
