@@ -3,10 +3,14 @@
 //! After a change that is meant, look at the new drawings and store them with
 //! `ICTD_RENEW_FIGURES=1 cargo test -p ictd-lab --test figures`.
 
+use std::cell::RefCell;
 use std::path::Path;
 
-use ictd_lab::figure::style::{DASH, GRAY, PALETTE, TEXT_SIZE};
-use ictd_lab::figure::{Axis, Cell, Cells, Chart, Grid, Legend, Scene, Series, Shape, Width, to_pdf, to_svg};
+use ictd_lab::figure::style::{DASH, GRAY, INK, MUTED, PALETTE, PAPER, TEXT_SIZE};
+use ictd_lab::figure::{
+    Anchor, Area, Axis, Cell, Cells, Chart, Color, Grid, Label, Legend, Margins, Panel, Scene, Series, Shape,
+    Stroke, Style, Width, contrast, to_pdf, to_svg,
+};
 
 /// Two charts: even and logarithmic axes, bands, dashes, a legend in two rows, notes.
 fn charts() -> Scene {
@@ -170,7 +174,7 @@ fn dark_pages_have_their_colours() {
 /// Every entry of the table of objects points at its object, and the same scene gives the same bytes.
 #[test]
 fn the_table_of_objects_is_right() {
-    let pdf = pdf();
+    let pdf = small_pdf();
     let text = String::from_utf8_lossy(&pdf);
     let start: usize = text.rsplit("startxref\n").next().unwrap().lines().next().unwrap().parse().unwrap();
     let table = std::str::from_utf8(&pdf[start..]).unwrap();
@@ -184,7 +188,7 @@ fn the_table_of_objects_is_right() {
     assert!(pdf.len() < 20_000);
     assert!(text.contains("/MediaBox [0 0 234 100]") && text.contains("/G20 << /ca 0.2"));
     assert!(!text.contains("/CreationDate") && !text.contains("/ID"));
-    assert_eq!(pdf, pdf());
+    assert_eq!(pdf, small_pdf());
 }
 
 /// A panel that remembers where it was drawn.
@@ -242,7 +246,7 @@ fn keys_move_to_the_next_row_where_they_do_not_fit() {
     assert_eq!(Legend::default().height(100.0), 0.0);
 }
 
-fn pdf() -> Vec<u8> {
+fn small_pdf() -> Vec<u8> {
     let mut scene = Scene::new(234.0, 100.0, "θ over n");
     scene.rect([10.0, 10.0, 20.0, 5.0], Some(PALETTE[0].with_alpha(0.2)), Some(Stroke::solid(INK, 0.5)));
     scene.text(20.0, 50.0, "**a** *v*_{l} = 10^{−5}", 7.0, Anchor::Middle, INK);
