@@ -231,7 +231,7 @@ impl Panel for Cells {
             bar.draw(scene, Area { left: cells.right(), ..cells });
         }
         let sides = (plot.left - area.left, area.right() - plot.right());
-        self.texts().draw(scene, area, plot, plot.top - self.ends(area.width, sides).0);
+        self.texts().draw(scene, area, plot, self.ends(area.width, sides));
     }
 }
 

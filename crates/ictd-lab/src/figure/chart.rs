@@ -177,6 +177,6 @@ impl Panel for Chart {
         let top = plot.top - 0.5 * TEXT_SIZE - legend.height(plot.width);
         legend.draw(scene, plot.left, top, plot.width);
         let sides = (plot.left - area.left, area.right() - plot.right());
-        self.texts().draw(scene, area, plot, plot.top - self.ends(area.width, sides).0);
+        self.texts().draw(scene, area, plot, self.ends(area.width, sides));
     }
 }

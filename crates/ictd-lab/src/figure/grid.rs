@@ -90,7 +90,7 @@ impl<'a> Grid<'a> {
         }
         self.legend.draw(&mut scene, EDGE, EDGE + heading, inner);
         let all = Area { left: EDGE, top: EDGE, width: inner, height: top - 2.0 * EDGE };
-        texts.draw(&mut scene, all, all, EDGE);
+        texts.draw(&mut scene, all, all, (0.0, 0.0));
         scene
     }
 

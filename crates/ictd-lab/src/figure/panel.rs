@@ -107,12 +107,12 @@ impl<'a> Texts<'a> {
         (height(title, self.title_size), height(note, TEXT_SIZE))
     }
 
-    /// Draws the title from `top` on, the note at the bottom of the area.
-    pub fn draw(&self, scene: &mut Scene, area: Area, plot: Area, top: f64) {
+    /// Draws the title and the note of a panel that needs the room `ends` above and below its plot.
+    pub fn draw(&self, scene: &mut Scene, area: Area, plot: Area, ends: (f64, f64)) {
         let (center, _) = plot.center();
         let [title, note] = self.lines((center - area.left).min(area.right() - center));
-        scene.lines(center, top, title, self.title_size, INK);
-        let note_top = area.bottom() - LEADING * TEXT_SIZE * note.len() as f64;
+        scene.lines(center, plot.top - ends.0, title, self.title_size, INK);
+        let note_top = plot.bottom() + ends.1 - LEADING * TEXT_SIZE * note.len() as f64;
         scene.lines(center, note_top, note, TEXT_SIZE, MUTED);
     }
 }

@@ -69,12 +69,12 @@ impl ShiftPicture {
         let column = |j: f64| NAMES + (j + 0.5) * CELL.0;
         for (top, name, z, target_color) in [
             (STAGES[0], "(a) *Z*_{*l*+½}", &self.before, GRID),
-            (STAGES[1], "(b) *Z*_{*l*+1}", &self.after, PALETTE[5].with_alpha(0.45)),
+            (STAGES[1], "(b) *Z*_{*l*+1}", &self.after, PAPER.toward(PALETTE[5], 0.45)),
         ] {
             scene.text(NAMES - PAD, top - PAD, name, TITLE_SIZE, Anchor::End, INK);
             let rows = [
                 ("target memory", z.targets(), target_color),
-                ("current memory", z.values(), PALETTE[0].with_alpha(0.3)),
+                ("current memory", z.values(), PAPER.toward(PALETTE[0], 0.3)),
             ];
             for (r, (label, row, color)) in rows.into_iter().enumerate() {
                 let y = top + r as f64 * CELL.1;

@@ -179,7 +179,8 @@ impl Rates {
             y: Axis::log("mean error at infinite depth"),
             series: self.per_task(floor),
             note: self.floor.map_or_else(String::new, |f| {
-                format!("mean slope {:.3} ± {:.3}; −1/2 for 1/√n", f.mean, f.half_width).replace('-', "−")
+                format!("mean slope {:.3}\u{a0}±\u{a0}{:.3}; −1/2 for 1/√n", f.mean, f.half_width)
+                    .replace('-', "−")
             }),
         }
     }
