@@ -99,7 +99,7 @@ fn text_is_large_enough_and_inside() {
         for shape in &scene.shapes {
             let Shape::Text { x, y, label, size, anchor, angle, .. } = shape else { continue };
             let text: String = label.runs.iter().map(|r| r.text.as_str()).collect();
-            let number = name == "matrix" && text.contains('.');
+            let number = name == "matrix" && text.replace('−', "-").parse::<f64>().is_ok();
             assert!(*size >= if number { 6.0 } else { TEXT_SIZE }, "{name}: '{text}' has {size} points");
             assert!(*y >= 0.5 * size && *y <= scene.height, "{name}: '{text}'");
             if *angle == 0.0 {

@@ -259,12 +259,12 @@ impl Cell {
             }
             Self::Bar { shares, interval, text } => {
                 // The widest text is 1000/1000.
-                let (bar, thick) = (width - 6.5 * TEXT_SIZE, 0.55 * height);
-                stack(scene, shares, [left, top, bar, thick]);
-                let below = top + thick + 0.12 * height;
+                let bar = width - 6.5 * TEXT_SIZE;
+                stack(scene, shares, [left, top + 0.24 * height, bar, 0.52 * height]);
+                let below = top + 0.88 * height;
                 let ends = [(left + bar * interval.0, below), (left + bar * interval.1, below)];
                 scene.polyline(&ends, Stroke::solid(INK, 0.8));
-                let y = baseline(thick, TEXT_SIZE);
+                let y = baseline(height, TEXT_SIZE);
                 scene.text(left + bar + PAD, y, text, TEXT_SIZE, Anchor::Start, INK);
             }
         }
