@@ -213,9 +213,12 @@ impl Scene {
         );
     }
 
-    /// Adds horizontal text; see [`Label`] for the markup.
+    /// Adds horizontal text, nothing for none; see [`Label`] for the markup.
     pub fn text(&mut self, x: f64, y: f64, markup: &str, size: f64, anchor: Anchor, color: Color) {
-        self.shapes.push(Shape::Text { x, y, label: Label::parse(markup), size, color, anchor, angle: 0.0 });
+        let label = Label::parse(markup);
+        if !label.runs.is_empty() {
+            self.shapes.push(Shape::Text { x, y, label, size, color, anchor, angle: 0.0 });
+        }
     }
 
     /// Adds text that reads upwards, centred at (x, y).
