@@ -1,4 +1,4 @@
-//! The report in a real browser: no overflow, no overlapping text, no console errors.
+//! The report in a real browser, light and dark: no overflow, no overlapping text, enough contrast, no console errors.
 
 use std::fs;
 use std::path::Path;
@@ -17,9 +17,45 @@ function overlap(a, b) {
   // Neighbouring lines touch; a third of a line is an overlap.
   return w > 1.5 && h > 0.34 * Math.min(a.height, b.height);
 }
+function luminance(rgb) {
+  const [r, g, b] = rgb.map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+function contrast(a, b) {
+  const [x, y] = [luminance(a) + 0.05, luminance(b) + 0.05];
+  return Math.max(x, y) / Math.min(x, y);
+}
+const numbers = color => (color.match(/[\d.]+/g) || []).map(Number);
+// What lies behind a text: the last opaque shape before it that covers its middle, or the nearest background.
+function behind(element, view) {
+  const box = element.getBoundingClientRect();
+  const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+  if (element.tagName === "text")
+    for (let other = element.previousElementSibling; other; other = other.previousElementSibling) {
+      const style = view.getComputedStyle(other), b = other.getBoundingClientRect();
+      if (other.tagName === "path" && style.fill !== "none" && Number(style.fillOpacity) > 0.5
+          && b.left <= x && x <= b.right && b.top <= y && y <= b.bottom) return numbers(style.fill);
+    }
+  for (let other = element; other; other = other.parentElement) {
+    const color = numbers(view.getComputedStyle(other).backgroundColor);
+    if (color.length === 3) return color;
+  }
+  return [255, 255, 255];
+}
+function readable(page, view, width) {
+  const own = [...page.querySelectorAll("body *")].filter(e => e.tagName === "text" ||
+    (!e.closest("svg") && [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())));
+  for (const element of own) {
+    const style = view.getComputedStyle(element);
+    const found = contrast(numbers(element.tagName === "text" ? style.fill : style.color), behind(element, view));
+    // Text wants 4.5 to 1 (WCAG 2, AA).
+    if (!(found >= 4.5)) problems.push(`width ${width}: '${element.textContent.slice(0, 40)}' has contrast ${found.toFixed(2)}`);
+  }
+}
 function look(frame, width) {
   const page = frame.contentDocument.documentElement;
   if (page.scrollWidth > width) problems.push(`width ${width}: the page is ${page.scrollWidth} wide`);
+  readable(page, frame.contentWindow, width);
   const figures = page.querySelectorAll("figure svg");
   if (figures.length < 10) problems.push(`width ${width}: only ${figures.length} figures`);
   for (const svg of figures) {
@@ -65,18 +101,26 @@ pub fn check(report: &str) -> bool {
         return false;
     }
     let Ok(address) = fs::canonicalize(&harness) else { return false };
+    // Blink's numbers for what a reader prefers.
+    let fine = [("light", 1), ("dark", 0)]
+        .map(|(name, scheme)| look(&browser, &address, &format!("{report}, {name}"), scheme));
+    let _ = fs::remove_file(&harness);
+    fine == [true, true]
+}
+
+fn look(browser: &str, harness: &Path, what: &str, scheme: u8) -> bool {
     let profile = std::env::temp_dir().join(format!("ictd-browser-{}", std::process::id()));
-    let output = Command::new(&browser)
+    let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-quic"])
         .args(["--allow-file-access-from-files", "--window-size=1400,900", "--virtual-time-budget=20000"])
         .args(["--enable-logging=stderr", "--log-level=0"])
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg("--dump-dom")
-        .arg(format!("file://{}", address.display()))
+        .arg(format!("file://{}", harness.display()))
         .output();
     let _ = fs::remove_dir_all(&profile);
-    let _ = fs::remove_file(&harness);
     let Ok(output) = output else {
         eprintln!("xtask slow: {browser} did not start");
         return false;
@@ -86,7 +130,7 @@ pub fn check(report: &str) -> bool {
     // Messages of the page itself are logged with CONSOLE.
     let console: Vec<&str> = errors.lines().filter(|line| line.contains("CONSOLE")).collect();
     let result = document.split("RESULT ").nth(1).and_then(|rest| rest.split("</pre>").next());
-    eprintln!("xtask slow: {report} in {browser}, {WIDTHS:?} pixels wide: {}", result.unwrap_or("no result"));
+    eprintln!("xtask slow: {what} in {browser}, {WIDTHS:?} pixels wide: {}", result.unwrap_or("no result"));
     console.iter().for_each(|line| eprintln!("{line}"));
     result == Some("[]") && console.is_empty()
 }

@@ -36,7 +36,7 @@ fn the_whole_paper_twice_gives_the_same_bytes() {
     }
     let names: Vec<&str> = a.iter().map(|f| f.0.as_str()).collect();
     for figure in ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7"] {
-        for ending in ["svg", "png"] {
+        for ending in ["svg", "pdf", "png"] {
             assert!(names.contains(&format!("{figure}.{ending}").as_str()), "{figure}.{ending}");
         }
     }

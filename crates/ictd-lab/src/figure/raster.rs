@@ -7,8 +7,8 @@ use tiny_skia::{FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, S
 
 use super::scene::{Color, Scene, Segment, Shape, Stroke};
 
-/// Pixels per point: print quality at the figures' sizes.
-const SCALE: f64 = 3.0;
+/// Pixels per point: 288 per inch.
+const SCALE: f64 = 4.0;
 
 /// The scene as a PNG file; `None` when it is too large for an image.
 pub fn to_png(scene: &Scene) -> Option<Vec<u8>> {
@@ -84,7 +84,7 @@ mod tests {
             let p = pixmap.pixel(x, y).unwrap();
             [p.red(), p.green(), p.blue()]
         };
-        assert_eq!((at(1, 1), at(45, 15)), ([255, 255, 255], [0, 114, 178]));
-        assert!((0..30).any(|x| at(x, 18)[0] < 100), "the letter left a dark pixel");
+        assert_eq!((at(1, 1), at(60, 20)), ([255, 255, 255], [0, 114, 178]));
+        assert!((0..40).any(|x| at(x, 24)[0] < 100), "the letter left a dark pixel");
     }
 }

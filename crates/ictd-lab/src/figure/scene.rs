@@ -1,27 +1,69 @@
-//! A drawing as a list of shapes, to be written as SVG or rendered to PNG.
+//! A drawing as a list of shapes, to be written as SVG or PDF or rendered to PNG.
 
+use super::style::PAPER;
 use super::text::Label;
 
-/// A colour with opacity.
+/// A colour with opacity, and what stands for it on a dark page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Color {
-    /// Red, green, blue.
+    /// Red, green, blue on paper.
     pub rgb: [u8; 3],
+    /// Red, green, blue where the reader prefers dark pages.
+    pub dark: [u8; 3],
     /// Opacity in [0, 1].
     pub alpha: f64,
 }
 
 impl Color {
-    /// An opaque colour.
+    /// An opaque colour that is the same on paper and on a dark page.
     pub const fn rgb(r: u8, g: u8, b: u8) -> Self {
-        Self { rgb: [r, g, b], alpha: 1.0 }
+        Self::themed([r, g, b], [r, g, b])
+    }
+
+    /// An opaque colour on paper and on a dark page.
+    pub const fn themed(rgb: [u8; 3], dark: [u8; 3]) -> Self {
+        Self { rgb, dark, alpha: 1.0 }
     }
 
     /// The same colour with another opacity.
     pub const fn with_alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }
+
+    /// The colour a share of the way to another; shares outside [0, 1] are taken as the nearer end.
+    pub fn toward(self, other: Self, share: f64) -> Self {
+        let t = share.clamp(0.0, 1.0);
+        let mix = |a: [u8; 3], b: [u8; 3]| {
+            std::array::from_fn(|k| (f64::from(a[k]) + t * (f64::from(b[k]) - f64::from(a[k]))).round() as u8)
+        };
+        Self { rgb: mix(self.rgb, other.rgb), dark: mix(self.dark, other.dark), alpha: self.alpha }
+    }
+
+    /// The colour of text on a fill of this colour: the better readable of black and white, by theme.
+    pub fn text_on(self) -> Self {
+        let ink = |fill| {
+            let [black, white] = [[0; 3], [255; 3]];
+            if contrast(fill, black) > contrast(fill, white) { black } else { white }
+        };
+        Self::themed(ink(self.rgb), ink(self.dark))
+    }
 }
+
+/// Contrast of two colours as WCAG 2 defines it, from 1 to 21; text wants 4.5.
+pub fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
+    let luminance = |rgb: [u8; 3]| {
+        let [r, g, b] = rgb.map(|c| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        });
+        0.2126 * r + 0.7152 * g + 0.0722 * b
+    };
+    let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+    if a > b { a / b } else { b / a }
+}
+
+/// Height of a line of text over its size.
+pub const LEADING: f64 = 1.25;
 
 /// How an outline is drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +138,7 @@ pub enum Shape {
     },
 }
 
-/// A drawing of fixed size, origin at the top left, units points.
+/// A drawing of the size it is printed at, origin at the top left, units points (1/72 inch).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     /// Width.
@@ -110,10 +152,11 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// An empty drawing on white.
+    /// An empty drawing on paper; markup in its title is left out.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
-        let mut scene = Self { width, height, title: title.to_owned(), shapes: Vec::new() };
-        scene.rect([0.0, 0.0, width, height], Some(Color::rgb(255, 255, 255)), None);
+        let title = Label::parse(title).runs.into_iter().map(|run| run.text).collect();
+        let mut scene = Self { width, height, title, shapes: Vec::new() };
+        scene.rect([0.0, 0.0, width, height], Some(PAPER), None);
         scene
     }
 
@@ -170,24 +213,29 @@ impl Scene {
         );
     }
 
-    /// Adds horizontal text; see [`Label`] for the markup.
+    /// Adds horizontal text, nothing for none; see [`Label`] for the markup.
     pub fn text(&mut self, x: f64, y: f64, markup: &str, size: f64, anchor: Anchor, color: Color) {
-        self.turned_text(x, y, markup, size, anchor, color, 0.0);
+        let label = Label::parse(markup);
+        if !label.runs.is_empty() {
+            self.shapes.push(Shape::Text { x, y, label, size, color, anchor, angle: 0.0 });
+        }
     }
 
-    /// Adds text turned clockwise by `angle` degrees around its position.
-    #[allow(clippy::too_many_arguments, reason = "a drawing primitive: every argument is one attribute")]
-    pub fn turned_text(
-        &mut self,
-        x: f64,
-        y: f64,
-        markup: &str,
-        size: f64,
-        anchor: Anchor,
-        color: Color,
-        angle: f64,
-    ) {
-        self.shapes.push(Shape::Text { x, y, label: Label::parse(markup), size, color, anchor, angle });
+    /// Adds text that reads upwards, centred at (x, y).
+    pub fn upward_text(&mut self, x: f64, y: f64, markup: &str, size: f64, color: Color) {
+        let (label, anchor) = (Label::parse(markup), Anchor::Middle);
+        self.shapes.push(Shape::Text { x, y, label, size, color, anchor, angle: -90.0 });
+    }
+
+    /// Adds lines of text centred at x below one another, the first with its top at y; returns where they end.
+    pub fn lines(&mut self, x: f64, y: f64, lines: Vec<Label>, size: f64, color: Color) -> f64 {
+        let mut bottom = y;
+        for label in lines {
+            bottom += LEADING * size;
+            let (y, anchor) = (bottom - 0.3 * size, Anchor::Middle);
+            self.shapes.push(Shape::Text { x, y, label, size, color, anchor, angle: 0.0 });
+        }
+        bottom
     }
 }
 

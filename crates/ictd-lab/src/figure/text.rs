@@ -49,23 +49,28 @@ pub struct Label {
     pub runs: Vec<Run>,
 }
 
-static FACES: LazyLock<[Option<Face<'static>>; 3]> = LazyLock::new(|| {
-    let files: [&'static [u8]; 3] = [
-        include_bytes!("../../fonts/DejaVuSans.ttf"),
-        include_bytes!("../../fonts/DejaVuSans-Bold.ttf"),
-        include_bytes!("../../fonts/DejaVuSans-Oblique.ttf"),
-    ];
-    files.map(|data| Face::parse(data, 0).ok())
-});
+/// The embedded font files, in the order of [`Style::ALL`].
+static FILES: [&[u8]; 3] = [
+    include_bytes!("../../fonts/DejaVuSans.ttf"),
+    include_bytes!("../../fonts/DejaVuSans-Bold.ttf"),
+    include_bytes!("../../fonts/DejaVuSans-Oblique.ttf"),
+];
+
+static FACES: LazyLock<[Option<Face<'static>>; 3]> =
+    LazyLock::new(|| FILES.map(|data| Face::parse(data, 0).ok()));
 
 impl Style {
-    fn face(self) -> Option<&'static Face<'static>> {
-        let index = match self {
-            Self::Regular => 0,
-            Self::Bold => 1,
-            Self::Oblique => 2,
-        };
-        FACES[index].as_ref()
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Regular, Self::Bold, Self::Oblique];
+
+    /// The font file.
+    pub(super) fn file(self) -> &'static [u8] {
+        FILES[self as usize]
+    }
+
+    /// The font, read.
+    pub(super) fn face(self) -> Option<&'static Face<'static>> {
+        FACES[self as usize].as_ref()
     }
 }
 
@@ -91,10 +96,8 @@ impl Label {
         let mut runs: Vec<Run> = Vec::new();
         let mut style = Style::Regular;
         let mut rest = markup;
-        let mut push = |text: &str, style, script| match runs.last_mut() {
-            Some(last) if last.style == style && last.script == script => last.text.push_str(text),
-            _ if text.is_empty() => {}
-            _ => runs.push(Run { text: text.to_owned(), style, script }),
+        let mut push = |text: &str, style, script| {
+            join(&mut runs, Run { text: text.to_owned(), style, script });
         };
         while let Some(c) = rest.chars().next() {
             let braced = |prefix: &str| rest.strip_prefix(prefix).and_then(|r| r.split_once('}'));
@@ -126,6 +129,55 @@ impl Label {
         self.runs.iter().map(|run| run_width(run, size)).sum()
     }
 
+    /// The label in lines of at most a width, of nearly the same length; a word that is longer stands alone.
+    pub fn wrap(&self, size: f64, width: f64) -> Vec<Self> {
+        let lines = self.filled(size, width);
+        let mut balanced = lines.clone();
+        let mut narrower = width;
+        while lines.len() > 1 {
+            narrower *= 0.97;
+            let tried = self.filled(size, narrower);
+            if tried.len() > lines.len() || tried.iter().any(|line| line.width(size) > width) {
+                break;
+            }
+            balanced = tried;
+        }
+        balanced
+    }
+
+    /// Lines filled word by word.
+    fn filled(&self, size: f64, width: f64) -> Vec<Self> {
+        // Runs that end at a space or at the end of a run; a word is a sequence up to one that ends at a space.
+        let pieces = self.runs.iter().flat_map(|run| {
+            run.text.split_inclusive(' ').map(|text| Run { text: text.to_owned(), ..run.clone() })
+        });
+        let (mut lines, mut line, mut word) = (Vec::new(), Vec::new(), Vec::new());
+        let total = |runs: &[Run]| runs.iter().map(|r| run_width(r, size)).sum::<f64>();
+        let mut end_word = |word: &mut Vec<Run>, line: &mut Vec<Run>| {
+            let mut bare = word.clone();
+            bare.iter_mut().for_each(|run| run.text.truncate(run.text.trim_end().len()));
+            if !line.is_empty() && total(line) + total(&bare) > width {
+                lines.push(Self { runs: std::mem::take(line) });
+            }
+            word.drain(..).for_each(|run| join(line, run));
+        };
+        for piece in pieces {
+            let ends = piece.text.ends_with(' ');
+            word.push(piece);
+            if ends {
+                end_word(&mut word, &mut line);
+            }
+        }
+        end_word(&mut word, &mut line);
+        lines.push(Self { runs: line });
+        lines.retain(|line| !line.runs.is_empty());
+        for line in &mut lines {
+            let last = line.runs.last_mut();
+            last.into_iter().for_each(|run| run.text.truncate(run.text.trim_end().len()));
+        }
+        lines
+    }
+
     /// Horizontal offset of the left end for an anchor.
     pub fn offset(&self, size: f64, anchor: Anchor) -> f64 {
         match anchor {
@@ -149,6 +201,15 @@ impl Label {
             }
         }
         pen.segments
+    }
+}
+
+/// Adds a run to others, into the last one where their looks are the same.
+fn join(runs: &mut Vec<Run>, run: Run) {
+    match runs.last_mut() {
+        Some(last) if last.style == run.style && last.script == run.script => last.text.push_str(&run.text),
+        _ if run.text.is_empty() => {}
+        _ => runs.push(run),
     }
 }
 

@@ -12,7 +12,7 @@ mod tensorboard;
 pub use input::{ContextFile, EpisodeFile, read_context};
 pub use model::{Description, ModelFile, read_params};
 pub use numbers::to_json_17;
-pub use output::OutputDir;
+pub use output::{OutputDir, Written};
 pub use safetensors::Tensors;
 pub use task::{AnyTask, NamedTask, TaskFile, read_task};
 pub use tensorboard::EventFile;

@@ -8,14 +8,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use crate::LabError;
-use crate::figure::{Scene, to_png, to_svg};
+use crate::figure::{Scene, to_pdf, to_png, to_svg};
 
 /// A directory that results are written to. Files of other names in it are left alone.
 #[derive(Clone, Debug)]
 pub struct OutputDir {
     root: PathBuf,
-    /// Names of the files written so far, shared by clones.
-    written: Arc<Mutex<Vec<String>>>,
+    /// What was written so far, shared by clones.
+    written: Arc<Mutex<Written>>,
+}
+
+/// What was written to a directory.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Names of the files.
+    pub files: Vec<String>,
+    /// Names of the figures and their SVG.
+    pub figures: Vec<(String, String)>,
 }
 
 impl OutputDir {
@@ -45,18 +54,25 @@ impl OutputDir {
             let _ = fs::remove_file(&temporary);
             LabError::Write { path, source }
         })?;
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(name.to_owned());
+        self.remember(|written| written.files.push(name.to_owned()));
         Ok(())
     }
 
-    /// The names of the files written since this was last asked.
-    pub fn take_written(&self) -> Vec<String> {
-        std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    fn remember<T>(&self, change: impl FnOnce(&mut Written) -> T) -> T {
+        change(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes a figure as SVG and PNG.
+    /// What was written since this was last asked.
+    pub fn take_written(&self) -> Written {
+        self.remember(std::mem::take)
+    }
+
+    /// Writes a figure as SVG, PDF and PNG.
     pub fn figure(&self, name: &str, scene: &Scene) -> Result<(), LabError> {
-        self.write(&format!("{name}.svg"), to_svg(scene).as_bytes())?;
+        let svg = to_svg(scene);
+        self.write(&format!("{name}.svg"), svg.as_bytes())?;
+        self.remember(|written| written.figures.push((name.to_owned(), svg)));
+        self.write(&format!("{name}.pdf"), &to_pdf(scene))?;
         let png = to_png(scene).ok_or_else(|| {
             let source = Error::new(ErrorKind::InvalidData, "the figure is too large for an image");
             LabError::Write { path: self.root.join(format!("{name}.png")), source }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::LabError;
 use crate::figure::style::PALETTE;
-use crate::figure::{Axis, Chart, Scale, Scene, Series};
+use crate::figure::{Axis, Chart, Grid, Scene, Series};
 use crate::files::OutputDir;
 
 /// Context lengths: the paper's range of Figure 1 and beyond.
@@ -121,41 +121,40 @@ fn errors_of_task(seed: u64, index: u64, transformers: &[Transformer; 2]) -> Res
 /// Errors over lengths at Figure 1's depth, and over depths at the longest context.
 pub fn figure(points: &[AttentionPoint]) -> Scene {
     let longest = LENGTHS[LENGTHS.len() - 1];
-    let (width, height) = (450.0, 330.0);
     let chart = |title: String,
                  label: &str,
                  of: &dyn Fn(&&AttentionPoint) -> bool,
                  x: fn(&AttentionPoint) -> usize| {
         let own: Vec<&AttentionPoint> = points.iter().filter(|p| of(p)).collect();
-        let line = |name: &str, color, y: fn(&AttentionPoint) -> [f64; 2]| Series {
-            name: name.into(),
-            color,
-            dash: Vec::new(),
-            points: own.iter().map(|p| (x(p) as f64, y(p)[0])).collect(),
-            band: own.iter().map(|p| ((y(p)[0] - y(p)[1]).max(0.3 * y(p)[0]), y(p)[0] + y(p)[1])).collect(),
+        let line = |name: &str, color, y: fn(&AttentionPoint) -> [f64; 2]| {
+            let band = own.iter().map(|p| ((y(p)[0] - y(p)[1]).max(0.3 * y(p)[0]), y(p)[0] + y(p)[1]));
+            Series::new(name, color, own.iter().map(|p| (x(p) as f64, y(p)[0])).collect())
+                .with_band(band.collect())
         };
         Chart {
             title,
-            x: Axis { label: label.into(), scale: Scale::Log, range: None },
-            y: Axis { label: "mean square value error".into(), scale: Scale::Log, range: None },
+            x: Axis::log(label),
+            y: Axis::log("mean square value error"),
             series: vec![
                 line("softmax", PALETTE[0], |p| [p.softmax, p.softmax_sem]),
                 line("linear", PALETTE[1], |p| [p.linear, p.linear_sem]),
             ],
-            note: format!(
-                "θ_{{∗}}; mean ± s.e.m. (drawn down to 0.3 of the mean) over {} Loop tasks",
-                own.first().map_or(0, |p| p.tasks)
-            ),
+            note: String::new(),
         }
     };
-    let mut scene = Scene::new(2.0 * width, height, "Softmax against linear attention");
     let at_depth = |p: &&AttentionPoint| p.layers == SHOWN_DEPTH;
     let by_length = format!("(a) context length, *L* = {SHOWN_DEPTH}");
-    chart(by_length, "context length *n*", &at_depth, |p| p.n).draw(&mut scene, [0.0, 0.0, width, height]);
     let at_length = |p: &&AttentionPoint| p.n == longest;
     let by_depth = format!("(b) depth, *n* = {longest}");
-    chart(by_depth, "layers *L*", &at_length, |p| p.layers).draw(&mut scene, [width, 0.0, width, height]);
-    scene
+    let panels = [
+        chart(by_length, "context length *n*", &at_depth, |p| p.n),
+        chart(by_depth, "layers *L*", &at_length, |p| p.layers),
+    ];
+    let note = format!(
+        "θ_{{∗}}; mean ± s.e.m. (drawn down to 0.3 of the mean) over {} Loop tasks",
+        points.first().map_or(0, |p| p.tasks)
+    );
+    Grid::new("Softmax against linear attention", 2, panels, note).scene()
 }
 
 /// Writes the figure and the table.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
 use crate::LabError;
-use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
-use crate::figure::{Anchor, Color, Scene, Stroke};
+use crate::figure::style::{GRAY, PALETTE};
+use crate::figure::{Cell, Cells, Grid, Legend, Scene};
 use crate::files::OutputDir;
 
 /// Query positions: the columns of the map.
@@ -130,56 +130,33 @@ fn count(
 impl BranchMap {
     /// The map: a bar of shares per setting, the interval of the TD share marked.
     pub fn figure(&self) -> Scene {
-        let (left, top, cell_width, row_height) = (200.0, 96.0, 200.0, 34.0);
-        let rows = (self.counts.len() / QUERIES.len()) as f64;
-        let width = left + 3.0 * cell_width + 20.0;
-        let mut scene = Scene::new(width, top + rows * row_height + 44.0, "Which solution pretraining finds");
-        scene.text(
-            0.5 * width,
-            22.0,
-            "**Which solution pretraining finds**",
-            TITLE_SIZE,
-            Anchor::Middle,
-            INK,
-        );
-        let colors = [PALETTE[0], PALETTE[1], Color::rgb(200, 200, 200)];
-        for (k, (name, color)) in ["TD block", "mirror block", "neither"].into_iter().zip(colors).enumerate()
-        {
-            let x = left + k as f64 * 130.0;
-            scene.rect([x, 40.0, 12.0, 12.0], Some(color), None);
-            scene.text(x + 18.0, 50.0, name, TEXT_SIZE, Anchor::Start, INK);
-        }
-        for (k, query) in QUERIES.into_iter().enumerate() {
-            let x = left + (k as f64 + 0.5) * cell_width - 10.0;
-            scene.text(x, top - 12.0, &format!("query: {query}"), TEXT_SIZE, Anchor::Middle, INK);
-        }
-        for (k, count) in self.counts.iter().enumerate() {
-            let (row, column) = ((k / QUERIES.len()) as f64, (k % QUERIES.len()) as f64);
-            let (x, y) = (left + column * cell_width, top + row * row_height);
-            if column == 0.0 {
-                let own = CHANGES.iter().find(|(name, _)| name.replace('*', "") == count.change);
-                let name = own.map_or(count.change.as_str(), |(name, _)| name);
-                scene.text(left - 10.0, y + 16.0, name, TEXT_SIZE, Anchor::End, INK);
+        let colors = [PALETTE[0], PALETTE[1], GRAY];
+        let cell = |count: &BranchCount| {
+            let shares = [count.td, count.mirror, count.none].map(|k| k as f64 / count.seeds as f64);
+            Cell::Bar {
+                shares: shares.into_iter().zip(colors).collect(),
+                interval: (count.td_low, count.td_high),
+                text: format!("{}/{}", count.td, count.seeds),
             }
-            let bar = cell_width - 50.0;
-            let mut at = x;
-            for (number, color) in [count.td, count.mirror, count.none].into_iter().zip(colors) {
-                let part = bar * number as f64 / count.seeds as f64;
-                scene.rect([at, y + 4.0, part, 16.0], Some(color), None);
-                at += part;
-            }
-            scene.rect([x, y + 4.0, bar, 16.0], None, Some(Stroke::solid(GRID, 0.6)));
-            let whisker = [(x + bar * count.td_low, y + 23.0), (x + bar * count.td_high, y + 23.0)];
-            scene.polyline(&whisker, Stroke::solid(INK, 1.2));
-            let label = format!("{}/{}", count.td, count.seeds);
-            scene.text(x + bar + 5.0, y + 16.0, &label, TEXT_SIZE - 1.0, Anchor::Start, INK);
-        }
+        };
+        // As in the list, with its markup; changes that tasks of one's own do not have are left out.
+        let name = |count: &BranchCount| {
+            let own = CHANGES.iter().find(|(name, _)| name.replace('*', "") == count.change);
+            own.map_or(count.change.as_str(), |(name, _)| name).to_owned()
+        };
         let seeds = self.counts.first().map_or(0, |c| c.seeds);
+        let map = Cells {
+            columns: QUERIES.map(|query| format!("query: {query}")).to_vec(),
+            rows: self.counts.chunks(QUERIES.len()).map(|row| name(&row[0])).collect(),
+            cells: self.counts.chunks(QUERIES.len()).map(|row| row.iter().map(cell).collect()).collect(),
+            row_height: 20.0,
+            ..Cells::default()
+        };
+        let legend = Legend::squares(["TD block", "mirror block", "neither"].into_iter().zip(colors));
         let note = format!(
             "{seeds} seeds per setting; the number and the line below a bar: share of the TD block and its 95 % interval (Wilson)"
         );
-        scene.text(0.5 * width, scene.height - 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
+        Grid { legend, ..Grid::new("Which solution pretraining finds", 1, [map], note) }.scene()
     }
 
     /// Writes the map and its numbers.

@@ -4,7 +4,7 @@ use ictd::task::chain_edges;
 use serde::Serialize;
 
 use crate::LabError;
-use crate::figure::{Anchor, Color, Scene, Segment, Stroke, style::*};
+use crate::figure::{Anchor, Color, Scene, Segment, Stroke, Width, style::*};
 use crate::files::OutputDir;
 
 /// Positive transitions of a chain with `num_states` states.
@@ -20,8 +20,13 @@ struct Edge {
     to: usize,
 }
 
-const SPACING: f64 = 62.0;
-const RADIUS: f64 = 15.0;
+/// The layout of the figure: states on a line, the ways ahead above it, the ways back below it.
+const SPACING: f64 = 46.0;
+const RADIUS: f64 = 10.5;
+const LINE: f64 = 68.0;
+const HEAD: f64 = 5.0;
+/// How high the way over one state rises.
+const RISE: f64 = 31.0;
 
 impl ChainTopology {
     /// Figure 4, states numbered from 1 as in the paper.
@@ -29,47 +34,39 @@ impl ChainTopology {
         let m = self.num_states;
         let span = SPACING * (m - 1) as f64;
         // Room for the note, however short the chain.
-        let width = (2.0 * 50.0 + span).max(440.0);
+        let width = (span + 2.0 * SPACING).max(Width::Page.points());
         // The longest arc hangs three quarters of its control points' depth.
-        let height = 98.0 + RADIUS + 0.75 * depth(m - 1) + 44.0;
+        let height = LINE + RADIUS + 0.75 * depth(m - 1) + 30.0;
         let mut scene = Scene::new(width, height, "Boyan's chain: transitions with positive probability");
         let title = format!("**Boyan’s chain with** *m* **= {m} states**");
-        scene.text(0.5 * width, 20.0, &title, TITLE_SIZE, Anchor::Middle, INK);
-        let baseline = 98.0;
+        scene.text(0.5 * width, 14.0, &title, TITLE_SIZE, Anchor::Middle, INK);
         let x = |s: usize| 0.5 * (width - span) + SPACING * s as f64;
         for (from, to) in chain_edges(m) {
             let restart = from == m - 1;
             let color = if restart { PALETTE[1] } else { PALETTE[0] };
-            let stroke = Stroke::solid(color.with_alpha(if restart { 0.75 } else { 1.0 }), 1.2);
+            let stroke = Stroke::solid(color.with_alpha(if restart { 0.75 } else { 1.0 }), 0.8);
             if restart && to == from {
-                self_loop(&mut scene, x(from), baseline, &stroke, color);
+                self_loop(&mut scene, x(from), &stroke, color);
             } else if restart {
-                // Below the chain; longer ways hang lower.
-                let (x0, y0, x1, y1) =
-                    (x(from) - 5.0, baseline + RADIUS, x(to) + 4.0, baseline + RADIUS + 2.0);
-                arc(&mut scene, (x0, y0), (x1, y1), depth(from - to), &stroke, color);
+                // Longer ways hang lower.
+                let (start, end) = ((x(from) - 3.5, LINE + RADIUS), (x(to) + 3.0, LINE + RADIUS + 1.5));
+                arc(&mut scene, start, end, depth(from - to), &stroke, color);
             } else if to == from + 1 {
-                let (x0, x1) = (x(from) + RADIUS, x(to) - RADIUS - 1.0);
-                scene.polyline(&[(x0, baseline), (x1 - 5.0, baseline)], stroke);
-                scene.arrow_head(x1, baseline, 1.0, 0.0, 7.0, color);
+                let (x0, x1) = (x(from) + RADIUS, x(to) - RADIUS - 0.5);
+                scene.polyline(&[(x0, LINE), (x1 - 0.7 * HEAD, LINE)], stroke);
+                scene.arrow_head(x1, LINE, 1.0, 0.0, HEAD, color);
             } else {
-                let (x0, y0, x1, y1) =
-                    (x(from) + 6.0, baseline - RADIUS + 1.0, x(to) - 6.0, baseline - RADIUS);
-                arc(&mut scene, (x0, y0), (x1, y1), -44.0, &stroke, color);
+                let (start, end) = ((x(from) + 4.0, LINE - RADIUS + 0.5), (x(to) - 4.0, LINE - RADIUS));
+                arc(&mut scene, start, end, -RISE, &stroke, color);
             }
         }
         for s in 0..m {
-            scene.circle(
-                x(s),
-                baseline,
-                RADIUS,
-                Some(Color::rgb(255, 255, 255)),
-                Some(Stroke::solid(INK, 1.2)),
-            );
-            scene.text(x(s), baseline + 4.0, &(s + 1).to_string(), TEXT_SIZE + 1.0, Anchor::Middle, INK);
+            scene.circle(x(s), LINE, RADIUS, Some(PAPER), Some(Stroke::solid(INK, 0.8)));
+            let baseline = LINE + 0.36 * TITLE_SIZE;
+            scene.text(x(s), baseline, &(s + 1).to_string(), TITLE_SIZE, Anchor::Middle, INK);
         }
         let note = "blue: one or two states ahead; orange: from the last state to every state";
-        scene.text(0.5 * width, height - 12.0, note, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
+        scene.text(0.5 * width, height - 8.0, note, TEXT_SIZE, Anchor::Middle, MUTED);
         scene
     }
 
@@ -82,7 +79,7 @@ impl ChainTopology {
 
 /// How low the way back over `steps` states hangs.
 fn depth(steps: usize) -> f64 {
-    26.0 + 17.0 * steps as f64
+    18.0 + 12.0 * steps as f64
 }
 
 /// A curved arrow that bulges by `depth` (negative: upwards).
@@ -101,18 +98,19 @@ fn arc(
         None,
         Some(stroke.clone()),
     );
-    scene.arrow_head(x1, y1, x1 - control[2], y1 - control[3], 7.0, color);
+    scene.arrow_head(x1, y1, x1 - control[2], y1 - control[3], HEAD, color);
 }
 
-fn self_loop(scene: &mut Scene, x: f64, y: f64, stroke: &Stroke, color: Color) {
-    let (x0, x1, top) = (x + 6.0, x + RADIUS, y - 3.0);
+fn self_loop(scene: &mut Scene, x: f64, stroke: &Stroke, color: Color) {
+    let (x0, x1, end) = (x + 4.0, x + RADIUS, LINE - 2.0);
+    let (far, high) = (x + 32.0, LINE - 15.0);
     scene.path(
         vec![
-            Segment::Move(x0, y - RADIUS + 1.0),
-            Segment::Cubic([x0 + 8.0, y - 48.0, x + 46.0, y - 22.0, x1, top]),
+            Segment::Move(x0, LINE - RADIUS + 0.5),
+            Segment::Cubic([x0 + 6.0, LINE - 34.0, far, high, x1, end]),
         ],
         None,
         Some(stroke.clone()),
     );
-    scene.arrow_head(x1, top, x1 - x - 46.0, 19.0, 7.0, color);
+    scene.arrow_head(x1, end, x1 - far, end - high, HEAD, color);
 }

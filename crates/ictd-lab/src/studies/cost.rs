@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::verify::{gap, nan_max};
 use crate::LabError;
 use crate::figure::style::PALETTE;
-use crate::figure::{Axis, Chart, Scale, Scene, Series};
+use crate::figure::{Axis, Chart, Scene, Series, Width};
 use crate::files::OutputDir;
 
 /// Context lengths.
@@ -225,25 +225,21 @@ pub fn measure() -> Result<CostTimes, LabError> {
 
 /// Operations per layer over the length.
 pub fn figure(rows: &[CostRow]) -> Scene {
-    let line = |name: &str, k: usize, dash: &[f64], of: fn(&CostRow) -> u64| Series {
-        name: name.into(),
-        color: PALETTE[k],
-        dash: dash.to_vec(),
-        points: rows.iter().map(|r| (r.n as f64, of(r) as f64)).collect(),
-        band: Vec::new(),
+    let line = |name: &str, color, of: fn(&CostRow) -> u64| {
+        Series::new(name, color, rows.iter().map(|r| (r.n as f64, of(r) as f64)).collect())
     };
     Chart {
         title: "Operations of a layer".into(),
-        x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
-        y: Axis { label: "operations".into(), scale: Scale::Log, range: None },
+        x: Axis::log("context length *n*"),
+        y: Axis::log("operations"),
         series: vec![
-            line("two heads", 1, &[], |r| r.two_heads),
-            line("one head and shift", 0, &[], |r| r.temporal_shift),
-            line("two heads, shared", 2, &[4.0, 3.0], |r| r.shared_heads),
+            line("two heads", PALETTE[1], |r| r.two_heads),
+            line("one head and shift", PALETTE[0], |r| r.temporal_shift),
+            line("two heads, shared", PALETTE[2], |r| r.shared_heads).dashed(),
         ],
         note: "multiply-adds, exponentials and other operations, counted; 4 features".into(),
     }
-    .scene(460.0, 320.0)
+    .scene(Width::Column)
 }
 
 /// Writes the figure and the table.

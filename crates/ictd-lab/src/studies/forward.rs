@@ -7,7 +7,7 @@ use ictd::transformer::{Parameters, Transformer};
 use serde::Serialize;
 
 use crate::LabError;
-use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
+use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
 
 /// Largest number of values (or token entries) kept: 1 GiB each for values and targets.
@@ -130,17 +130,14 @@ impl ForwardReport {
     /// The value estimates of the last columns, layer by layer.
     pub fn figure(&self) -> Scene {
         let columns = self.values[0].len();
-        let series = (columns.saturating_sub(DRAWN)..columns).zip(PALETTE).map(|(j, color)| Series {
-            name: format!("*v*[{j}]"),
-            color,
-            dash: Vec::new(),
-            points: self.values.iter().enumerate().map(|(l, row)| (l as f64, row[j])).collect(),
-            band: Vec::new(),
+        let series = (columns.saturating_sub(DRAWN)..columns).zip(PALETTE).map(|(j, color)| {
+            let points = self.values.iter().enumerate().map(|(l, row)| (l as f64, row[j]));
+            Series::new(format!("*v*[{j}]"), color, points.collect())
         });
         let chart = Chart {
             title: "Value estimates, layer by layer".into(),
-            x: Axis { label: "layer *l*".into(), scale: Scale::Linear, range: None },
-            y: Axis { label: "value estimate *v*_{*l*}".into(), scale: Scale::Linear, range: None },
+            x: Axis::linear("layer *l*"),
+            y: Axis::linear("value estimate *v*_{*l*}"),
             series: series.collect(),
             note: if columns > DRAWN {
                 format!("the last {DRAWN} of {columns} columns")
@@ -148,7 +145,7 @@ impl ForwardReport {
                 String::new()
             },
         };
-        chart.scene(600.0, 340.0)
+        chart.scene(Width::Column)
     }
 
     /// Writes values, tokens and the figure.

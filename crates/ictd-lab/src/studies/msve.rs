@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Tasks, Verdict};
 use crate::LabError;
-use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
+use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
 
 /// What to measure. The defaults are our reading of Figure 1, and contexts longer than it shows.
@@ -214,43 +214,38 @@ impl MsveCurve {
     /// the predictor 0.
     pub fn figure(&self) -> Scene {
         let c = &self.config;
-        let (width, height) = (450.0, 340.0);
         let shortest = c.context_lens.first().copied().unwrap_or(1) as f64;
-        let chart = |title: &str, scale, last: usize| {
+        let chart = |title: &str, x: Axis, last: usize| {
             let own: Vec<&MsvePoint> = self.points.iter().filter(|p| p.context_len <= last).collect();
-            let curve = Series {
-                name: c.kernel.clone(),
-                color: PALETTE[0],
-                dash: Vec::new(),
-                points: own.iter().map(|p| (p.context_len as f64, p.mean)).collect(),
-                band: own.iter().map(|p| ((p.mean - p.sem).max(0.1 * p.mean), p.mean + p.sem)).collect(),
-            };
-            let zero = Series {
-                name: "predictor 0".into(),
-                color: PALETTE[1],
-                dash: vec![4.0, 3.0],
-                points: vec![(shortest, self.zero), (last as f64, self.zero)],
-                band: vec![(self.zero - self.zero_sem, self.zero + self.zero_sem); 2],
-            };
+            let curve = own.iter().map(|p| (p.context_len as f64, p.mean)).collect();
+            let band = own.iter().map(|p| ((p.mean - p.sem).max(0.1 * p.mean), p.mean + p.sem)).collect();
+            let zero = vec![(shortest, self.zero), (last as f64, self.zero)];
+            let zero_band = vec![(self.zero - self.zero_sem, self.zero + self.zero_sem); 2];
             Chart {
                 title: title.into(),
-                x: Axis { label: "context length *n* (transitions)".into(), scale, range: None },
-                y: Axis { label: "mean square value error".into(), scale: Scale::Log, range: None },
-                series: vec![curve, zero],
-                note: format!(
-                    "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. (drawn down to 0.1 of the mean) over {} Loop tasks",
-                    c.kernel, c.num_layers, c.num_tasks
-                ),
+                x,
+                y: Axis::log("mean square value error"),
+                series: vec![
+                    Series::new(&c.kernel, PALETTE[0], curve).with_band(band),
+                    Series::new("predictor 0", PALETTE[1], zero).dashed().with_band(zero_band),
+                ],
+                note: String::new(),
             }
         };
+        let note = format!(
+            "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. (drawn down to 0.1 of the mean) over {} Loop tasks",
+            c.kernel, c.num_layers, c.num_tasks
+        );
+        let title = "Value error against context length";
         let judged = c.context_lens.last().copied().unwrap_or(1);
+        let short = Axis::linear("context length *n* (transitions)");
         let Some(&longest) = c.longer_lens.last() else {
-            return chart("Value error against context length", Scale::Linear, judged).scene(width, height);
+            return Chart { note, ..chart(title, short, judged) }.scene(Width::Column);
         };
-        let mut scene = Scene::new(2.0 * width, height, "Value error against context length");
-        chart("(a) the paper's range", Scale::Linear, judged).draw(&mut scene, [0.0, 0.0, width, height]);
-        chart("(b) longer contexts", Scale::Log, longest).draw(&mut scene, [width, 0.0, width, height]);
-        scene
+        let long = Axis::log("context length *n* (transitions)");
+        let panels =
+            vec![chart("(a) the paper's range", short, judged), chart("(b) longer contexts", long, longest)];
+        Grid::new(title, 2, panels, note).scene()
     }
 
     /// Writes the figure and its numbers.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Tasks;
 use crate::LabError;
 use crate::figure::style::PALETTE;
-use crate::figure::{Axis, Chart, Scale, Scene, Series};
+use crate::figure::{Axis, Chart, Scene, Series, Width};
 
 /// Tasks that weights are averaged over.
 const TASKS: u64 = 20;
@@ -129,39 +129,24 @@ pub fn figure(found: &[Concentration]) -> Scene {
     let mut series = Vec::new();
     for (one, color) in found.iter().zip(PALETTE) {
         let name = one.points.first().map_or("", |p| p.reading.as_str());
-        series.push(Series {
-            name: name.into(),
-            color,
-            dash: Vec::new(),
-            points: one.points.iter().map(|p| (p.epoch as f64, p.mean)).collect(),
-            band: one.points.iter().map(|p| (p.mean - p.mean_sem, p.mean + p.mean_sem)).collect(),
-        });
-        series.push(Series {
-            name: format!("{name}, smallest"),
-            color,
-            dash: vec![4.0, 3.0],
-            points: one.points.iter().map(|p| (p.epoch as f64, p.smallest)).collect(),
-            band: Vec::new(),
-        });
+        let line = |of: fn(&ConcentrationPoint) -> f64| {
+            one.points.iter().map(|p| (p.epoch as f64, of(p))).collect::<Vec<_>>()
+        };
+        let band = one.points.iter().map(|p| (p.mean - p.mean_sem, p.mean + p.mean_sem)).collect();
+        series.push(Series::new(name, color, line(|p| p.mean)).with_band(band));
+        series.push(Series::new(format!("{name}, smallest"), color, line(|p| p.smallest)).dashed());
     }
     if let Some(first) = found.first() {
         let end = first.points.last().map_or(0.0, |p| p.epoch as f64);
-        series.push(Series {
-            name: "Assumption 5.1".into(),
-            color: PALETTE[2],
-            dash: vec![2.0, 2.0],
-            points: vec![(0.0, first.required), (end, first.required)],
-            band: Vec::new(),
-        });
+        let line = vec![(0.0, first.required), (end, first.required)];
+        series.push(Series { dash: vec![1.5, 1.5], ..Series::new("Assumption 5.1", PALETTE[2], line) });
     }
-    let chart = Chart {
+    Chart {
         title: "Self-concentration over pretraining".into(),
-        x: Axis { label: "tasks trained on".into(), scale: Scale::Linear, range: None },
-        y: Axis { label: "*M*_{π}(*s*, *s*)".into(), scale: Scale::Log, range: None },
+        x: Axis::linear("tasks trained on"),
+        y: Axis::log("*M*_{π}(*s*, *s*)"),
         series,
         note: format!("mean over states (dashed: the smallest), {TASKS} tasks; band: s.e.m. over seeds"),
-    };
-    let mut scene = Scene::new(620.0, 380.0, "Self-concentration over pretraining");
-    chart.draw(&mut scene, [0.0, 0.0, 620.0, 380.0]);
-    scene
+    }
+    .scene(Width::Column)
 }

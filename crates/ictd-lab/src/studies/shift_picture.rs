@@ -9,7 +9,7 @@ use ictd::transformer::{AttentionParams, TransformerConfig, attend, temporal_shi
 use serde::Serialize;
 
 use crate::LabError;
-use crate::figure::{Anchor, Color, Scene, Stroke, style::*};
+use crate::figure::{Anchor, Scene, Stroke, Width, style::*};
 use crate::files::OutputDir;
 
 /// The two memory rows of a real forward pass around one temporal shift.
@@ -49,66 +49,63 @@ fn half_layer(attention: &Attention, context: &Context, z: &TokenMatrix) -> Resu
     Ok(attend(&theta, &weights, 1.0, z))
 }
 
+/// The layout of the figure: a cell, room for names at its left, where the two stages start.
+const CELL: (f64, f64) = (66.0, 21.0);
+const NAMES: f64 = 74.0;
+const STAGES: [f64; 2] = [38.0, 122.0];
+const HEIGHT: f64 = 192.0;
+/// Room between a cell and a name or an arrow.
+const PAD: f64 = 5.0;
+
 impl ShiftPicture {
     /// Figure 2.
     pub fn figure(&self) -> Scene {
         let n = self.before.num_columns() - 1;
-        let (cell_width, cell_height, left) = (58.0, 30.0, 122.0);
-        let width = left + cell_width * (n + 1) as f64 + 20.0;
-        let mut scene = Scene::new(width, 292.0, "Memory rows before and after the temporal shift");
-        scene.text(
-            0.5 * width,
-            20.0,
-            "**Memory rows around the temporal shift**",
-            TITLE_SIZE,
-            Anchor::Middle,
-            INK,
-        );
-        let (first, second) = (62.0, 182.0);
+        // Room for the note, however short the context.
+        let width = (NAMES + CELL.0 * (n + 1) as f64 + 2.0 * PAD).max(Width::Page.points());
+        let title = "Memory rows around the temporal shift";
+        let mut scene = Scene::new(width, HEIGHT, title);
+        scene.text(0.5 * width, 14.0, &format!("**{title}**"), TITLE_SIZE, Anchor::Middle, INK);
+        let column = |j: f64| NAMES + (j + 0.5) * CELL.0;
         for (top, name, z, target_color) in [
-            (first, "(a) *Z*_{*l*+½}", &self.before, Color::rgb(238, 238, 238)),
-            (second, "(b) *Z*_{*l*+1}", &self.after, PALETTE[5].with_alpha(0.45)),
+            (STAGES[0], "(a) *Z*_{*l*+½}", &self.before, GRID),
+            (STAGES[1], "(b) *Z*_{*l*+1}", &self.after, PAPER.toward(PALETTE[5], 0.45)),
         ] {
-            scene.text(left - 8.0, top - 8.0, name, TEXT_SIZE + 1.0, Anchor::End, INK);
+            scene.text(NAMES - PAD, top - PAD, name, TITLE_SIZE, Anchor::End, INK);
             let rows = [
                 ("target memory", z.targets(), target_color),
-                ("current memory", z.values(), PALETTE[0].with_alpha(0.3)),
+                ("current memory", z.values(), PAPER.toward(PALETTE[0], 0.3)),
             ];
             for (r, (label, row, color)) in rows.into_iter().enumerate() {
-                let y = top + r as f64 * cell_height;
-                scene.text(left - 8.0, y + 19.0, label, TEXT_SIZE, Anchor::End, INK);
+                let y = top + r as f64 * CELL.1;
+                let baseline = y + 0.5 * CELL.1 + 0.36 * TEXT_SIZE;
+                scene.text(NAMES - PAD, baseline, label, TEXT_SIZE, Anchor::End, INK);
                 for (j, value) in row.iter().enumerate() {
-                    let x = left + j as f64 * cell_width;
-                    scene.rect([x, y, cell_width, cell_height], Some(color), Some(Stroke::solid(INK, 0.7)));
+                    let left = NAMES + j as f64 * CELL.0;
+                    let outline = Some(Stroke::solid(INK, AXIS_WIDTH));
+                    scene.rect([left, y, CELL.0, CELL.1], Some(color), outline);
                     let number = format!("{value:.3}").replace('-', "−");
-                    scene.text(x + 0.5 * cell_width, y + 19.0, &number, TEXT_SIZE, Anchor::Middle, INK);
+                    scene.text(column(j as f64), baseline, &number, TEXT_SIZE, Anchor::Middle, INK);
                 }
             }
         }
+        let below = STAGES[0] + 2.0 * CELL.1;
         for j in 0..=n {
-            let x = left + (j as f64 + 0.5) * cell_width;
-            scene.text(
-                x,
-                first + 2.0 * cell_height + 14.0,
-                &format!("*S*_{{{j}}}"),
-                TEXT_SIZE,
-                Anchor::Middle,
-                MUTED,
-            );
+            let name = format!("*S*_{{{j}}}");
+            scene.text(column(j as f64), below + 1.4 * TEXT_SIZE, &name, TEXT_SIZE, Anchor::Middle, MUTED);
         }
         // The current memory of column j + 1 becomes the target memory of column j.
         for j in 0..n {
-            let (from, to) =
-                (left + (j as f64 + 1.5) * cell_width - 12.0, left + (j as f64 + 0.5) * cell_width + 6.0);
-            let (y0, y1) = (first + 2.0 * cell_height + 18.0, second - 4.0);
-            scene.polyline(&[(from, y0), (to, y1)], Stroke::solid(PALETTE[1], 1.2));
-            scene.arrow_head(to, y1, to - from, y1 - y0, 7.0, PALETTE[1]);
+            let (from, to) = (column(j as f64 + 1.0) - 2.0 * PAD, column(j as f64) + PAD);
+            let (y0, y1) = (below + 1.8 * TEXT_SIZE, STAGES[1] - 3.0);
+            scene.polyline(&[(from, y0), (to, y1)], Stroke::solid(PALETTE[1], LINE_WIDTH));
+            scene.arrow_head(to, y1, to - from, y1 - y0, PAD, PALETTE[1]);
         }
         let note = format!(
             "one step to the left within the episode, times γ = {}; the last column is padded with 0",
             self.gamma
         );
-        scene.text(0.5 * width, 276.0, &note, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
+        scene.text(0.5 * width, HEIGHT - 10.0, &note, TEXT_SIZE, Anchor::Middle, MUTED);
         scene
     }
 

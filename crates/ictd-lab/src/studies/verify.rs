@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::Verdict;
 use crate::LabError;
-use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
-use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
+use crate::figure::style::PALETTE;
+use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
 use crate::files::OutputDir;
 
 /// The kernels that Figure 7 shows.
@@ -319,40 +319,26 @@ fn median_of_sorted(x: &[f64]) -> f64 {
 impl Verification {
     /// Figure 7: discrepancy by layer, median with the range over trials, one panel per kernel.
     pub fn figure(&self) -> Scene {
-        let (width, height, top) = (290.0, 210.0, 30.0);
-        let title = "Transformer against weighted softmax TD, layer by layer";
-        let mut scene = Scene::new(2.0 * width, top + 2.0 * height + 24.0, title);
-        scene.text(width, 20.0, &format!("**{title}**"), TITLE_SIZE, Anchor::Middle, INK);
         let highest = self.figure_7.iter().map(|r| r.max).fold(1e-14, f64::max);
-        for (panel, (kernel, color)) in FIGURE_7.iter().zip(PALETTE).enumerate() {
+        let panel = |(kernel, color): (&KernelName, Color)| {
             let rows = || self.figure_7.iter().filter(|r| r.kernel == kernel.as_str());
-            let chart = Chart {
+            let medians = rows().map(|r| (r.layer as f64, r.median.max(FLOOR))).collect();
+            let band = rows().map(|r| (r.min.max(FLOOR), r.max.max(FLOOR))).collect();
+            Chart {
                 title: kernel.to_string(),
-                x: Axis { label: "layer *l*".into(), scale: Scale::Linear, range: None },
-                y: Axis {
-                    label: "|*v*_{*l*}(query) − TD|".into(),
-                    scale: Scale::Log,
-                    range: Some((FLOOR, highest)),
-                },
-                series: vec![Series {
-                    name: kernel.to_string(),
-                    color,
-                    dash: Vec::new(),
-                    points: rows().map(|r| (r.layer as f64, r.median.max(FLOOR))).collect(),
-                    band: rows().map(|r| (r.min.max(FLOOR), r.max.max(FLOOR))).collect(),
-                }],
+                x: Axis::linear("layer *l*"),
+                y: Axis::log("|*v*_{*l*}(query) − TD|").over(FLOOR, highest),
+                series: vec![Series::new(kernel.as_str(), color, medians).with_band(band)],
                 note: String::new(),
-            };
-            let (column, row) = ((panel % 2) as f64, (panel / 2) as f64);
-            chart.draw(&mut scene, [column * width, top + row * height, width, height]);
-        }
+            }
+        };
         let c = &self.config;
         let note = format!(
             "line: median, band: range over {} prompts; *d* = {}, *n* = {}, γ = {}, float64; an exact 0 is drawn at 10^{{−17}}",
             c.num_trials, c.feature_dim, c.context_len, c.gamma
         );
-        scene.text(width, scene.height - 10.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
+        let title = "Transformer against weighted softmax TD, layer by layer";
+        Grid::new(title, 2, FIGURE_7.iter().zip(PALETTE).map(panel), note).scene()
     }
 
     /// Writes the figure and the tables.

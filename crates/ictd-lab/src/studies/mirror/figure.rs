@@ -3,23 +3,11 @@
 
 use super::{BestRow, Mirror, PathRow, PullRow};
 use crate::figure::style::{INK, PALETTE};
-use crate::figure::{Axis, Chart, Color, Scale, Scene, Series};
-
-const PANEL: (f64, f64) = (440.0, 320.0);
-
-fn axis(label: &str, scale: Scale, range: Option<(f64, f64)>) -> Axis {
-    Axis { label: label.into(), scale, range }
-}
-
-fn series(name: &str, color: Color, points: Vec<(f64, f64)>) -> Series {
-    Series { name: name.into(), color, dash: Vec::new(), points, band: Vec::new() }
-}
+use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
 
 impl Mirror {
     /// The drawing.
     pub fn figure(&self) -> Scene {
-        let (width, height) = PANEL;
-        let mut scene = Scene::new(2.0 * width, 3.0 * height, "How training finds the mirror block");
         let panels = [
             self.path_chart(),
             self.order_chart(),
@@ -28,11 +16,7 @@ impl Mirror {
             self.loss_chart(),
             self.temperature_chart(),
         ];
-        for (k, chart) in panels.iter().enumerate() {
-            let (x, y) = ((k % 2) as f64 * width, (k / 2) as f64 * height);
-            chart.draw(&mut scene, [x, y, width, height]);
-        }
-        scene
+        Grid::new("How training finds the mirror block", 2, panels, String::new()).scene()
     }
 
     fn path_chart(&self) -> Chart {
@@ -43,14 +27,14 @@ impl Mirror {
             ("*p*_{v}", PALETTE[2], |r| [r.p_v, r.p_v_low, r.p_v_high]),
             ("mean diagonal of *A*", INK, |r| [r.a, r.a_low, r.a_high]),
         ];
-        let of = |(name, color, of): (&str, Color, Of)| Series {
-            band: self.path.iter().map(|r| (of(r)[1], of(r)[2])).collect(),
-            ..series(name, color, self.path.iter().map(|r| (r.epoch as f64, of(r)[0])).collect())
+        let of = |(name, color, of): (&str, Color, Of)| {
+            Series::new(name, color, self.path.iter().map(|r| (r.epoch as f64, of(r)[0])).collect())
+                .with_band(self.path.iter().map(|r| (of(r)[1], of(r)[2])).collect())
         };
         Chart {
             title: "(a) From (−, +, +) to the mirror".into(),
-            x: axis("epoch", Scale::Log, None),
-            y: axis("value", Scale::Linear, None),
+            x: Axis::log("epoch"),
+            y: Axis::linear("value"),
             series: lines.into_iter().map(of).collect(),
             note: format!("{} seeds: mean, smallest and largest", self.predicted_phase.seeds),
         }
@@ -62,15 +46,17 @@ impl Mirror {
         let rows = || self.pulls.iter().filter(|p| p.epoch > 0);
         lines
             .iter()
-            .map(|(name, color, of)| series(name, *color, rows().map(|p| (p.epoch as f64, of(p))).collect()))
+            .map(|(name, color, of)| {
+                Series::new(*name, *color, rows().map(|p| (p.epoch as f64, of(p))).collect())
+            })
             .collect()
     }
 
     fn order_chart(&self) -> Chart {
         Chart {
             title: "(b) What δ still correlates with".into(),
-            x: axis("epoch", Scale::Log, None),
-            y: axis("correlation", Scale::Linear, None),
+            x: Axis::log("epoch"),
+            y: Axis::linear("correlation"),
             series: self.along(&[
                 ("mean reward (order 0)", PALETTE[0], |p| p.order_0),
                 ("reward covariance (1)", PALETTE[1], |p| p.order_1),
@@ -83,8 +69,8 @@ impl Mirror {
     fn pull_chart(&self) -> Chart {
         Chart {
             title: "(c) Where training pulls".into(),
-            x: axis("epoch", Scale::Log, None),
-            y: axis("minus the expected gradient", Scale::Linear, Some((-0.06, 0.06))),
+            x: Axis::log("epoch"),
+            y: Axis::linear("minus the expected gradient").over(-0.06, 0.06),
             series: self.along(&[
                 ("scale: (γ, 1) of (*p*_{t}, *p*_{v})", PALETTE[1], |p| p.pull_scale),
                 ("split: (1, −γ)", PALETTE[2], |p| p.pull_split),
@@ -100,7 +86,7 @@ impl Mirror {
             let found = move || self.best.iter().filter(move |b| b.found && b.a * sign > 0.0);
             lines.iter().map(move |(name, color, of)| {
                 let name = if sign < 0.0 { name } else { "" };
-                series(name, *color, found().map(|b| (b.a, of(b))).collect())
+                Series::new(name, *color, found().map(|b| (b.a, of(b))).collect())
             })
         };
         side(-1.0).chain(side(1.0)).collect()
@@ -114,8 +100,8 @@ impl Mirror {
         ]);
         Chart {
             title: "(d) Where TD stands still for A = a·I".into(),
-            x: axis("*a*", Scale::Linear, None),
-            y: axis("value", Scale::Linear, None),
+            x: Axis::linear("*a*"),
+            y: Axis::linear("value"),
             series,
             note: "semi-gradient fixed points of the block with four numbers".into(),
         }
@@ -128,8 +114,8 @@ impl Mirror {
         ]);
         Chart {
             title: "(e) What it costs there".into(),
-            x: axis("*a*", Scale::Linear, None),
-            y: axis("loss", Scale::Linear, None),
+            x: Axis::linear("*a*"),
+            y: Axis::linear("loss"),
             series,
             note: "at the points of (d)".into(),
         }
@@ -139,16 +125,16 @@ impl Mirror {
         let rows = &self.estimator.temperatures;
         Chart {
             title: "(f) TD block minus mirror block".into(),
-            x: axis("temperature τ", Scale::Log, None),
-            y: axis("root mean square", Scale::Log, None),
+            x: Axis::log("temperature τ"),
+            y: Axis::log("root mean square"),
             series: vec![
-                series("constant", INK, rows.iter().map(|r| (r.temperature, r.constant)).collect()),
-                series(
+                Series::new("constant", INK, rows.iter().map(|r| (r.temperature, r.constant)).collect()),
+                Series::new(
                     "spread of the TD values",
                     PALETTE[0],
                     rows.iter().map(|r| (r.temperature, r.spread)).collect(),
                 ),
-                series(
+                Series::new(
                     "difference − constant",
                     PALETTE[1],
                     rows.iter().map(|r| (r.temperature, r.rest)).collect(),

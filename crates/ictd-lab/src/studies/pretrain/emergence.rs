@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::Settings;
 use super::trend::{Bin, CurvePoint, SMOOTHING, Trend, bins, curves, shown};
 use crate::LabError;
-use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
-use crate::figure::{Anchor, Axis, Chart, Heatmap, Scale, Scene, Series};
+use crate::figure::style::PALETTE;
+use crate::figure::{Axis, Cells, Chart, Grid, Panel, Scene, Series, Width};
 use crate::files::OutputDir;
 
 /// Points drawn of a curve over steps: more cannot be told apart at the figure's size.
@@ -67,37 +67,25 @@ impl EmergenceFigures {
         }
     }
 
-    fn heatmaps(&self, scene: &mut Scene, x: f64, y: f64, cell: f64) {
-        let map = |title: &str, entries: &[Vec<f64>]| Heatmap {
-            title: title.into(),
-            row_names: self.row_names.clone(),
-            column_names: self.row_names.clone(),
-            entries: entries.to_vec(),
-        };
-        let width = cell * self.row_names.len() as f64;
-        map("*V*_{0}", &self.value_matrix).draw(scene, x, y, cell);
-        map("*A*_{0}", &self.score_matrix).draw(scene, x + width + 44.0, y, cell);
-        Heatmap::draw_scale(scene, x + 2.0 * width + 58.0, y, width);
+    fn heatmaps(&self, title: &str) -> [Cells; 2] {
+        [("*V*_{0}", &self.value_matrix), ("*A*_{0}", &self.score_matrix)]
+            .map(|(name, entries)| Cells::matrix(&format!("{title} {name}"), &self.row_names, entries))
     }
 
     fn against_diagonal(&self, title: &str) -> Chart {
-        let line =
-            |name: &str, color, dash: &[f64], value: fn(&Bin) -> f64, band: fn(&Bin) -> (f64, f64)| Series {
-                name: name.into(),
-                color,
-                dash: dash.to_vec(),
-                points: self.bins.iter().map(|b| (b.centre(), value(b))).collect(),
-                band: if dash.is_empty() { self.bins.iter().map(band).collect() } else { Vec::new() },
-            };
+        let line = |name: &str, color, value: fn(&Bin) -> f64| {
+            Series::new(name, color, self.bins.iter().map(|b| (b.centre(), value(b))).collect())
+        };
+        let band = |band: fn(&Bin) -> (f64, f64)| self.bins.iter().map(band).collect();
         Chart {
             title: title.into(),
-            x: Axis { label: "kernel diagonal mean *d*_{*t*}".into(), scale: Scale::Linear, range: None },
-            y: Axis { label: "emergence score".into(), scale: Scale::Linear, range: Some((-1.05, 1.05)) },
+            x: Axis::linear("kernel diagonal mean *d*_{*t*}"),
+            y: Axis::linear("emergence score").over(-1.05, 1.05),
             series: vec![
-                line("*V*_{em}", PALETTE[0], &[], |b| b.v_em, |b| (b.v_em_q25, b.v_em_q75)),
-                line("*A*_{em}", PALETTE[1], &[], |b| b.a_em, |b| (b.a_em_q25, b.a_em_q75)),
-                line("signed *V*", PALETTE[0], &[4.0, 3.0], |b| b.v_em_signed, |_| (0.0, 0.0)),
-                line("signed *A*", PALETTE[1], &[4.0, 3.0], |b| b.a_em_signed, |_| (0.0, 0.0)),
+                line("*V*_{em}", PALETTE[0], |b| b.v_em).with_band(band(|b| (b.v_em_q25, b.v_em_q75))),
+                line("*A*_{em}", PALETTE[1], |b| b.a_em).with_band(band(|b| (b.a_em_q25, b.a_em_q75))),
+                line("signed *V*", PALETTE[0], |b| b.v_em_signed).dashed(),
+                line("signed *A*", PALETTE[1], |b| b.a_em_signed).dashed(),
             ],
             note: String::new(),
         }
@@ -106,32 +94,29 @@ impl EmergenceFigures {
     fn over_steps(&self, title: &str) -> [Chart; 2] {
         let every = self.curves.len().div_ceil(DRAWN).max(1);
         let drawn: Vec<&CurvePoint> = self.curves.iter().step_by(every).collect();
-        let line = |name: &str, color, dash: &[f64], value: fn(&CurvePoint) -> (f64, f64)| Series {
-            name: name.into(),
-            color,
-            dash: dash.to_vec(),
-            points: drawn.iter().map(|p| (p.step as f64, value(p).0)).collect(),
-            band: drawn.iter().map(|p| (value(p).0 - value(p).1, value(p).0 + value(p).1)).collect(),
+        let line = |name: &str, color, value: fn(&CurvePoint) -> (f64, f64)| {
+            let values = || drawn.iter().map(|p| (p.step as f64, value(p)));
+            Series::new(name, color, values().map(|(step, v)| (step, v.0)).collect())
+                .with_band(values().map(|(_, v)| (v.0 - v.1, v.0 + v.1)).collect())
         };
-        let steps = || Axis { label: "gradient step".into(), scale: Scale::Linear, range: None };
         [
             Chart {
                 title: title.into(),
-                x: steps(),
-                y: Axis { label: "emergence score".into(), scale: Scale::Linear, range: Some((-1.05, 1.05)) },
+                x: Axis::linear("gradient step"),
+                y: Axis::linear("emergence score").over(-1.05, 1.05),
                 series: vec![
-                    line("*V*_{em}", PALETTE[0], &[], |p| (p.v_em, p.v_em_sem)),
-                    line("*A*_{em}", PALETTE[1], &[], |p| (p.a_em, p.a_em_sem)),
-                    line("signed *V*", PALETTE[0], &[4.0, 3.0], |p| (p.v_em_signed, p.v_em_signed_sem)),
-                    line("signed *A*", PALETTE[1], &[4.0, 3.0], |p| (p.a_em_signed, p.a_em_signed_sem)),
+                    line("*V*_{em}", PALETTE[0], |p| (p.v_em, p.v_em_sem)),
+                    line("*A*_{em}", PALETTE[1], |p| (p.a_em, p.a_em_sem)),
+                    line("signed *V*", PALETTE[0], |p| (p.v_em_signed, p.v_em_signed_sem)).dashed(),
+                    line("signed *A*", PALETTE[1], |p| (p.a_em_signed, p.a_em_signed_sem)).dashed(),
                 ],
                 note: String::new(),
             },
             Chart {
                 title: String::new(),
-                x: steps(),
-                y: Axis { label: "*d*_{*t*}".into(), scale: Scale::Linear, range: None },
-                series: vec![line("*d*_{*t*}", PALETTE[2], &[], |p| (p.diag_mean, p.diag_mean_sem))],
+                x: Axis::linear("gradient step"),
+                y: Axis::linear("*d*_{*t*}"),
+                series: vec![line("*d*_{*t*}", PALETTE[2], |p| (p.diag_mean, p.diag_mean_sem))],
                 note: String::new(),
             },
         ]
@@ -139,39 +124,24 @@ impl EmergenceFigures {
 
     /// Figure 3: learned matrices, and emergence against kernel diagonality.
     pub fn figure_3(&self) -> Scene {
-        let mut scene = Scene::new(940.0, 360.0, &format!("What pretraining finds: {}", self.title));
-        scene.text(
-            470.0,
-            20.0,
-            &format!("**What pretraining finds — {}**", self.title),
-            TITLE_SIZE,
-            Anchor::Middle,
-            INK,
-        );
-        scene.text(215.0, 48.0, "(a) learned matrices", TEXT_SIZE, Anchor::Middle, INK);
-        self.heatmaps(&mut scene, 36.0, 100.0, 25.0);
-        self.against_diagonal("").draw(&mut scene, [500.0, 40.0, 430.0, 290.0]);
-        scene.text(730.0, 48.0, "(b) scores against kernel diagonality", TEXT_SIZE, Anchor::Middle, INK);
         let note = format!(
             "{} seeds; (a) mean over seeds at the best step (final step where V_em or A_em stays 0), divided by the largest entry; (b) mean per bin, band: 25–75 % of points",
             self.num_seeds
         );
-        scene.text(470.0, 350.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
+        let title = format!("What pretraining finds — {}", self.title);
+        let mut grid = Grid::new(&title, 2, self.heatmaps("(a) learned"), note);
+        grid.rows.push(vec![Box::new(self.against_diagonal("(b) scores against kernel diagonality"))]);
+        grid.scene()
     }
 
     /// Figure 5: emergence and kernel diagonality over training.
     pub fn figure_5(&self) -> Scene {
-        let mut scene = Scene::new(520.0, 500.0, &format!("Scores over training: {}", self.title));
-        let [scores, diagonal] = self.over_steps(&format!("Scores over training — {}", self.title));
-        scores.draw(&mut scene, [0.0, 0.0, 520.0, 290.0]);
-        diagonal.draw(&mut scene, [0.0, 270.0, 520.0, 205.0]);
         let note = format!(
             "mean ± s.e.m. over {} seeds, trailing mean of {SMOOTHING} steps, up to the best step (the end where a score stays 0)",
             self.num_seeds
         );
-        scene.text(260.0, 490.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
+        let charts = self.over_steps(&format!("Scores over training — {}", self.title));
+        Grid { width: Width::Column, ..Grid::new("", 1, charts, note) }.scene()
     }
 
     /// Writes Figures 3 and 5 and their numbers under names that start with `name`.
@@ -202,38 +172,23 @@ impl EmergenceFigures {
 
 /// Figure 6: full mask on the left, relaxed mask on the right; trajectories, diagonality, matrices.
 pub fn figure_6(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
-    let (width, top) = (470.0, 30.0);
-    let mut scene = Scene::new(2.0 * width, 1080.0, "Mask relaxation");
-    scene.text(
-        width,
-        20.0,
-        &format!("**Mask relaxation on Boyan’s chain — {}**", full.title),
-        TITLE_SIZE,
-        Anchor::Middle,
-        INK,
-    );
-    for (column, (figures, name, panels)) in
-        [(full, "full mask", ["a", "c", "e"]), (relaxed, "relaxed mask", ["b", "d", "f"])]
-            .into_iter()
-            .enumerate()
-    {
-        let x = column as f64 * width;
-        let [scores, diagonal] = figures.over_steps(&format!("({}) {name}: training", panels[0]));
-        scores.draw(&mut scene, [x, top, width, 280.0]);
-        diagonal.draw(&mut scene, [x, top + 262.0, width, 190.0]);
-        figures
-            .against_diagonal(&format!("({}) {name}: against diagonality", panels[1]))
-            .draw(&mut scene, [x, top + 462.0, width, 290.0]);
-        let title = format!("**({}) {name}: learned matrices**", panels[2]);
-        scene.text(x + 0.5 * width, top + 782.0, &title, TITLE_SIZE, Anchor::Middle, INK);
-        figures.heatmaps(&mut scene, x + 30.0, top + 836.0, 24.0);
-    }
     let note = format!(
         "{} and {} seeds, 9000 steps; mean ± s.e.m. over seeds (a, b), mean and 25–75 % of points per bin (c, d), means divided by the largest entry (e, f)",
         full.num_seeds, relaxed.num_seeds
     );
-    scene.text(width, 1066.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-    scene
+    let masks = [(full, "full mask", ["a", "c", "e"]), (relaxed, "relaxed mask", ["b", "d", "f"])];
+    let steps = masks.map(|(of, name, panel)| of.over_steps(&format!("({}) {name}: training", panel[0])));
+    let [[scores, diagonal], [relaxed_scores, relaxed_diagonal]] = steps;
+    let against = masks
+        .map(|(of, name, panel)| of.against_diagonal(&format!("({}) {name}: against diagonality", panel[1])));
+    let matrices = masks.map(|(of, name, panel)| of.heatmaps(&format!("({}) {name}: learned", panel[2])));
+    let [[v, a], [relaxed_v, relaxed_a]] = matrices;
+    let charts = [scores, relaxed_scores, diagonal, relaxed_diagonal].into_iter().chain(against);
+    let mut grid = Grid::new(&format!("Mask relaxation on Boyan’s chain — {}", full.title), 2, charts, note);
+    for pair in [[v, relaxed_v], [a, relaxed_a]] {
+        grid.rows.push(pair.into_iter().map(|map| Box::new(map) as Box<dyn Panel>).collect());
+    }
+    grid.scene()
 }
 
 /// Writes Figure 6 and its numbers under names that start with `name`.

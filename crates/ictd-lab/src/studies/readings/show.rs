@@ -4,58 +4,47 @@ use serde::Serialize;
 
 use super::{Figure, PROMPTS, Readings, Row};
 use crate::LabError;
-use crate::figure::style::{GRID, INK, MUTED, TEXT_SIZE, TITLE_SIZE};
-use crate::figure::{Anchor, Color, Scene, Stroke};
+use crate::figure::style::{PALETTE, PAPER};
+use crate::figure::{Cell, Cells, Grid, Scene};
 use crate::files::OutputDir;
 
 impl Readings {
     /// The map: a row per reading, a column per figure, the share of seeds that show it.
     pub fn figure(&self) -> Scene {
-        let (left, top, cell, height) = (430.0, 92.0, 96.0, 22.0);
-        let total: f64 = PROMPTS.iter().map(|p| p.mixings().len() as f64 * height + 6.0).sum();
-        let width = left + 5.0 * cell + 20.0;
-        let mut scene = Scene::new(width, top + total + 40.0, "Which reading shows which figure");
-        let title = "**Which reading shows which figure**";
-        scene.text(0.5 * width, 22.0, title, TITLE_SIZE, Anchor::Middle, INK);
-        let heads = ["query", "columns", "its reward", "target", "query’s column under ρ"];
-        let at = [20.0, 90.0, 150.0, 225.0, 300.0];
-        for (head, x) in heads.into_iter().zip(at) {
-            scene.text(x, top - 12.0, head, TEXT_SIZE - 1.0, Anchor::Start, MUTED);
-        }
-        for (k, figure) in Figure::ALL.into_iter().enumerate() {
-            let x = left + (k as f64 + 0.5) * cell;
-            let (name, rest) = figure.name().split_once(", ").unwrap_or((figure.name(), ""));
-            scene.text(x, top - 26.0, &format!("Figure {name}"), TEXT_SIZE, Anchor::Middle, INK);
-            scene.text(x, top - 11.0, rest, TEXT_SIZE - 1.0, Anchor::Middle, MUTED);
-        }
-        let mut y = top;
+        let heads = ["query", "columns", "its\nreward", "target", "its column\nunder ρ"];
+        let figures = Figure::ALL.map(|f| format!("Figure {}", f.name().replace(", ", "\n")));
+        let (mut cells, mut groups) = (Vec::new(), Vec::new());
         for prompt in PROMPTS {
-            let block = prompt.mixings().len() as f64 * height;
-            let words = [prompt.query, prompt.columns, prompt.query_reward, prompt.target];
-            for (word, x) in words.into_iter().zip(at) {
-                scene.text(x, y + 0.5 * block + 4.0, word, TEXT_SIZE, Anchor::Start, INK);
-            }
+            groups.push(cells.len());
             for (k, &mixing) in prompt.mixings().iter().enumerate() {
-                let row_y = y + k as f64 * height;
-                scene.text(at[4], row_y + 15.0, mixing, TEXT_SIZE, Anchor::Start, INK);
-                for row in self.of(&prompt, mixing) {
-                    let column = Figure::ALL.iter().position(|f| *f == row.figure).unwrap_or(0) as f64;
-                    let x = left + column * cell;
-                    match row.mixing {
-                        Some(_) => share(&mut scene, row, [x, row_y, cell, height]),
-                        None if k == 0 => share(&mut scene, row, [x, y, cell, block]),
-                        None => {}
-                    }
-                }
+                let words = [prompt.query, prompt.columns, prompt.query_reward, prompt.target];
+                let words = words.map(|word| if k == 0 { word } else { "" });
+                let mut row: Vec<Cell> =
+                    words.into_iter().chain([mixing]).map(|w| Cell::Words(w.to_owned())).collect();
+                let found = self.of(&prompt, mixing);
+                row.extend(Figure::ALL.map(|figure| {
+                    let own = found.iter().find(|r| r.figure == figure);
+                    // Without mixing one cell stands for all rows of the prompt.
+                    let rows =
+                        if own.is_some_and(|r| r.mixing.is_none()) { prompt.mixings().len() } else { 1 };
+                    own.filter(|_| rows == 1 || k == 0).map_or(Cell::Empty, |row| share(row, rows))
+                }));
+                cells.push(row);
             }
-            y += block + 6.0;
         }
         let seeds = self.rows.first().map_or(0, |r| r.counts.seeds);
         let note = format!(
             "seeds of {seeds} that show the figure by its criterion (td: that end in the TD block); first the literal reading; Figures 3 and 5 have no mixing"
         );
-        scene.text(0.5 * width, scene.height - 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
+        let map = Cells {
+            columns: heads.map(String::from).into_iter().chain(figures).collect(),
+            cells,
+            widths: [[0.08; 4].as_slice(), &[0.1], &[0.116; 5]].concat(),
+            row_height: 14.0,
+            groups,
+            ..Cells::default()
+        };
+        Grid::new("Which reading shows which figure", 1, [map], note).scene()
     }
 
     /// Writes the map and its numbers.
@@ -67,18 +56,14 @@ impl Readings {
     }
 }
 
-/// A cell of the map: white for no seed, green for all.
-fn share(scene: &mut Scene, row: &Row, [x, y, width, height]: [f64; 4]) {
-    let part = row.counts.shown as f64 / row.counts.seeds as f64;
-    let mix = |from: f64, to: f64| (from + part * (to - from)).round() as u8;
-    let fill = Color::rgb(mix(255.0, 0.0), mix(255.0, 158.0), mix(255.0, 115.0));
-    scene.rect([x + 1.0, y + 1.0, width - 2.0, height - 2.0], Some(fill), Some(Stroke::solid(GRID, 0.6)));
-    let ink = if part > 0.6 { Color::rgb(255, 255, 255) } else { INK };
+/// A cell of the map: paper for no seed, green for all.
+fn share(row: &Row, rows: usize) -> Cell {
+    let color = PAPER.toward(PALETTE[2], row.counts.shown as f64 / row.counts.seeds as f64);
     let mut text = format!("{}/{}", row.counts.shown, row.counts.seeds);
     if row.mixing.is_some() {
         text += &format!(", {} td", row.counts.td);
     }
-    scene.text(x + 0.5 * width, y + 0.5 * height + 4.5, &text, TEXT_SIZE, Anchor::Middle, ink);
+    Cell::Tile { color, text, rows }
 }
 
 /// A row as CSV has it, where nothing can be nested.

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use super::Verdict;
 use super::cost::{self, CostTimes};
 use crate::LabError;
-use crate::files::{OutputDir, process, sha256, to_json_17};
+use crate::files::{OutputDir, Written, process, sha256, to_json_17};
 
 /// What to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -200,6 +200,8 @@ struct Cached {
     /// Hash of everything the results depend on.
     key: String,
     claims: Vec<Claim>,
+    /// Names of its figures and their SVG.
+    figures: Vec<(String, String)>,
     /// Names and hashes of all files the study wrote.
     files: Vec<(String, String)>,
 }
@@ -234,15 +236,15 @@ pub fn run(
     let out = claim_directory(path)?;
     let start = Instant::now();
     let cache = OutputDir::create(&path.join("cache"))?;
-    let (mut claims, mut timings) = (Vec::new(), Vec::new());
+    let (mut claims, mut figures, mut timings) = (Vec::new(), Vec::new(), Vec::new());
     for study in studies {
         progress(study, None);
         let key = key(study, plan)?;
         let begin = Instant::now();
         let known = if fresh { None } else { read_cached(&cache, study, &key, path) };
         let cached = known.is_some();
-        let found = match known {
-            Some(claims) => claims,
+        let Cached { claims: found, figures: drawn, .. } = match known {
+            Some(known) => known,
             None => {
                 // From here on the files are in flux: whoever comes after a crash must not trust them.
                 forget(&cache, study)?;
@@ -252,23 +254,25 @@ pub fn run(
                     claim.command = format!("ictd reproduce --only {}{}", claim.id, plan.options());
                 }
                 stability::annotate(&mut found, plan)?;
-                let mut names = out.take_written();
+                let Written { files: mut names, figures } = out.take_written();
                 names.sort();
                 names.dedup();
                 let hashed = |name: String| Some((file_hash(&path.join(&name))?, name));
                 let files = names.into_iter().filter_map(hashed).map(|(hash, name)| (name, hash)).collect();
-                cache.json(study.id, &Cached { key, claims: found.clone(), files })?;
-                found
+                let judged = Cached { key, claims: found, figures, files };
+                cache.json(study.id, &judged)?;
+                judged
             }
         };
         let seconds = if cached { 0.0 } else { begin.elapsed().as_secs_f64() };
         let timing = Timing { study: study.id, claims: study.claims, seconds, cached };
         progress(study, Some((&timing, &found)));
         claims.extend(found);
+        figures.extend(drawn);
         timings.push(timing);
     }
     let reproduction = Reproduction { claims, timings };
-    let all = with_others(&reproduction, studies, plan, &cache, path)?;
+    let all = with_others(&reproduction, &mut figures, studies, plan, &cache, path)?;
     out.json("claims", &all)?;
     let layers = studies.iter().any(|s| s.id == "tsm-cost").then(cost::measure).transpose()?;
     out.json(
@@ -282,14 +286,15 @@ pub fn run(
             layers,
         },
     )?;
-    out.write("report.html", report::html(&all, plan, path)?.as_bytes())?;
+    out.write("report.html", report::html(&all, &figures, plan).as_bytes())?;
     Ok(reproduction)
 }
 
 /// The claims just judged and those of other studies that an earlier run of the same plan left, in the order of the
-/// paper; studies that are not the paper's come last.
+/// paper; studies that are not the paper's come last. Figures of others join those given.
 fn with_others(
     found: &Reproduction,
+    figures: &mut Vec<(String, String)>,
     studies: &[Study],
     plan: &Plan,
     cache: &OutputDir,
@@ -297,8 +302,11 @@ fn with_others(
 ) -> Result<Reproduction, LabError> {
     let mut all = Reproduction { claims: Vec::new(), timings: Vec::new() };
     for study in &STUDIES {
-        if !studies.iter().any(|s| s.id == study.id) {
-            all.claims.extend(read_cached(cache, study, &key(study, plan)?, path).unwrap_or_default());
+        let asked = studies.iter().any(|s| s.id == study.id);
+        let other = if asked { None } else { read_cached(cache, study, &key(study, plan)?, path) };
+        if let Some(other) = other {
+            all.claims.extend(other.claims);
+            figures.extend(other.figures);
         }
         all.claims.extend(found.claims.iter().filter(|c| study.claims.contains(&c.id.as_str())).cloned());
     }
@@ -354,12 +362,12 @@ fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
     Ok(sha256(text.as_bytes()))
 }
 
-/// The claims of an earlier run, if its key is the same and its files are still what it wrote.
-fn read_cached(cache: &OutputDir, study: &Study, key: &str, path: &Path) -> Option<Vec<Claim>> {
+/// What an earlier run left, if its key is the same and its files are still what it wrote.
+fn read_cached(cache: &OutputDir, study: &Study, key: &str, path: &Path) -> Option<Cached> {
     let text = fs::read_to_string(cache.path().join(format!("{}.json", study.id))).ok()?;
     let cached: Cached = serde_json::from_str(&text).ok()?;
     let same = |(name, hash): &(String, String)| file_hash(&path.join(name)).as_ref() == Some(hash);
-    (cached.key == key && cached.files.iter().all(same)).then_some(cached.claims)
+    (cached.key == key && cached.files.iter().all(same)).then_some(cached)
 }
 
 #[cfg(test)]

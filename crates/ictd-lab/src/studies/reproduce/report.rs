@@ -1,11 +1,8 @@
 //! The report: one HTML file that needs nothing else.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use super::{Claim, Plan, Reproduction, Scope};
-use crate::LabError;
 use crate::studies::Verdict;
 
 const STYLE: &str = include_str!("report.css");
@@ -31,8 +28,8 @@ const SECTIONS: [(&str, &str, &[&str]); 5] = [
     ),
 ];
 
-/// The report as HTML. The same claims give the same bytes.
-pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<String, LabError> {
+/// The report as HTML, from the claims and the SVG of their figures. The same claims give the same bytes.
+pub fn html(reproduction: &Reproduction, figures: &[(String, String)], plan: &Plan) -> String {
     let claims = &reproduction.claims;
     let mut page = String::new();
     // Writing to a String cannot fail.
@@ -49,6 +46,7 @@ pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<Stri
         plan.options()
     );
     summary(&mut page, claims);
+    differences(&mut page, claims);
     contents(&mut page, claims);
     let mut drawn: Vec<&str> = Vec::new();
     for (anchor, title, members) in sections(claims) {
@@ -57,27 +55,23 @@ pub fn html(reproduction: &Reproduction, plan: &Plan, out: &Path) -> Result<Stri
             article(&mut page, claim);
             // A figure that several claims share stands after the last of them.
             let again = members[k + 1..].iter().any(|c| c.figure == claim.figure);
-            if let Some(figure) = claim.figure.as_deref().filter(|f| !again && !drawn.contains(f)) {
-                drawn.push(figure);
-                let path = out.join(format!("{figure}.svg"));
-                let svg = fs::read_to_string(&path).map_err(|source| LabError::Read { path, source })?;
-                // On a phone a figure keeps up to 40 rem of its own width and is scrolled.
-                let width =
-                    svg.split("width=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or("640");
+            let figure = claim.figure.as_deref().filter(|f| !again && !drawn.contains(f));
+            if let Some((name, svg)) = figures.iter().find(|f| Some(f.0.as_str()) == figure) {
+                drawn.push(name);
                 let _ = write!(
                     page,
-                    "<figure>\n<div class=\"scroll\" tabindex=\"0\" style=\"--width: {width}px\">{svg}</div>\n<figcaption><a href=\"{figure}.svg\">{figure}.svg</a>, <a href=\"{figure}.png\">png</a></figcaption>\n</figure>\n"
+                    "<figure>\n<div class=\"scroll\" tabindex=\"0\">{svg}</div>\n<figcaption><a href=\"{name}.svg\">{name}.svg</a>, \
+                     <a href=\"{name}.pdf\">pdf</a>, <a href=\"{name}.png\">png</a></figcaption>\n</figure>\n"
                 );
             }
         }
         page.push_str("</section>\n");
     }
-    differences(&mut page, claims);
     page.push_str(
         "<footer><p>Numbers behind every figure are in the CSV files beside this page, all claims in \
          <a href=\"claims.json\">claims.json</a>, times in <a href=\"timings.json\">timings.json</a>.</p></footer>\n</main>\n</body>\n</html>\n",
     );
-    Ok(page)
+    page
 }
 
 /// The sections that have claims, with those of no section last.
@@ -136,22 +130,34 @@ fn summary(page: &mut String, claims: &[Claim]) {
     }
 }
 
+/// The sections, how many claims they have by verdict, and their claims to unfold.
 fn contents(page: &mut String, claims: &[Claim]) {
     page.push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n");
     for (anchor, title, members) in sections(claims) {
-        let _ = write!(page, "<h3><a href=\"#{anchor}\">{title}</a></h3>\n<ul>\n");
-        for claim in members {
-            let _ = writeln!(
-                page,
-                "<li><a href=\"#{}\">{}</a> {}</li>",
-                escape(&claim.id),
-                escape(&claim.paper),
-                badge_of(claim)
-            );
+        let _ = write!(page, "<h3><a href=\"#{anchor}\">{title}</a></h3>\n<details>\n<summary>");
+        let mut kinds: Vec<(String, usize)> = Vec::new();
+        for badge in members.iter().map(|c| badge_of(c)) {
+            match kinds.iter_mut().find(|kind| kind.0 == badge) {
+                Some(kind) => kind.1 += 1,
+                None => kinds.push((badge, 1)),
+            }
         }
-        page.push_str("</ul>\n");
+        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.1));
+        for (badge, count) in kinds {
+            let _ = write!(page, "<span class=\"kind\"><b>{count}</b> {badge}</span> ");
+        }
+        page.push_str("</summary>\n<ul>\n");
+        for claim in members {
+            let _ = writeln!(page, "<li>{}</li>", link(claim));
+        }
+        page.push_str("</ul>\n</details>\n");
     }
-    page.push_str("<h3><a href=\"#differences\">Where results differ, and why</a></h3>\n</nav>\n");
+    page.push_str("</nav>\n");
+}
+
+/// A claim by name, linked, with its verdict.
+fn link(claim: &Claim) -> String {
+    format!("<a href=\"#{}\">{}</a> {}", escape(&claim.id), escape(&claim.paper), badge_of(claim))
 }
 
 fn article(page: &mut String, claim: &Claim) {
@@ -167,6 +173,9 @@ fn article(page: &mut String, claim: &Claim) {
         escape(&claim.uncertainty),
         escape(&claim.criterion)
     );
+    if !claim.why.is_empty() {
+        let _ = writeln!(page, "<p>Why it differs: {}</p>", escape(&claim.why));
+    }
     if let Some(slack) = claim.slack {
         let _ = writeln!(
             page,
@@ -189,35 +198,37 @@ fn article(page: &mut String, claim: &Claim) {
     let _ = write!(page, "Again: <code>{}</code></p>\n</article>\n", escape(&claim.command));
 }
 
+/// The news: claims that were not or only partly reproduced, the paper's own first, those with one reason in one item, and
+/// the first sentence of the reason. All of it stands with the claim.
 fn differences(page: &mut String, claims: &[Claim]) {
     page.push_str("<section id=\"differences\">\n<h2>Where results differ, and why</h2>\n");
-    let differing: Vec<&Claim> =
-        claims.iter().filter(|c| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly)).collect();
-    if differing.is_empty() {
+    let mut reasons: Vec<(&str, Vec<&Claim>)> = Vec::new();
+    for (scope, _) in Scope::COUNTED {
+        let differs = |c: &&Claim| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly);
+        for claim in claims.iter().filter(|c| c.scope == scope).filter(differs) {
+            match reasons.iter_mut().find(|reason| reason.0 == claim.why) {
+                Some(reason) => reason.1.push(claim),
+                None => reasons.push((&claim.why, vec![claim])),
+            }
+        }
+    }
+    if reasons.is_empty() {
         page.push_str(
             "<p>Nowhere: every claim that can be tested was reproduced, or nothing contradicts it.</p>\n",
         );
     }
-    let mut told: Vec<&str> = Vec::new();
-    for claim in differing {
-        let _ = write!(
-            page,
-            "<h3><a href=\"#{}\">{}</a> {}</h3>\n<p>{}</p>\n",
-            escape(&claim.id),
-            escape(&claim.paper),
-            badge_of(claim),
-            escape(&claim.measured)
-        );
-        if claim.why.is_empty() {
-            page.push_str("<p>No reason is known.</p>\n");
-        } else if told.contains(&claim.why.as_str()) {
-            page.push_str("<p>For the same reason.</p>\n");
-        } else {
-            told.push(&claim.why);
-            let _ = writeln!(page, "<p>{}</p>", escape(&claim.why));
-        }
+    page.push_str("<ul class=\"news\">\n");
+    for (why, claims) in reasons {
+        let names: Vec<String> = claims.into_iter().map(link).collect();
+        let why = if why.is_empty() { "No reason is known." } else { first_sentence(why) };
+        let _ = writeln!(page, "<li>{}<br>{}</li>", names.join(", "), escape(why));
     }
-    page.push_str("</section>\n");
+    page.push_str("</ul>\n</section>\n");
+}
+
+/// A text up to its first full stop that ends a sentence.
+fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
 }
 
 /// Three digits, without an exponent where they fit.
@@ -243,6 +254,23 @@ mod tests {
             let places = SECTIONS.iter().filter(|s| !members(&claims, s.2).is_empty()).count();
             assert_eq!(places, 1, "{id}");
         }
+    }
+
+    /// The news comes before the contents, the contents before the claims; a figure is taken as it is.
+    #[test]
+    fn the_page_opens_with_the_news() {
+        let mut claim = Claim::new("fig1", "Figure 1", "errors fall", "a drop");
+        (claim.verdict, claim.why) = (Verdict::Partly, "It is flat. More of it.".into());
+        claim.figure = Some("fig1".into());
+        let same = Claim { id: "thm1".into(), figure: None, ..claim.clone() };
+        let found = Reproduction { claims: vec![claim, same], timings: Vec::new() };
+        let plan = Plan { seed: 0, seeds: None, quick: false };
+        let page = html(&found, &[("fig1".into(), "<svg>drawn</svg>".into())], &plan);
+        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+        assert!(at("It is flat.<") < at("<nav") && at("<nav") < at("<article"));
+        assert!(at("<svg>drawn</svg>") > at("<article") && at("fig1.pdf") > at("<svg>"));
+        // One item for one reason, all of the reason with each claim.
+        assert_eq!((page.matches("It is flat.<").count(), page.matches("More of it.").count()), (1, 2));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Tasks;
 use crate::LabError;
 use crate::figure::style::PALETTE;
-use crate::figure::{Axis, Chart, Scale, Scene, Series};
+use crate::figure::{Axis, Chart, Scene, Series, Width};
 use crate::files::OutputDir;
 
 /// Context lengths: prefixes of one trajectory per task.
@@ -140,23 +140,14 @@ impl DepthCurves {
             // A logarithmic axis has no place for L = 0, which is the line of answering 0.
             let own: Vec<&DepthPoint> =
                 self.at(n).into_iter().filter(|p| p.layers.is_some_and(|l| l > 0)).collect();
-            Series {
-                name: format!("*n* = {n}"),
-                color,
-                dash: Vec::new(),
-                points: own.iter().map(|p| (p.layers.unwrap_or(0) as f64, p.error)).collect(),
-                band: own.iter().map(|p| (p.error - p.sem, p.error + p.sem)).collect(),
-            }
+            let points = own.iter().map(|p| (p.layers.unwrap_or(0) as f64, p.error)).collect();
+            let band = own.iter().map(|p| (p.error - p.sem, p.error + p.sem)).collect();
+            Series::new(format!("*n* = {n}"), color, points).with_band(band)
         });
         let mut series: Vec<Series> = series.collect();
         let deepest = LAYERS[LAYERS.len() - 1] as f64;
-        let line = |name: &str, color, y: f64| Series {
-            name: name.into(),
-            color,
-            dash: vec![4.0, 3.0],
-            points: vec![(1.0, y), (deepest, y)],
-            band: Vec::new(),
-        };
+        let line =
+            |name: &str, color, y: f64| Series::new(name, color, vec![(1.0, y), (deepest, y)]).dashed();
         if let Some(zero) = self.points.first() {
             series.push(line("answering 0", PALETTE[3], zero.error));
         }
@@ -165,22 +156,15 @@ impl DepthCurves {
             let name = format!("infinite depth, *n* = {longest} ({} tasks)", limit.tasks);
             series.push(line(&name, PALETTE[4], limit.error));
         }
+        let tasks = self.points.first().map_or(0, |p| p.tasks);
         Chart {
             title: "Error against depth on the paper's tasks".into(),
-            x: Axis { label: "layers *L*".into(), scale: Scale::Log, range: None },
-            y: Axis {
-                label: "mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}".into(),
-                scale: Scale::Linear,
-                range: None,
-            },
+            x: Axis::log("layers *L*"),
+            y: Axis::linear("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
             series,
-            note: format!(
-                "{}; mean ± s.e.m. over {} tasks",
-                self.describe,
-                self.points.first().map_or(0, |p| p.tasks)
-            ),
+            note: format!("{}; mean ± s.e.m. over {tasks} tasks", self.describe),
         }
-        .scene(560.0, 380.0)
+        .scene(Width::Column)
     }
 
     /// Writes the figure and its numbers.

@@ -7,8 +7,7 @@ use serde::Serialize;
 use super::Tasks;
 use super::bound::{self, BoundConfig, BoundReport};
 use crate::LabError;
-use crate::figure::style::{MUTED, PALETTE, TEXT_SIZE};
-use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
+use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
 
 /// Deepest layer that the figure shows.
@@ -118,38 +117,39 @@ pub fn run(family: &Tasks, tasks: u64, contexts: u64) -> Result<Rates, LabError>
 impl Rates {
     /// Error against depth at the longest context, slopes of all tasks, floors of all tasks.
     fn figure(&self) -> Scene {
-        let (width, height) = (400.0, 330.0);
-        let mut scene = Scene::new(3.0 * width, height + 20.0, "Theorem 2's rates");
-        let thin = |points| Series {
-            name: String::new(),
-            color: PALETTE[0].with_alpha(0.45),
-            dash: Vec::new(),
-            points,
-            band: Vec::new(),
-        };
+        let note = self.reports.first().map_or_else(String::new, |r| {
+            format!("{}; {} tasks, {} contexts each", r.describe(), self.tasks.len(), r.config.contexts)
+        });
+        let panels = [self.depth_chart(), self.decay_chart(), self.floor_chart()];
+        Grid::new("Theorem 2's rates", 3, panels, note).scene()
+    }
+
+    /// A thin line per task, without names.
+    fn per_task(&self, points: impl Fn(&BoundReport) -> Vec<(f64, f64)>) -> Vec<Series> {
+        self.reports.iter().map(|r| Series::new("", PALETTE[0].with_alpha(0.45), points(r))).collect()
+    }
+
+    fn depth_chart(&self) -> Chart {
         let longest = self.reports.iter().flat_map(|r| r.sweep.iter().map(|p| p.n)).max().unwrap_or(0);
         let depth = |r: &BoundReport| {
             let own = r.sweep.iter().filter(|p| p.n == longest);
             let own = own.filter_map(|p| Some((p.layers? as f64, p.error)));
-            thin(own.filter(|p| p.0 <= SHOWN as f64).collect())
+            own.filter(|p| p.0 <= SHOWN as f64).collect()
         };
-        let error = |label: &str| Axis { label: label.into(), scale: Scale::Log, range: None };
         Chart {
-            title: format!("(a) error against depth, *n* = {longest}"),
-            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
-            y: error("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
-            series: self.reports.iter().map(depth).collect(),
+            title: format!("(a) depth, *n* = {longest}"),
+            x: Axis::linear("layers *L*"),
+            y: Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
+            series: self.per_task(depth),
             note: "one line per task".into(),
         }
-        .draw(&mut scene, [0.0, 0.0, width, height]);
+    }
+
+    fn decay_chart(&self) -> Chart {
         let order: Vec<&TaskRates> =
             self.tasks.iter().filter(|t| t.decay.is_some() && t.paper_decay.is_some()).collect();
-        let line = |name: &str, color, dash: &[f64], y: fn(&TaskRates) -> f64, band| Series {
-            name: name.into(),
-            color,
-            dash: dash.to_vec(),
-            points: order.iter().enumerate().map(|(k, t)| (k as f64 + 1.0, y(t))).collect(),
-            band,
+        let line = |name: &str, color, y: fn(&TaskRates) -> f64| {
+            Series::new(name, color, order.iter().enumerate().map(|(k, t)| (k as f64 + 1.0, y(t))).collect())
         };
         let interval = |t: &&TaskRates| {
             let (slope, half) = (t.decay.unwrap_or(f64::NAN), t.decay_half_width.unwrap_or(f64::NAN));
@@ -157,44 +157,32 @@ impl Rates {
         };
         Chart {
             title: "(b) decay per layer".into(),
-            x: Axis { label: "task".into(), scale: Scale::Linear, range: None },
-            y: Axis {
-                label: "slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞} per layer".into(),
-                scale: Scale::Linear,
-                range: None,
-            },
+            x: Axis::linear("task"),
+            y: Axis::linear("slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞}"),
             series: vec![
-                line("log(1 − *C*)", PALETTE[1], &[], |t| t.paper_decay.unwrap_or(f64::NAN), Vec::new()),
-                line("log spectral radius", PALETTE[2], &[4.0, 3.0], |t| t.spectral_decay, Vec::new()),
-                line(
-                    "fit",
-                    PALETTE[0],
-                    &[],
-                    |t| t.decay.unwrap_or(f64::NAN),
-                    order.iter().map(interval).collect(),
-                ),
+                line("log(1 − *C*)", PALETTE[1], |t| t.paper_decay.unwrap_or(f64::NAN)),
+                line("fit", PALETTE[0], |t| t.decay.unwrap_or(f64::NAN))
+                    .with_band(order.iter().map(interval).collect()),
+                line("log spectral radius", PALETTE[2], |t| t.spectral_decay).dashed(),
             ],
             note: "band: 95 % interval of a task's fit".into(),
         }
-        .draw(&mut scene, [width, 0.0, width, height]);
+    }
+
+    fn floor_chart(&self) -> Chart {
         let floor = |r: &BoundReport| {
-            thin(r.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect())
+            r.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect()
         };
         Chart {
-            title: "(c) floor against context length".into(),
-            x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
-            y: error("mean error at infinite depth"),
-            series: self.reports.iter().map(floor).collect(),
+            title: "(c) floor".into(),
+            x: Axis::log("context length *n*"),
+            y: Axis::log("mean error at infinite depth"),
+            series: self.per_task(floor),
             note: self.floor.map_or_else(String::new, |f| {
-                format!("mean slope {:.3} ± {:.3}; −1/2 for 1/√n", f.mean, f.half_width)
+                format!("mean slope {:.3}\u{a0}±\u{a0}{:.3}; −1/2 for 1/√n", f.mean, f.half_width)
+                    .replace('-', "−")
             }),
         }
-        .draw(&mut scene, [2.0 * width, 0.0, width, height]);
-        let note = self.reports.first().map_or_else(String::new, |r| {
-            format!("{}; {} tasks, {} contexts each", r.describe(), self.tasks.len(), r.config.contexts)
-        });
-        scene.text(1.5 * width, height + 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
     }
 
     /// Writes the figure and the rates of every task.

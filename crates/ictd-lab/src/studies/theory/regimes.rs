@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::Tasks;
 use crate::LabError;
-use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
-use crate::figure::{Anchor, Color, Scene, Stroke};
+use crate::figure::style::{GRAY, PALETTE};
+use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
 use crate::files::OutputDir;
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
@@ -43,7 +43,7 @@ const REGIMES: [(Regime, &str, Color); 5] = [
     (Regime::Assumption, "Assumption 5.1 holds", PALETTE[0]),
     (Regime::Provable, "provably stable", PALETTE[2]),
     (Regime::InFact, "stable in fact", PALETTE[5]),
-    (Regime::Marginal, "0 up to rounding", Color::rgb(200, 200, 200)),
+    (Regime::Marginal, "0 up to rounding", GRAY),
     (Regime::Unstable, "unstable: no step size", PALETTE[1]),
 ];
 
@@ -140,52 +140,30 @@ fn with_discount(task: &FiniteTask, gamma: f64) -> Result<FiniteTask, LabError> 
 impl RegimeMap {
     /// The map: every cell is a bar of the shares of the regimes.
     pub fn figure(&self) -> Scene {
-        let (left, top, cell_width, cell_height, gap) = (64.0, 96.0, 28.0, 24.0, 34.0);
-        let panel = SCALES.len() as f64 * cell_width;
-        let width = left + 3.0 * panel + 2.0 * gap + 24.0;
-        let height = top + GAMMAS.len() as f64 * cell_height + 74.0;
-        let mut scene = Scene::new(width, height, "When depth converges");
-        scene.text(0.5 * width, 22.0, "**When depth converges**", TITLE_SIZE, Anchor::Middle, INK);
-        for (k, (_, name, color)) in REGIMES.into_iter().enumerate() {
-            let x = left + k as f64 * 172.0;
-            scene.rect([x, 40.0, 12.0, 12.0], Some(color), None);
-            scene.text(x + 18.0, 50.0, name, TEXT_SIZE, Anchor::Start, INK);
-        }
-        for (p, (repair, name)) in REPAIRS.into_iter().enumerate() {
-            let x0 = left + p as f64 * (panel + gap);
-            scene.text(x0 + 0.5 * panel, top - 14.0, name, TEXT_SIZE + 1.0, Anchor::Middle, INK);
-            for cell in self.cells.iter().filter(|c| c.repair == repair) {
-                let column = SCALES.iter().position(|&s| s == cell.score_scale).unwrap_or(0);
-                let row = GAMMAS.iter().position(|&g| g == cell.gamma).unwrap_or(0);
-                let (x, y) = (x0 + column as f64 * cell_width, top + row as f64 * cell_height);
-                let shares = [cell.assumption, cell.provable, cell.in_fact, cell.marginal, cell.unstable];
-                let mut at = x;
-                for (count, (_, _, color)) in shares.into_iter().zip(REGIMES) {
-                    let part = cell_width * count as f64 / cell.tasks as f64;
-                    scene.rect([at, y, part, cell_height], Some(color), None);
-                    at += part;
-                }
-                scene.rect([x, y, cell_width, cell_height], None, Some(Stroke::solid(GRID, 0.8)));
+        let shares = |cell: &Cell| {
+            let counts = [cell.assumption, cell.provable, cell.in_fact, cell.marginal, cell.unstable];
+            let shares = counts.into_iter().map(|count| count as f64 / cell.tasks as f64);
+            figure::Cell::Shares(shares.zip(REGIMES.map(|r| r.2)).collect())
+        };
+        let panel = |(repair, name): (Repair, &str)| {
+            let own: Vec<_> = self.cells.iter().filter(|c| c.repair == repair).map(shares).collect();
+            Cells {
+                title: name.into(),
+                x: "score scale (1/τ)".into(),
+                y: "discount γ".into(),
+                columns: SCALES.map(|scale| scale.to_string()).to_vec(),
+                rows: GAMMAS.map(|gamma| gamma.to_string()).to_vec(),
+                cells: own.chunks(SCALES.len()).map(<[_]>::to_vec).collect(),
+                row_height: 17.0,
+                ..Cells::default()
             }
-            let bottom = top + GAMMAS.len() as f64 * cell_height;
-            for (column, scale) in SCALES.into_iter().enumerate() {
-                let x = x0 + (column as f64 + 0.5) * cell_width;
-                scene.text(x, bottom + 14.0, &scale.to_string(), TEXT_SIZE - 1.0, Anchor::Middle, INK);
-            }
-            scene.text(x0 + 0.5 * panel, bottom + 31.0, "score scale (1/τ)", TEXT_SIZE, Anchor::Middle, INK);
-        }
-        for (row, gamma) in GAMMAS.into_iter().enumerate() {
-            let y = top + (row as f64 + 0.5) * cell_height + 3.5;
-            scene.text(left - 6.0, y, &gamma.to_string(), TEXT_SIZE - 1.0, Anchor::End, INK);
-        }
-        let middle = top + 0.5 * GAMMAS.len() as f64 * cell_height;
-        scene.turned_text(18.0, middle, "discount γ", TEXT_SIZE, Anchor::Middle, INK, -90.0);
+        };
         let note = format!(
             "{} tasks per cell ({}); a cell is divided by the share of tasks in each regime",
             self.tasks, self.describe
         );
-        scene.text(0.5 * width, height - 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
+        let legend = Legend::squares(REGIMES.map(|(_, name, color)| (name, color)));
+        Grid { legend, ..Grid::new("When depth converges", 3, REPAIRS.map(panel), note) }.scene()
     }
 
     /// Writes the map and its numbers.

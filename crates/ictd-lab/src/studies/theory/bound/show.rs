@@ -4,50 +4,35 @@ use ictd::statistics::fit::Slope;
 
 use super::{BoundReport, SWEEP};
 use crate::LabError;
-use crate::figure::style::{self, PALETTE};
-use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
+use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
 
 impl BoundReport {
     /// Error against depth at several lengths, and the floor against the length.
     pub fn figure(&self) -> Scene {
-        let mut scene = Scene::new(940.0, 380.0, "Error against depth and context length");
+        let note = format!("{}; mean over {} contexts", self.describe, self.config.contexts.min(200));
+        let title = "Error against depth and context length";
+        Grid::new(title, 2, [self.depth_chart(), self.floor_chart()], note).scene()
+    }
+
+    fn depth_chart(&self) -> Chart {
         let drawn = [SWEEP[0], SWEEP[2], SWEEP[4], SWEEP[5]];
-        let mut series: Vec<Series> = drawn
-            .into_iter()
-            .zip(PALETTE)
-            .map(|(n, color)| Series {
-                name: format!("*n* = {n}"),
-                color,
-                dash: Vec::new(),
-                points: self
-                    .sweep
-                    .iter()
-                    .filter(|p| p.n == n && p.error > 0.0)
-                    .filter_map(|p| Some((p.layers? as f64, p.error)))
-                    .filter(|p| p.0 <= 40.0)
-                    .collect(),
-                band: Vec::new(),
-            })
-            .collect();
+        let line = |(n, color)| {
+            let own = self.sweep.iter().filter(|p| p.n == n && p.error > 0.0);
+            let points = own.filter_map(|p| Some((p.layers? as f64, p.error))).filter(|p| p.0 <= 40.0);
+            Series::new(format!("*n* = {n}"), color, points.collect())
+        };
+        let mut series: Vec<Series> = drawn.into_iter().zip(PALETTE).map(line).collect();
         if let Some(decay) = self.decay {
             let line = |l: f64| (l, (decay.intercept + decay.slope * l).exp());
             let end = ((self.floor_at(SWEEP[5]).unwrap_or(1e-3).ln() - decay.intercept) / decay.slope)
                 .clamp(1.0, 40.0);
-            series.push(Series {
-                name: "fit above floor".into(),
-                color: PALETTE[4],
-                dash: vec![4.0, 3.0],
-                points: vec![line(0.0), line(end)],
-                band: Vec::new(),
-            });
+            series.push(Series::new("fit above floor", PALETTE[4], vec![line(0.0), line(end)]).dashed());
         }
         Chart {
             title: "(a) error against depth".into(),
-            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
-            y: Axis {
-                label: "mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}".into(), scale: Scale::Log, range: None
-            },
+            x: Axis::linear("layers *L*"),
+            y: Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
             series,
             note: self.decay.map_or_else(
                 || "no decay could be fitted".into(),
@@ -56,43 +41,30 @@ impl BoundReport {
                         "slope {:.4} ± {:.4} per layer; log spectral radius {:.4}",
                         d.slope, d.half_width, self.predicted_decay
                     )
+                    .replace('-', "−")
                 },
             ),
         }
-        .draw(&mut scene, [0.0, 0.0, 470.0, 360.0]);
+    }
+
+    fn floor_chart(&self) -> Chart {
         let limits: Vec<(f64, f64)> =
             self.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect();
-        let mut series = vec![Series {
-            name: "infinite depth".into(),
-            color: PALETTE[0],
-            dash: Vec::new(),
-            points: limits.clone(),
-            band: Vec::new(),
-        }];
+        let mut series = vec![Series::new("infinite depth", PALETTE[0], limits.clone())];
         if let (Some(fit), Some(first), Some(last)) = (self.floor, limits.first(), limits.last()) {
             let line = |n: f64| (n, (fit.intercept + fit.slope * n.ln()).exp());
-            series.push(Series {
-                name: "fit".into(),
-                color: PALETTE[4],
-                dash: vec![4.0, 3.0],
-                points: vec![line(first.0), line(last.0)],
-                band: Vec::new(),
-            });
+            series.push(Series::new("fit", PALETTE[4], vec![line(first.0), line(last.0)]).dashed());
         }
         Chart {
             title: "(b) floor against context length".into(),
-            x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
-            y: Axis { label: "mean error at infinite depth".into(), scale: Scale::Log, range: None },
+            x: Axis::log("context length *n*"),
+            y: Axis::log("mean error at infinite depth"),
             series,
             note: self.floor.map_or_else(
                 || "fewer than three lengths at which every context visits every state".into(),
-                |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width),
+                |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width).replace('-', "−"),
             ),
         }
-        .draw(&mut scene, [470.0, 0.0, 470.0, 360.0]);
-        let note = format!("{}; mean over {} contexts", self.describe, self.config.contexts.min(200));
-        scene.text(470.0, 374.0, &note, style::TEXT_SIZE - 2.0, Anchor::Middle, style::MUTED);
-        scene
     }
 
     fn floor_at(&self, n: usize) -> Option<f64> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Report, SuggestionJson};
 use crate::LabError;
-use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
+use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
 
 impl Report {
@@ -13,26 +13,17 @@ impl Report {
     pub fn figure(&self) -> Scene {
         let series = self.curves.iter().zip(PALETTE.iter().cycle()).map(|(curve, &color)| {
             let every = curve.errors.len().div_ceil(250).max(1);
-            Series {
-                name: curve.name.clone(),
-                color,
-                dash: Vec::new(),
-                points: curve.errors.iter().enumerate().step_by(every).map(|(l, &e)| (l as f64, e)).collect(),
-                band: Vec::new(),
-            }
+            let points = curve.errors.iter().enumerate().step_by(every).map(|(l, &e)| (l as f64, e));
+            Series::new(&curve.name, color, points.collect())
         });
         let chart = Chart {
             title: format!("What depth does: {}", self.certificate.status.as_str()),
-            x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
-            y: Axis {
-                label: "error to infinite depth / largest value".into(),
-                scale: Scale::Log,
-                range: None,
-            },
+            x: Axis::linear("layers *L*"),
+            y: Axis::log("error to infinite depth / largest value"),
             series: series.collect(),
             note: self.subject.clone(),
         };
-        chart.scene(620.0, 380.0)
+        chart.scene(Width::Column)
     }
 
     /// Writes the certificate, the figure and its numbers.

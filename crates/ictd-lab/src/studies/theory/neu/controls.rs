@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Ends, NeuConfig, NeuPoint, estimate, point};
 use crate::LabError;
 use crate::figure::style::PALETTE;
-use crate::figure::{Axis, Chart, Scale, Scene, Series};
+use crate::figure::{Axis, Chart, Scene, Series, Width};
 use crate::files::OutputDir;
 
 /// J above which a control is named below the figure instead of drawn: layers there diverge with depth.
@@ -105,17 +105,9 @@ impl Controls {
             let own = points.iter().filter(|p| p.layers == deepest && p.split > 0.0);
             own.map(|p| (p.n as f64, p.split)).collect()
         };
-        let series = |name: &str, k: usize, dash: &[f64], points| Series {
-            name: name.into(),
-            color: PALETTE[k % PALETTE.len()],
-            dash: dash.to_vec(),
-            points: line(points),
-            band: Vec::new(),
-        };
-        let mut all = vec![series("θ_{∗}", 0, &[], star)];
+        let mut all = vec![Series::new("θ_{∗}", PALETTE[0], line(star))];
         let mut note = self.note.clone();
         for (k, control) in self.controls.iter().enumerate() {
-            let dash: &[f64] = if control.solves { &[4.0, 3.0] } else { &[] };
             let name = control.theta.split(", ").next().unwrap_or_default().replace("theta_*", "θ_{∗}");
             if !(control.points.iter().map(|p| p.split).fold(0.0, f64::max) < DRAWN)
                 || control.points.is_empty()
@@ -123,16 +115,17 @@ impl Controls {
                 note += &format!("; not drawn: {name}, where layers diverge");
                 continue;
             }
-            all.push(series(&name, k + 1, dash, &control.points));
+            let series = Series::new(name, PALETTE[(k + 1) % PALETTE.len()], line(&control.points));
+            all.push(if control.solves { series.dashed() } else { series });
         }
         Chart {
             title: format!("The expected update at θ_{{∗}} and elsewhere, *L* = {deepest}"),
-            x: Axis { label: "context length *n*".into(), scale: Scale::Log, range: None },
-            y: Axis { label: "NEU *J* without noise".into(), scale: Scale::Log, range: None },
+            x: Axis::log("context length *n*"),
+            y: Axis::log("NEU *J* without noise"),
             series: all,
             note,
         }
-        .scene(620.0, 380.0)
+        .scene(Width::Column)
     }
 
     /// Writes the points under a name.

@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::estimate;
 use crate::LabError;
-use crate::figure::style::{INK, MUTED, TEXT_SIZE, TITLE_SIZE};
-use crate::figure::{Anchor, Color, Scene, Stroke};
+use crate::figure::style::GRAY;
+use crate::figure::{Cell, Cells, ColorBar, Grid, Scene, Width, sequential};
 use crate::files::OutputDir;
 use crate::studies::Tasks;
 
 /// Points of the landscape in each direction.
-const GRID: usize = 17;
+const POINTS: usize = 17;
 
 /// J over scalings of V and A through theta_*.
 #[derive(Clone, Debug, Serialize)]
@@ -41,7 +41,7 @@ pub struct LandscapePoint {
 /// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.
 pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Result<Landscape, LabError> {
     let d = family.feature_dim();
-    let scales: Vec<f64> = (0..GRID).map(|k| 2.0 * k as f64 / (GRID - 1) as f64).collect();
+    let scales: Vec<f64> = (0..POINTS).map(|k| 2.0 * k as f64 / (POINTS - 1) as f64).collect();
     let mut points = Vec::new();
     for &score_scale in &scales {
         for &value_scale in &scales {
@@ -66,69 +66,42 @@ pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Resul
 impl Landscape {
     /// The plane as coloured cells, dark where J is small.
     pub fn figure(&self) -> Scene {
-        let (left, top, cell) = (80.0, 60.0, 20.0);
-        let side = cell * GRID as f64;
-        let mut scene = Scene::new(left + side + 130.0, top + side + 76.0, "NEU around theta_*");
-        let width = scene.width;
-        scene.text(0.5 * width, 24.0, "**NEU on a plane through θ_{∗}**", TITLE_SIZE, Anchor::Middle, INK);
         let logs: Vec<f64> =
             self.points.iter().filter_map(|p| p.neu).filter(|j| *j > 0.0).map(f64::log10).collect();
         let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
         // Divergence would hide everything else.
         let high = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max).min(low + 5.0);
-        let color = |j: Option<f64>| match j {
-            None => Color::rgb(200, 200, 200),
-            Some(j) => shade((j.max(1e-300).log10() - low) / (high - low)),
+        let cell = |point: &LandscapePoint| {
+            let share = |j: f64| (j.max(1e-300).log10() - low) / (high - low);
+            let color = point.neu.map_or(GRAY, |j| sequential(share(j)));
+            Cell::Tile { color, text: String::new(), rows: 1 }
         };
-        for (k, point) in self.points.iter().enumerate() {
-            let (row, column) = ((k / GRID) as f64, (k % GRID) as f64);
-            let corner = [left + column * cell, top + side - (row + 1.0) * cell, cell, cell];
-            scene.rect(corner, Some(color(point.neu)), None);
-        }
-        scene.rect([left, top, side, side], None, Some(Stroke::solid(INK, 0.8)));
-        let star = (left + 0.5 * side, top + 0.5 * side);
-        scene.circle(star.0, star.1, 5.0, None, Some(Stroke::solid(Color::rgb(255, 255, 255), 2.0)));
-        for (k, label) in ["0", "0.5", "1", "1.5", "2"].into_iter().enumerate() {
-            let at = (k as f64 * (GRID - 1) as f64 / 4.0 + 0.5) * cell;
-            scene.text(left + at, top + side + 15.0, label, TEXT_SIZE - 1.0, Anchor::Middle, INK);
-            scene.text(left - 6.0, top + side - at + 3.5, label, TEXT_SIZE - 1.0, Anchor::End, INK);
-        }
-        scene.text(left + 0.5 * side, top + side + 33.0, "scale of *V*", TEXT_SIZE, Anchor::Middle, INK);
-        scene.turned_text(
-            left - 42.0,
-            top + 0.5 * side,
-            "scale of *A*",
-            TEXT_SIZE,
-            Anchor::Middle,
-            INK,
-            -90.0,
-        );
-        let bar = left + side + 22.0;
-        for k in 0..50 {
-            let share = (k as f64 + 0.5) / 50.0;
-            let y = top + side * (1.0 - (k as f64 + 1.0) / 50.0);
-            scene.rect([bar, y, 12.0, side / 50.0 + 0.4], Some(shade(share)), None);
-        }
-        for k in 0..=4 {
+        // Every fourth point has a name: 0, ½, … 2.
+        let name = |k: usize| if k.is_multiple_of(4) { (k as f64 / 8.0).to_string() } else { String::new() };
+        let tick = |k: usize| {
             let share = k as f64 / 4.0;
-            let label = format!("10^{{{:.1}}}", low + share * (high - low)).replace('-', "−");
-            scene.text(
-                bar + 17.0,
-                top + side * (1.0 - share) + 3.5,
-                &label,
-                TEXT_SIZE - 1.0,
-                Anchor::Start,
-                INK,
-            );
-        }
-        scene.text(bar, top - 10.0, "*J*", TEXT_SIZE, Anchor::Start, INK);
-        scene.text(0.5 * width, top + side + 52.0, &self.describe, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        let note = format!(
-            "n = {}, L = {}, {} tasks; circle: θ_{{∗}}; grey: layers diverge",
-            self.n, self.layers, self.samples
-        );
-        scene.text(0.5 * width, top + side + 66.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
-        scene
+            (share, format!("10^{{{:.1}}}", low + share * (high - low)).replace('-', "−"))
+        };
+        let map = Cells {
+            title: "NEU on a plane through θ_{∗}".into(),
+            x: "scale of *V*".into(),
+            y: "scale of *A*".into(),
+            columns: (0..POINTS).map(name).collect(),
+            rows: (0..POINTS).rev().map(name).collect(),
+            cells: self.points.chunks(POINTS).rev().map(|row| row.iter().map(cell).collect()).collect(),
+            ring: Some((POINTS / 2, POINTS / 2)),
+            bar: Some(ColorBar {
+                color: sequential,
+                label: "*J*".into(),
+                ticks: (0..=4).map(tick).collect(),
+            }),
+            note: format!(
+                "{}; n = {}, L = {}, {} tasks; circle: θ_{{∗}}; grey: layers diverge",
+                self.describe, self.n, self.layers, self.samples
+            ),
+            ..Cells::default()
+        };
+        Grid { width: Width::Column, ..Grid::new("", 1, [map], String::new()) }.scene()
     }
 
     /// Writes the figure and its numbers.
@@ -136,11 +109,4 @@ impl Landscape {
         out.csv("landscape", &self.points)?;
         out.figure("landscape", &self.figure())
     }
-}
-
-/// Dark blue for 0 to light yellow for 1: lightness alone carries the number.
-fn shade(share: f64) -> Color {
-    let t = share.clamp(0.0, 1.0);
-    let mix = |a: f64, b: f64| (a + (b - a) * t).round() as u8;
-    Color::rgb(mix(12.0, 253.0), mix(44.0, 231.0), mix(95.0, 150.0))
 }

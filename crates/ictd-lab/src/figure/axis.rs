@@ -1,0 +1,155 @@
+//! Axes: which numbers they show, and their ticks.
+
+/// How an axis maps numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// Evenly in the logarithm.
+    Log,
+}
+
+/// An axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Its label, with units; see [`Label`] for the markup.
+    pub label: String,
+    /// How it maps numbers.
+    pub scale: Scale,
+    /// Smallest and largest number shown; taken from the data when `None`.
+    pub range: Option<(f64, f64)>,
+}
+
+impl Axis {
+    /// An even axis over the data.
+    pub fn linear(label: &str) -> Self {
+        Self { label: label.into(), scale: Scale::Linear, range: None }
+    }
+
+    /// A logarithmic axis over the data.
+    pub fn log(label: &str) -> Self {
+        Self { scale: Scale::Log, ..Self::linear(label) }
+    }
+
+    /// The axis over a range of its own.
+    pub fn over(self, low: f64, high: f64) -> Self {
+        Self { range: Some((low, high)), ..self }
+    }
+}
+
+/// A range of numbers mapped to [0, 1].
+pub(super) struct Mapping {
+    low: f64,
+    high: f64,
+    scale: Scale,
+}
+
+impl Mapping {
+    pub fn new(axis: &Axis, data: impl Iterator<Item = f64>, margin: f64) -> Self {
+        let (low, high) = axis.range.unwrap_or_else(|| {
+            data.filter(|v| v.is_finite() && (axis.scale == Scale::Linear || *v > 0.0))
+                .fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), v| (lo.min(v), hi.max(v)))
+        });
+        let forward = |v: f64| if axis.scale == Scale::Log { v.log10() } else { v };
+        let (low, high) = (forward(low), forward(high));
+        // No data, or a single value: show a unit around it.
+        let (low, high) = if low < high {
+            (low, high)
+        } else if low == high {
+            (low - 0.5, high + 0.5)
+        } else {
+            (0.0, 1.0)
+        };
+        let pad = if axis.range.is_some() { 0.0 } else { margin * (high - low) };
+        Self { low: low - pad, high: high + pad, scale: axis.scale }
+    }
+
+    pub fn position(&self, value: f64) -> f64 {
+        let v = if self.scale == Scale::Log { value.log10() } else { value };
+        (v - self.low) / (self.high - self.low)
+    }
+
+    /// Tick positions and labels: multiples of 1, 2 or 5 times a power of ten, or powers of ten.
+    pub fn ticks(&self) -> Vec<(f64, String)> {
+        let raw = (self.high - self.low) / 5.0;
+        if self.scale == Scale::Log {
+            let step = (raw.round() as i32).max(1);
+            let (first, last) = ((self.low - 1e-9).ceil() as i32, (self.high + 1e-9).floor() as i32);
+            if last - first < 2 {
+                return self.small_log_ticks();
+            }
+            return (first..=last)
+                .filter(|e| e.rem_euclid(step) == 0)
+                .map(|e| (10f64.powi(e), format!("10^{{{}}}", minus(e))))
+                .collect();
+        }
+        let magnitude = 10f64.powf(raw.log10().floor());
+        let step =
+            magnitude * [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * magnitude >= raw).unwrap_or(10.0);
+        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        let (first, last) =
+            ((self.low / step - 1e-9).ceil() as i64, (self.high / step + 1e-9).floor() as i64);
+        (first..=last)
+            .map(|k| {
+                let value = k as f64 * step;
+                (value, tick_label(value, step, decimals))
+            })
+            .collect()
+    }
+
+    /// 1, 2 and 5 times powers of ten, for logarithmic axes that span few of them.
+    fn small_log_ticks(&self) -> Vec<(f64, String)> {
+        let exponents = self.low.floor() as i32..=self.high.ceil() as i32;
+        exponents
+            .flat_map(|e| [1.0, 2.0, 5.0].map(|f| (e, f * 10f64.powi(e))))
+            .filter(|(_, value)| (-1e-9..=1.0 + 1e-9).contains(&self.position(*value)))
+            .map(|(e, value)| (value, format!("{value:.*}", (-e).max(0) as usize)))
+            .collect()
+    }
+}
+
+/// Plain decimals for ordinary numbers, powers of ten for very large and very small ones.
+fn tick_label(value: f64, step: f64, decimals: usize) -> String {
+    if (1e-4..1e5).contains(&step) || value == 0.0 {
+        return format!("{value:.decimals$}").replace('-', "−");
+    }
+    let exponent = value.abs().log10().floor();
+    let mantissa = format!("{:.1}", value / 10f64.powf(exponent)).replace('-', "−");
+    format!("{mantissa}·10^{{{}}}", minus(exponent as i32))
+}
+
+fn minus(e: i32) -> String {
+    e.to_string().replace('-', "−")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(scale: Scale, range: (f64, f64)) -> Axis {
+        Axis { label: String::new(), scale, range: Some(range) }
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_inside_the_range() {
+        let labels = |a: &Axis| {
+            Mapping::new(a, std::iter::empty(), 0.0).ticks().into_iter().map(|t| t.1).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(&axis(Scale::Linear, (0.0, 1.0))), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(&axis(Scale::Linear, (-7.0, 40.0))), ["0", "10", "20", "30", "40"]);
+        assert_eq!(labels(&axis(Scale::Linear, (0.0, 2e12)))[1], "5.0·10^{11}");
+        assert_eq!(
+            labels(&axis(Scale::Log, (1e-3, 10.0))),
+            ["10^{−3}", "10^{−2}", "10^{−1}", "10^{0}", "10^{1}"]
+        );
+    }
+
+    #[test]
+    fn a_single_value_and_no_value_have_a_range() {
+        let empty = Axis { range: None, ..axis(Scale::Linear, (0.0, 0.0)) };
+        let one = Mapping::new(&empty, [3.0].into_iter(), 0.05);
+        assert!(one.low < 3.0 && one.high > 3.0);
+        let none = Mapping::new(&empty, std::iter::empty(), 0.05);
+        assert!(none.low < none.high);
+    }
+}

@@ -1,0 +1,254 @@
+//! Figures of made-up numbers against stored drawings, so that a change of looks is a decision.
+//!
+//! After a change that is meant, look at the new drawings and store them with
+//! `ICTD_RENEW_FIGURES=1 cargo test -p ictd-lab --test figures`.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use ictd_lab::figure::style::{DASH, GRAY, INK, MUTED, PALETTE, PAPER, TEXT_SIZE};
+use ictd_lab::figure::{
+    Anchor, Area, Axis, Cell, Cells, Chart, Color, Grid, Label, Legend, Margins, Panel, Scene, Series, Shape,
+    Stroke, Style, Width, contrast, to_pdf, to_svg,
+};
+
+/// Two charts: even and logarithmic axes, bands, dashes, a legend in two rows, notes.
+fn charts() -> Scene {
+    let curve = |k: f64| (1..=9).map(|x| (f64::from(x), k * 0.7_f64.powi(x))).collect::<Vec<_>>();
+    let band = |k: f64| curve(k).into_iter().map(|(_, y)| (0.8 * y, 1.3 * y)).collect();
+    let chart = |title: &str, x: Axis| Chart {
+        title: title.into(),
+        x,
+        y: Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
+        series: vec![
+            Series::new("softmax at θ_{∗}", PALETTE[0], curve(1.0)).with_band(band(1.0)),
+            Series::new("answering 0 at every length", PALETTE[1], vec![(1.0, 0.4), (9.0, 0.4)]).dashed(),
+            Series { dash: DASH.to_vec(), ..Series::new("a fit", PALETTE[2], curve(3.0)) },
+        ],
+        note: "slope −0.36 ± 0.01 per layer".into(),
+    };
+    let panels =
+        [chart("(a) depth", Axis::linear("layers *L*")), chart("(b) length", Axis::log("length *n*"))];
+    let note = "mean ± s.e.m. over 300 made-up tasks, each with 40 contexts of its own length; dashed: what is compared with, which has no band";
+    Grid::new("Error against depth and length", 2, panels, note.into()).scene()
+}
+
+/// A matrix with its colour bar, as wide as a column.
+fn matrix() -> Scene {
+    let names = ["*x*_{1}", "*x*_{2}", "*r*", "γ*v*′"].map(String::from);
+    let entries: Vec<Vec<f64>> =
+        (0..4).map(|i| (0..4).map(|j| f64::from(i * 4 + j) / 7.5 - 1.0).collect()).collect();
+    let map = Cells::matrix("*A*_{0}", &names, &entries);
+    Grid { width: Width::Column, ..Grid::new("", 1, [map], "made up".into()) }.scene()
+}
+
+/// Every kind of cell, groups of rows, and a legend for all.
+fn map() -> Scene {
+    let tile =
+        |share, rows| Cell::Tile { color: GRAY.toward(PALETTE[2], share), text: format!("{share}"), rows };
+    let bar = Cell::Bar {
+        shares: vec![(0.25, PALETTE[0]), (0.75, PALETTE[1])],
+        interval: (0.1, 0.4),
+        text: "25/100".into(),
+    };
+    let shares = Cell::Shares(vec![(0.5, PALETTE[0]), (0.5, PALETTE[1])]);
+    let words = |w: &str| Cell::Words(w.into());
+    let map = Cells {
+        columns: ["query", "first\nof two", "second", "third"].map(String::from).to_vec(),
+        cells: vec![
+            vec![words("source"), tile(1.0, 2), bar.clone(), shares.clone()],
+            vec![words("masked"), Cell::Empty, bar, Cell::Empty],
+            vec![words("next"), tile(0.0, 1), Cell::Empty, shares],
+        ],
+        widths: vec![0.2, 0.2, 0.4, 0.2],
+        row_height: 20.0,
+        groups: vec![0, 2],
+        ..Cells::default()
+    };
+    let legend = Legend::squares([("TD block", PALETTE[0]), ("mirror block", PALETTE[1])]);
+    Grid { legend, ..Grid::new("Cells", 1, [map], String::new()) }.scene()
+}
+
+fn all() -> [(&'static str, Scene); 3] {
+    [("charts", charts()), ("matrix", matrix()), ("map", map())]
+}
+
+#[test]
+fn drawings_are_as_stored() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/figures");
+    for (name, scene) in all() {
+        let path = folder.join(format!("{name}.svg"));
+        let drawn = to_svg(&scene);
+        if std::env::var_os("ICTD_RENEW_FIGURES").is_some() {
+            std::fs::write(&path, &drawn).unwrap();
+        }
+        let stored = std::fs::read_to_string(&path).unwrap();
+        let differs = drawn.lines().zip(stored.lines()).find(|(a, b)| a != b);
+        assert!(
+            drawn == stored,
+            "{name}: drawn and stored differ at {differs:?}; the head of this file says what to do"
+        );
+    }
+}
+
+/// In print every label has 7 points, numbers in small cells 6, scripts seven tenths of that; nothing is cut off.
+#[test]
+fn text_is_large_enough_and_inside() {
+    for (name, scene) in all() {
+        assert!([Width::Column, Width::Page].iter().any(|w| w.points() == scene.width), "{name}");
+        for shape in &scene.shapes {
+            let Shape::Text { x, y, label, size, anchor, angle, .. } = shape else { continue };
+            let text: String = label.runs.iter().map(|r| r.text.as_str()).collect();
+            let number = name == "matrix" && text.replace('−', "-").parse::<f64>().is_ok();
+            assert!(*size >= if number { 6.0 } else { TEXT_SIZE }, "{name}: '{text}' has {size} points");
+            assert!(*y >= 0.5 * size && *y <= scene.height, "{name}: '{text}'");
+            if *angle == 0.0 {
+                let left = x + label.offset(*size, *anchor);
+                let right = left + label.width(*size);
+                assert!(left >= 0.0 && right <= scene.width, "{name}: '{text}' from {left} to {right}");
+            }
+        }
+    }
+}
+
+/// The page of a PDF has the size of print.
+#[test]
+fn pdf_pages_have_the_size_of_print() {
+    for (name, scene) in all() {
+        let pdf = to_pdf(&scene);
+        let text = String::from_utf8_lossy(&pdf);
+        let inches = if scene.width < 300.0 { 3.25 } else { 6.75 };
+        assert!(text.contains(&format!("/MediaBox [0 0 {} ", 72.0 * inches)), "{name}");
+    }
+}
+
+#[test]
+fn text_is_readable_on_paper_and_on_dark_pages() {
+    for color in [INK, MUTED] {
+        assert!(contrast(color.rgb, PAPER.rgb) >= 4.5 && contrast(color.dark, PAPER.dark) >= 4.5);
+    }
+    for fill in PALETTE.into_iter().chain([GRAY, PAPER]) {
+        for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
+            let fill = PAPER.toward(fill, share);
+            let ink = fill.text_on();
+            assert!(contrast(fill.rgb, ink.rgb) >= 4.5 && contrast(fill.dark, ink.dark) >= 4.5);
+        }
+    }
+}
+
+/// Lines and fills want a contrast of 3 (WCAG 2.1, 1.4.11) on a dark page. On paper the two lightest colours of the
+/// palette stay below it; they come last.
+#[test]
+fn lines_stand_out() {
+    for (k, color) in PALETTE.into_iter().enumerate() {
+        assert!(contrast(color.dark, PAPER.dark) >= 3.0);
+        assert!(contrast(color.rgb, PAPER.rgb) >= if k < 3 { 3.0 } else { 2.0 }, "{k}");
+    }
+}
+
+#[test]
+fn lines_fit_and_lose_nothing() {
+    let label = Label::parse("**mean** over *n* = 300 tasks, s.e.m._{x} drawn as a band around it");
+    let text = |l: &Label| l.runs.iter().map(|r| r.text.as_str()).collect::<String>();
+    let lines = label.wrap(7.0, 90.0);
+    assert!(lines.len() > 2 && lines.iter().all(|line| line.width(7.0) <= 90.0));
+    assert_eq!(lines.iter().map(text).collect::<Vec<_>>().join(" "), text(&label));
+    assert_eq!(lines[0].runs[0].style, Style::Bold);
+    assert_eq!(label.wrap(7.0, 1e4), [label]);
+    assert!(Label::parse("").wrap(7.0, 90.0).is_empty());
+}
+
+/// Every colour that differs has its class and one rule; others have none.
+#[test]
+fn dark_pages_have_their_colours() {
+    let mut scene = Scene::new(10.0, 10.0, "");
+    let themed = Color::themed([1, 2, 3], [250, 251, 252]);
+    scene.rect([0.0; 4], Some(themed), Some(Stroke::solid(themed, 1.0)));
+    scene.rect([0.0; 4], Some(Color::rgb(9, 9, 9)), None);
+    let svg = to_svg(&scene);
+    assert_eq!(svg.matches(".f010203-fafbfc{fill:#fafbfc}").count(), 1);
+    assert_eq!(svg.matches(".s010203-fafbfc{stroke:#fafbfc}").count(), 1);
+    assert!(svg.contains("class=\"f010203-fafbfc s010203-fafbfc\"") && !svg.contains("class=\"f090909"));
+}
+
+/// Every entry of the table of objects points at its object, and the same scene gives the same bytes.
+#[test]
+fn the_table_of_objects_is_right() {
+    let pdf = small_pdf();
+    let text = String::from_utf8_lossy(&pdf);
+    let start: usize = text.rsplit("startxref\n").next().unwrap().lines().next().unwrap().parse().unwrap();
+    let table = std::str::from_utf8(&pdf[start..]).unwrap();
+    let offsets: Vec<usize> =
+        table.lines().skip(3).map_while(|l| l.strip_suffix(" 00000 n ")?.parse().ok()).collect();
+    assert!(offsets.len() > 15, "three fonts of five objects each");
+    for (k, offset) in offsets.into_iter().enumerate() {
+        assert!(pdf[offset..].starts_with(format!("{} 0 obj\n", k + 1).as_bytes()));
+    }
+    // Subsets are far smaller than the fonts.
+    assert!(pdf.len() < 20_000);
+    assert!(text.contains("/MediaBox [0 0 234 100]") && text.contains("/G20 << /ca 0.2"));
+    assert!(!text.contains("/CreationDate") && !text.contains("/ID"));
+    assert_eq!(pdf, small_pdf());
+}
+
+/// A panel that remembers where it was drawn.
+struct Probe<'a> {
+    margins: Margins,
+    height: f64,
+    seen: &'a RefCell<Vec<(Area, Area)>>,
+}
+
+impl Panel for Probe<'_> {
+    fn title(&self) -> &str {
+        "probe"
+    }
+    fn sides(&self) -> (f64, f64) {
+        (self.margins.left, self.margins.right)
+    }
+    fn ends(&self, _: f64, _: (f64, f64)) -> (f64, f64) {
+        (self.margins.top, self.margins.bottom)
+    }
+    fn plot_height(&self, _: f64) -> f64 {
+        self.height
+    }
+    fn draw(&self, _: &mut Scene, area: Area, plot: Area) {
+        self.seen.borrow_mut().push((area, plot));
+    }
+}
+
+#[test]
+fn plots_line_up_and_nothing_overlaps() {
+    let seen = RefCell::new(Vec::new());
+    let panel = |(left, top, height)| {
+        let margins = Margins { left, right: 3.0, top, bottom: 8.0 };
+        Probe { margins, height, seen: &seen }
+    };
+    let panels = [(10.0, 5.0, 40.0), (20.0, 12.0, 60.0), (30.0, 5.0, 40.0), (5.0, 5.0, 40.0)];
+    let scene = Grid::new("title", 2, panels.map(panel), "note".into()).scene();
+    let seen = seen.borrow();
+    let plots: Vec<Area> = seen.iter().map(|s| s.1).collect();
+    assert_eq!((plots[0].left, plots[1].left), (plots[2].left, plots[3].left));
+    assert_eq!((plots[0].top, plots[0].height), (plots[1].top, plots[1].height));
+    assert!(plots.iter().all(|plot| plot.width == plots[0].width));
+    assert_eq!(plots[0].height, 60.0);
+    assert!(seen[0].0.right() < seen[1].0.left && seen[0].0.bottom() < seen[2].0.top);
+    assert!(seen[3].0.right() <= scene.width && seen[3].0.bottom() < scene.height);
+    assert_eq!(scene.width, 486.0);
+}
+
+#[test]
+fn keys_move_to_the_next_row_where_they_do_not_fit() {
+    let legend = Legend::squares([("one", INK), ("two", INK), ("three", INK)]);
+    let row = legend.height(1e3);
+    assert_eq!(legend.height(80.0), 2.0 * row);
+    // A key that is too wide still has a row.
+    assert_eq!(legend.height(1.0), 3.0 * row);
+    assert_eq!(Legend::default().height(100.0), 0.0);
+}
+
+fn small_pdf() -> Vec<u8> {
+    let mut scene = Scene::new(234.0, 100.0, "θ over n");
+    scene.rect([10.0, 10.0, 20.0, 5.0], Some(PALETTE[0].with_alpha(0.2)), Some(Stroke::solid(INK, 0.5)));
+    scene.text(20.0, 50.0, "**a** *v*_{l} = 10^{−5}", 7.0, Anchor::Middle, INK);
+    to_pdf(&scene)
+}
