@@ -6,7 +6,7 @@ use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::theory::TaskFamily;
-use ictd_lab::studies::theory::bound::{self, BoundConfig};
+use ictd_lab::studies::theory::theorem2::{self, BoundConfig};
 
 use crate::certify::FamilyArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
@@ -53,7 +53,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let mut reports = Vec::new();
     for (k, config) in settings.iter().enumerate() {
         message(&format!("{}: {} contexts per length", config.family.describe(), config.contexts));
-        let report = bound::run(config)?;
+        let report = theorem2::run(config)?;
         report.write(&out, &format!("bound{}", k + 1))?;
         reports.push(report);
     }
@@ -90,7 +90,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     }
     message(&format!("figures and tables: {}", path.display()));
     // A statement whose premises hold must keep its promise.
-    if reports.iter().all(bound::BoundReport::holds) {
+    if reports.iter().all(theorem2::BoundReport::holds) {
         Ok(Outcome::Success)
     } else {
         Ok(Outcome::ClaimFailed)

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
-use ictd_lab::studies::msve::{self, MsveConfig};
+use ictd_lab::studies::fig1::{self, MsveConfig};
 
 use crate::{Common, Outcome, message, print_data, print_json, table};
 
@@ -40,7 +40,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         Some(lengths) => (lengths, Vec::new()),
         None => (default.context_lens, default.longer_lens),
     };
-    let curve = msve::run(&MsveConfig {
+    let curve = fig1::run(&MsveConfig {
         num_tasks: arguments.tasks,
         context_lens,
         longer_lens,

@@ -7,7 +7,7 @@ use ictd::theory::LoopedParams;
 use ictd_lab::LabError;
 use ictd_lab::files::{OutputDir, read_params};
 use ictd_lab::studies::theory::TaskFamily;
-use ictd_lab::studies::theory::neu::{self, NeuConfig, NeuPoint};
+use ictd_lab::studies::theory::theorem3::{self, NeuConfig, NeuPoint};
 
 use crate::certify::FamilyArguments;
 use crate::{Common, Outcome, message, print_data, print_json, table};
@@ -54,12 +54,12 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
             layers: arguments.layers.clone().unwrap_or_else(|| vec![1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 40]),
             samples: arguments.samples,
         };
-        let report = neu::run(&config)?;
+        let report = theorem3::run(&config)?;
         report.write(&out, &format!("neu{}", k + 1))?;
         reports.push(report);
     }
-    out.figure("neu", &neu::figure(&reports))?;
-    let plane = neu::landscape(&families[0], 100, 10, arguments.samples.min(200))?;
+    out.figure("neu", &theorem3::figure(&reports))?;
+    let plane = theorem3::landscape(&families[0], 100, 10, arguments.samples.min(200))?;
     plane.write(&out)?;
     if arguments.common.json {
         print_json(&reports)?;
@@ -103,12 +103,12 @@ fn compare(arguments: &Arguments, file: &Path) -> Result<Outcome, LabError> {
         list.as_ref().and_then(|l| l.first().copied()).unwrap_or(default)
     };
     let (n, layers) = (first(&arguments.lengths, 10), first(&arguments.layers, 3));
-    let theta = neu::looped(&read_params(file)?)?;
+    let theta = theorem3::looped(&read_params(file)?)?;
     let star = LoopedParams::theta_star(family.feature_dim());
     let mut points = Vec::new();
     for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
-        let found = neu::estimate(&family, params, n, &[layers], arguments.samples)?;
-        points.extend(found.iter().map(|f| neu::point(&name, n, f, None)));
+        let found = theorem3::estimate(&family, params, n, &[layers], arguments.samples)?;
+        points.extend(found.iter().map(|f| theorem3::point(&name, n, f, None)));
     }
     if let Some(out) = &arguments.common.out {
         OutputDir::create(out)?.csv("neu", &points)?;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
-use ictd_lab::studies::pretrain::{self, EmergenceFigures, Ending, Monitor, RunOptions, RunResult, Settings};
+use ictd_lab::studies::fig3_5::EmergenceFigures;
+use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, RunResult, Settings};
 
 use crate::{Outcome, message, print_data, print_json, table};
 

@@ -6,7 +6,7 @@ use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::Verdict;
-use ictd_lab::studies::verify::{self, VerifyConfig};
+use ictd_lab::studies::theorem1::verify::{self, VerifyConfig};
 
 use crate::{Common, Outcome, message, print_data, print_json, table};
 

@@ -4,6 +4,7 @@ use ictd::pretrain::emergence_of;
 use ictd::statistics::wilson;
 use serde::Serialize;
 
+use super::fig3_5::emerged;
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
 use crate::LabError;
@@ -115,7 +116,7 @@ fn count(
         none: of("none"),
         td_low,
         td_high,
-        emerged: states.iter().flatten().filter(|s| pretrain::emerged(s)).count() as u64,
+        emerged: states.iter().flatten().filter(|s| emerged(s)).count() as u64,
     })
 }
 

@@ -1,22 +1,25 @@
 //! The experiments: one file per figure or claim.
 
-pub mod attention;
 pub mod branches;
-pub mod chain_topology;
-pub mod cost;
+mod claim;
+pub mod fig1;
+pub mod fig2;
+pub mod fig3_5;
+pub mod fig4;
+pub mod fig6;
 pub mod first_gradient;
 pub mod forward;
 pub mod mirror;
-pub mod msve;
 pub mod pretrain;
 pub mod readings;
 pub mod reproduce;
 pub mod self_concentration;
-pub mod shift_picture;
-pub mod step_size;
+pub mod setting;
+pub mod softmax_vs_linear;
 pub mod tasks;
+pub mod theorem1;
 pub mod theory;
-pub mod verify;
+pub mod tsm_cost;
 
 use std::fmt;
 

@@ -5,7 +5,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, CartPole, Dense, FiniteTask, Loop, Representation};
 use serde::Serialize;
 
-use super::chain_topology::ChainTopology;
+use super::fig4::ChainTopology;
 use crate::LabError;
 use crate::files::{ContextFile, OutputDir};
 

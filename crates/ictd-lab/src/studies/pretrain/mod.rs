@@ -1,15 +1,11 @@
 //! Pretraining runs: many seeds, run directories, checkpoints, results.
 
 mod checkpoint;
-mod emergence;
 mod run_dir;
 mod settings;
-mod trend;
 
-pub use emergence::{EmergenceFigures, figure_6, write_figure_6};
 pub use run_dir::RunDir;
 pub use settings::Settings;
-pub use trend::{EMERGED, Onset, Trend, emerged};
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -15,8 +15,9 @@ use ictd::pretrain::{Branch, TrainState, emergence_of};
 use ictd::statistics::wilson;
 use serde::{Deserialize, Serialize};
 
+use super::fig3_5::{Trend, emerged};
 use super::first_gradient::FirstGradientSign;
-use super::pretrain::{self, Settings, Trend, emerged};
+use super::pretrain::{self, Settings};
 use crate::LabError;
 use crate::files::{OutputDir, process};
 

@@ -1,11 +1,11 @@
 //! Section 5's forward reference: self-concentration emerges over pretraining.
 
-use super::setting::{LITERAL, SOURCE, Setting};
 use super::{Claim, Plan};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::Verdict;
 use crate::studies::self_concentration::{self, Concentration};
+use crate::studies::setting::{LITERAL, SOURCE, Setting};
 
 /// Trains both readings and follows the self-weights.
 pub fn run(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {

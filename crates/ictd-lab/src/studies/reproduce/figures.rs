@@ -3,8 +3,8 @@
 use super::{Claim, Plan, Scope};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::attention::{self, AttentionPoint};
-use crate::studies::{Verdict, chain_topology, msve, shift_picture};
+use crate::studies::softmax_vs_linear::{self as attention, AttentionPoint};
+use crate::studies::{Verdict, fig1 as msve, fig2 as shift_picture, fig4 as chain_topology};
 
 /// Figure 1: the error falls with the context length.
 pub fn figure_1(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {

@@ -5,20 +5,16 @@
 //! and list it in [`STUDIES`].
 
 mod check;
-mod claim;
 mod concentration;
-mod convergence;
-mod emergence;
-mod equivalence;
 mod figures;
-mod masks;
 mod objective;
 mod report;
-mod setting;
 mod stability;
 
+pub use super::claim::{Claim, Scope};
+use super::theory::assumption as convergence;
+use super::{fig3_5 as emergence, fig6 as masks, theorem1 as equivalence, tsm_cost as cost};
 pub use check::{Drift, drifts};
-pub use claim::{Claim, Scope};
 pub use stability::{Stability, Verdicts, measure, num_seeds, stability_drifts};
 
 use std::fs;
@@ -29,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::Verdict;
-use super::cost::{self, CostTimes};
+use super::tsm_cost::CostTimes;
 use crate::LabError;
 use crate::files::{OutputDir, process, to_json_17};
 
@@ -51,7 +47,7 @@ impl Plan {
     }
 
     /// The pretraining seeds, `paper` of them unless told otherwise.
-    fn seeds(&self, paper: u64) -> Vec<u64> {
+    pub fn seeds(&self, paper: u64) -> Vec<u64> {
         let number = self.seeds.unwrap_or(if self.quick { paper.min(3) } else { paper });
         (self.seed..self.seed + number).collect()
     }
@@ -73,7 +69,7 @@ impl Plan {
 }
 
 /// Reproduced or not, where there is nothing between.
-fn verdict(holds: bool) -> Verdict {
+pub fn verdict(holds: bool) -> Verdict {
     if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
 }
 

@@ -9,8 +9,8 @@ use crate::files::OutputDir;
 use crate::studies::Verdict;
 use crate::studies::theory::TaskFamily;
 use crate::studies::theory::lemmas::{self, LemmaRow};
-use crate::studies::theory::neu::{self, Control, Controls, Ends, NeuConfig, NeuReport};
-use crate::studies::theory::theorem3::{self, InequalityRow};
+use crate::studies::theory::theorem3::inequality::{self as theorem3, InequalityRow};
+use crate::studies::theory::theorem3::{self as neu, Control, Controls, Ends, NeuConfig, NeuReport};
 
 /// NEU at theta_* over length and depth, where the assumption holds and on the paper's tasks.
 pub fn theorem_3(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use super::bound::{self, BoundConfig, BoundReport};
+use super::theorem2::{self as bound, BoundConfig, BoundReport};
 use crate::LabError;
 use crate::figure::style::{MUTED, PALETTE, TEXT_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};

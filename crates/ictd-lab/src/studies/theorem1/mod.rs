@@ -1,12 +1,15 @@
 //! Theorem 1, Lemma 1, the special cases, Figure 7, step sizes, and what the temporal shift saves.
 
+pub mod step_size;
+pub mod verify;
+
 use ictd::statistics::largest;
 
-use super::{Claim, Plan, verdict};
+use super::reproduce::{Claim, Plan, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::verify::{self, VerifyConfig};
-use crate::studies::{cost, step_size};
+use crate::studies::tsm_cost as cost;
+use verify::VerifyConfig;
 
 /// Runs the verification once and judges five claims by its prompts.
 pub fn run(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {

@@ -3,12 +3,12 @@
 use ictd::pretrain::TrainState;
 use serde::Serialize;
 
-use super::Settings;
 use super::trend::{Bin, CurvePoint, SMOOTHING, Trend, bins, curves, shown};
 use crate::LabError;
 use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Heatmap, Scale, Scene, Series};
 use crate::files::OutputDir;
+use crate::studies::pretrain::Settings;
 
 /// Points drawn of a curve over steps: more cannot be told apart at the figure's size.
 const DRAWN: usize = 150;

@@ -10,11 +10,11 @@ use ictd::td::{LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
 use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};
 use serde::Serialize;
 
-use super::Verdict;
 use crate::LabError;
 use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
 use crate::files::OutputDir;
+use crate::studies::Verdict;
 
 /// The kernels that Figure 7 shows.
 const FIGURE_7: [KernelName; 4] = [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf];
@@ -300,14 +300,14 @@ fn one_hot_context(config: &VerifyConfig, trial: u64) -> Result<Context, LabErro
 
 /// The largest |a - b| over the size of the numbers, max(1, largest |b|): an absolute error for numbers
 /// of order 1, as in the paper, a relative one where values grow. NaN when any number is.
-pub(super) fn gap(a: &[f64], b: &[f64]) -> f64 {
+pub(in crate::studies) fn gap(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len(), "gap: lengths differ");
     let size = nan_max(1.0, largest(b.iter().map(|x| x.abs())));
     largest(a.iter().zip(b).map(|(x, y)| (x - y).abs() / size))
 }
 
 /// The larger number, or NaN when either is, so that no NaN passes for a small discrepancy.
-pub(super) fn nan_max(a: f64, b: f64) -> f64 {
+pub(in crate::studies) fn nan_max(a: f64, b: f64) -> f64 {
     largest([a, b])
 }
 

@@ -11,7 +11,7 @@ use ictd::task::{Boyan, FiniteTask};
 use ictd::transformer::{AttentionParams, Block, TransformerConfig};
 use serde::Serialize;
 
-use super::verify::{gap, nan_max};
+use super::theorem1::verify::{gap, nan_max};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scale, Scene, Series};

@@ -1,12 +1,13 @@
 //! Figure 6: the mask relaxed, and what diagonal mixing does.
 
-use super::emergence::{judge, mean, text};
+use super::fig3_5::{judge, mean, text};
+use super::reproduce::{Claim, Plan};
 use super::setting::{LITERAL, SOURCE, STATIONARY, Setting};
-use super::{Claim, Plan};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::Verdict;
-use crate::studies::pretrain::{self, EMERGED, EmergenceFigures, RunResult};
+use crate::studies::fig3_5::{EMERGED, EmergenceFigures, write_figure_6};
+use crate::studies::pretrain::RunResult;
 
 /// Trains both masks with mixing, draws the figure and judges it. Returns the runs with the full mask too.
 fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, RunResult), LabError> {
@@ -17,7 +18,7 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
     };
     let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
     let name = format!("fig6{}", setting.suffix);
-    pretrain::write_figure_6(out, &name, &full.0, &relaxed.0)?;
+    write_figure_6(out, &name, &full.0, &relaxed.0)?;
     let verdict = match (judge(&full.1), judge(&relaxed.1)) {
         (Verdict::Reproduced, Verdict::Reproduced) => Verdict::Reproduced,
         (Verdict::NotReproduced, Verdict::NotReproduced) => Verdict::NotReproduced,

@@ -1,6 +1,6 @@
 //! The settings in which the published pictures are looked for.
 
-use super::Scope;
+use super::claim::Scope;
 use crate::LabError;
 use crate::studies::pretrain::{self, RunResult, Settings};
 

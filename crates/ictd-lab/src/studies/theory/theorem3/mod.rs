@@ -2,6 +2,7 @@
 //! length, and as a landscape.
 
 mod controls;
+pub mod inequality;
 mod landscape;
 mod show;
 

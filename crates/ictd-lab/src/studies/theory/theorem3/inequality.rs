@@ -3,9 +3,9 @@
 use ictd::theory::{LoopedParams, Theorem3};
 use serde::Serialize;
 
-use super::{TaskFamily, neu};
 use crate::LabError;
 use crate::files::OutputDir;
+use crate::studies::theory::{TaskFamily, theorem3 as neu};
 
 /// Depths.
 const LAYERS: [usize; 6] = [1, 2, 5, 10, 20, 40];

@@ -3,15 +3,15 @@
 use ictd::kernel::KernelName;
 use ictd::statistics::wilson;
 
-use super::{Claim, Plan, Scope, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::Verdict;
-use crate::studies::theory::bound::{self, BoundConfig, BoundReport, Comparison};
+use crate::studies::reproduce::{Claim, Plan, Scope, verdict};
 use crate::studies::theory::certify::{self, Draw, LayerConfig};
 use crate::studies::theory::depth::{self, DepthPoint};
 use crate::studies::theory::rates::{self, Pooled};
 use crate::studies::theory::separation::{self, SeparationRow};
+use crate::studies::theory::theorem2::{self as bound, BoundConfig, BoundReport, Comparison};
 use crate::studies::theory::{TaskFamily, regimes};
 
 /// When the assumption holds, whether it does on the paper's tasks, and what does there.

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Stability;
+use super::reproduce::Stability;
 use crate::studies::{SLACK_LIMIT, Verdict};
 
 /// A claim of the paper and what became of it.
@@ -72,7 +72,7 @@ impl Scope {
 }
 
 impl Claim {
-    /// A claim of the paper before it is judged; the command is added by [`run`](super::run).
+    /// A claim of the paper before it is judged; the command is added by [`run`](super::reproduce::run).
     pub fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
         let text = str::to_owned;
         Self {

@@ -1,13 +1,19 @@
 //! Figures 3 and 5: what emerges, in the paper's setting and in those that show the picture.
 
+mod figures;
+mod trend;
+
+pub use figures::{EmergenceFigures, figure_6, write_figure_6};
+pub use trend::{EMERGED, Onset, Trend, emerged};
+
 use ictd::statistics::MeanSem;
 
+use super::reproduce::{Claim, Plan, Scope};
 use super::setting::{GAIN, LITERAL, SOURCE, STATIONARY, Setting};
-use super::{Claim, Plan, Scope};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::Verdict;
-use crate::studies::pretrain::{EMERGED, EmergenceFigures, Point, RunResult, SeedResult, Trend};
+use crate::studies::pretrain::{Point, RunResult, SeedResult};
 
 /// Why the literal setting differs, told once.
 const MIRROR: &str = "With the paper's query, the last state of the context, the rewards of a context telescope to −γ·v(query), so the \
