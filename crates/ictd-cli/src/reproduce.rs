@@ -6,8 +6,8 @@ use std::time::Instant;
 use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::files::{OutputDir, process};
-use ictd_lab::studies::Verdict;
-use ictd_lab::studies::reproduce::{self, Plan, Reproduction, Scope, Study};
+use ictd_lab::studies::reproduce::{self, Reproduction};
+use ictd_lab::studies::{Plan, Scope, Study, Verdict};
 
 use crate::{Outcome, message, print_data, print_json, table};
 

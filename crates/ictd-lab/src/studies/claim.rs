@@ -4,10 +4,11 @@
 //! [`SLACK_LIMIT`] could hardly have failed ([`Claim::with_slack`]), and a statement with premises that was tested in a
 //! setting chosen to meet them says nothing about other settings ([`Claim::in_chosen_setting`]).
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::reproduce::Stability;
-use crate::studies::{SLACK_LIMIT, Verdict};
 
 /// A claim of the paper and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,6 +95,15 @@ impl Claim {
         }
     }
 
+    /// A figure that claims nothing, shown under its id.
+    pub fn illustration(id: &str, paper: &str, says: &str, measured: &str) -> Self {
+        let mut claim = Self::new(id, paper, says, "none: an illustration makes no claim")
+            .shown(Some(id), Some(&format!("{id}.csv")))
+            .scoped(Scope::Illustration);
+        claim.measured = measured.to_owned();
+        claim
+    }
+
     /// Judges the claim by a number, with what was measured and how sure it is.
     #[must_use]
     pub fn found(mut self, verdict: Verdict, value: f64, measured: String, uncertainty: String) -> Self {
@@ -148,6 +158,54 @@ impl Claim {
         }
         self
     }
+}
+
+/// Whether a claim of the paper holds here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The criterion is met.
+    #[serde(rename = "reproduced")]
+    Reproduced,
+    /// Nothing contradicts it, but the test is weak: an inequality kept with a slack above
+    /// [`SLACK_LIMIT`], or premises that hold only where the setting was chosen for them.
+    #[serde(rename = "consistent")]
+    Consistent,
+    /// Part of it is met.
+    #[serde(rename = "partly")]
+    Partly,
+    /// It is not met.
+    #[serde(rename = "not reproduced")]
+    NotReproduced,
+    /// There is nothing to measure.
+    #[serde(rename = "not testable")]
+    NotTestable,
+}
+
+/// An inequality whose right-hand side is more than this many times what was measured is consistent with the
+/// measurement rather than reproduced by it.
+pub const SLACK_LIMIT: f64 = 10.0;
+
+impl Verdict {
+    /// All verdicts, from the best.
+    pub const ALL: [Verdict; 5] =
+        [Self::Reproduced, Self::Consistent, Self::Partly, Self::NotReproduced, Self::NotTestable];
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Reproduced => "reproduced",
+            Self::Consistent => "consistent",
+            Self::Partly => "partly",
+            Self::NotReproduced => "not reproduced",
+            Self::NotTestable => "not testable",
+        })
+    }
+}
+
+/// Reproduced or not, where there is nothing between.
+pub fn verdict(holds: bool) -> Verdict {
+    if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
 }
 
 #[cfg(test)]

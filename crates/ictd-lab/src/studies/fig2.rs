@@ -8,9 +8,13 @@ use ictd::task::Boyan;
 use ictd::transformer::{AttentionParams, TransformerConfig, attend, temporal_shift};
 use serde::Serialize;
 
+use super::{Claim, Plan, Section, Study};
 use crate::LabError;
 use crate::figure::{Anchor, Color, Scene, Stroke, style::*};
 use crate::files::OutputDir;
+
+/// Figure 2: what the temporal shift does to the memory rows.
+pub const STUDY: Study = Study { id: "fig2", section: Section::Equivalence, claims: &["fig2"], run: judge };
 
 /// The two memory rows of a real forward pass around one temporal shift.
 #[derive(Clone, Debug)]
@@ -124,4 +128,10 @@ impl ShiftPicture {
         out.csv("fig2", cells)?;
         out.figure("fig2", &self.figure())
     }
+}
+
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    run(plan.seed)?.write(out)?;
+    let says = "The memory rows before and after the temporal shift.";
+    Ok(vec![Claim::illustration("fig2", "Figure 2", says, "drawn from a real forward pass")])
 }

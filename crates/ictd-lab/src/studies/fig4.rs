@@ -3,9 +3,13 @@
 use ictd::task::chain_edges;
 use serde::Serialize;
 
+use super::{Claim, Plan, Section, Study};
 use crate::LabError;
 use crate::figure::{Anchor, Color, Scene, Segment, Stroke, style::*};
 use crate::files::OutputDir;
+
+/// Figure 4: Boyan's chain.
+pub const STUDY: Study = Study { id: "fig4", section: Section::Evaluation, claims: &["fig4"], run: judge };
 
 /// Positive transitions of a chain with `num_states` states.
 #[derive(Clone, Debug)]
@@ -115,4 +119,10 @@ fn self_loop(scene: &mut Scene, x: f64, y: f64, stroke: &Stroke, color: Color) {
         Some(stroke.clone()),
     );
     scene.arrow_head(x1, top, x1 - x - 46.0, 19.0, 7.0, color);
+}
+
+fn judge(_: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    ChainTopology { num_states: 9 }.write(out)?;
+    let says = "The transitions of Boyan's chain.";
+    Ok(vec![Claim::illustration("fig4", "Figure 4", says, "drawn from the support of the task generator")])
 }

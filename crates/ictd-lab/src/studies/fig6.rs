@@ -1,13 +1,35 @@
 //! Figure 6: the mask relaxed, and what diagonal mixing does.
 
-use super::fig3_5::{judge, mean, text};
-use super::reproduce::{Claim, Plan};
-use super::setting::{LITERAL, SOURCE, STATIONARY, Setting};
+use super::fig3_5::{EMERGED, EmergenceFigures, judge, mean, text, write_figure_6};
+use super::pretrain::RunResult;
+use super::setting::{self, Setting};
+use super::{Claim, Plan, Section, Study, Verdict};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::Verdict;
-use crate::studies::fig3_5::{EMERGED, EmergenceFigures, write_figure_6};
-use crate::studies::pretrain::RunResult;
+
+/// Figure 6 as the paper's equations have it.
+pub const LITERAL: Study = Study {
+    id: "fig6",
+    section: Section::Emergence,
+    claims: &["fig6", "rho"],
+    run: |plan, out| with_mixing(&setting::LITERAL, plan, out),
+};
+
+/// The same read so that the query is a source, with mixing on the columns before it.
+pub const SOURCE: Study = Study {
+    id: "fig6-source",
+    section: Section::Emergence,
+    claims: &["fig6-source", "rho-source"],
+    run: |plan, out| with_mixing(&setting::SOURCE, plan, out),
+};
+
+/// The same with stationary queries, TD signs and no mixing.
+pub const STATIONARY: Study = Study {
+    id: "fig6-stationary",
+    section: Section::Emergence,
+    claims: &["fig6-stationary"],
+    run: |plan, out| Ok(vec![figure_6(&setting::STATIONARY, plan, out)?.0]),
+};
 
 /// Trains both masks with mixing, draws the figure and judges it. Returns the runs with the full mask too.
 fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, RunResult), LabError> {
@@ -120,21 +142,6 @@ fn median(steps: &[Option<usize>]) -> Option<usize> {
 fn with_mixing(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let (claim, mixed) = figure_6(setting, plan, out)?;
     Ok(vec![claim, mixing(setting, plan, &mixed)?])
-}
-
-/// Figure 6 as the paper's equations have it.
-pub fn literal(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    with_mixing(&LITERAL, plan, out)
-}
-
-/// The same read so that the query is a source, with mixing on the columns before it.
-pub fn source(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    with_mixing(&SOURCE, plan, out)
-}
-
-/// The same with stationary queries, TD signs and no mixing.
-pub fn stationary(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    Ok(vec![figure_6(&STATIONARY, plan, out)?.0])
 }
 
 #[cfg(test)]

@@ -1,7 +1,12 @@
-//! The experiments: one file per figure or claim.
+//! The experiments: one file, or folder, per figure or claim, with what is computed, the criterion, the claim and
+//! the figure.
+//!
+//! To add a claim: write a file with a [`Study`] of a few lines, or a claim into an existing one, and list it in
+//! [`STUDIES`].
 
 pub mod branches;
 mod claim;
+pub mod compute;
 pub mod fig1;
 pub mod fig2;
 pub mod fig3_5;
@@ -16,54 +21,37 @@ pub mod reproduce;
 pub mod self_concentration;
 pub mod setting;
 pub mod softmax_vs_linear;
+mod study;
 pub mod tasks;
 pub mod theorem1;
 pub mod theory;
 pub mod tsm_cost;
 
-use std::fmt;
+pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
+pub use study::{Plan, Section, Study};
 
-use serde::{Deserialize, Serialize};
-
-/// Whether a claim of the paper holds here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    /// The criterion is met.
-    #[serde(rename = "reproduced")]
-    Reproduced,
-    /// Nothing contradicts it, but the test is weak: an inequality kept with a slack above
-    /// [`SLACK_LIMIT`], or premises that hold only where the setting was chosen for them.
-    #[serde(rename = "consistent")]
-    Consistent,
-    /// Part of it is met.
-    #[serde(rename = "partly")]
-    Partly,
-    /// It is not met.
-    #[serde(rename = "not reproduced")]
-    NotReproduced,
-    /// There is nothing to measure.
-    #[serde(rename = "not testable")]
-    NotTestable,
-}
-
-/// An inequality whose right-hand side is more than this many times what was measured is consistent with the
-/// measurement rather than reproduced by it.
-pub const SLACK_LIMIT: f64 = 10.0;
-
-impl Verdict {
-    /// All verdicts, from the best.
-    pub const ALL: [Verdict; 5] =
-        [Self::Reproduced, Self::Consistent, Self::Partly, Self::NotReproduced, Self::NotTestable];
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Reproduced => "reproduced",
-            Self::Consistent => "consistent",
-            Self::Partly => "partly",
-            Self::NotReproduced => "not reproduced",
-            Self::NotTestable => "not testable",
-        })
-    }
-}
+/// All studies of the paper, in its order.
+pub const STUDIES: [Study; 22] = [
+    theorem1::STUDY,
+    tsm_cost::STUDY,
+    fig1::STUDY,
+    softmax_vs_linear::STUDY,
+    fig2::STUDY,
+    fig4::STUDY,
+    theory::assumption::STUDY,
+    theory::theorem2::STUDY,
+    theory::rates::STUDY,
+    theory::depth::STUDY,
+    theory::theorem3::STUDY,
+    theory::theorem3::inequality::STUDY,
+    theory::lemmas::STUDY,
+    fig3_5::LITERAL,
+    fig3_5::SOURCE,
+    fig3_5::STATIONARY,
+    fig3_5::GAIN,
+    self_concentration::STUDY,
+    fig6::LITERAL,
+    fig6::SOURCE,
+    fig6::STATIONARY,
+    compute::STUDY,
+];

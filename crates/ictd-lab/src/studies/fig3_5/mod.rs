@@ -8,12 +8,43 @@ pub use trend::{EMERGED, Onset, Trend, emerged};
 
 use ictd::statistics::MeanSem;
 
-use super::reproduce::{Claim, Plan, Scope};
-use super::setting::{GAIN, LITERAL, SOURCE, STATIONARY, Setting};
+use super::setting::{self, Setting};
+use super::{Claim, Plan, Section, Study, Verdict};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::Verdict;
 use crate::studies::pretrain::{Point, RunResult, SeedResult};
+
+/// Figures 3 and 5 as the paper's equations have them.
+pub const LITERAL: Study = Study {
+    id: "fig3",
+    section: Section::Emergence,
+    claims: &["fig3a", "fig3b", "fig3b-onset", "fig5"],
+    run: |plan, out| judge_in(&setting::LITERAL, plan, out),
+};
+
+/// The same read so that the query is a source.
+pub const SOURCE: Study = Study {
+    id: "fig3-source",
+    section: Section::Emergence,
+    claims: &["fig3a-source", "fig3b-source", "fig3b-onset-source", "fig5-source"],
+    run: |plan, out| judge_in(&setting::SOURCE, plan, out),
+};
+
+/// The same with stationary queries and TD signs.
+pub const STATIONARY: Study = Study {
+    id: "fig3-stationary",
+    section: Section::Emergence,
+    claims: &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
+    run: |plan, out| judge_in(&setting::STATIONARY, plan, out),
+};
+
+/// The same with TD signs at gain 1.
+pub const GAIN: Study = Study {
+    id: "fig3-gain",
+    section: Section::Emergence,
+    claims: &["fig3a-gain", "fig3b-gain", "fig5-gain"],
+    run: |plan, out| judge_in(&setting::GAIN, plan, out),
+};
 
 /// Why the literal setting differs, told once.
 const MIRROR: &str = "With the paper's query, the last state of the context, the rewards of a context telescope to −γ·v(query), so the \
@@ -21,7 +52,7 @@ const MIRROR: &str = "With the paper's query, the last state of the context, the
      opposite, both scores 0 (docs/mirror.md). Read so that the query is itself a source whose reward is visible, as attention in R^{n×n} \
      has it, every seed shows the published picture (docs/readings.md).";
 
-fn figures_3_and_5(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let (settings, result) = setting.train("paper", &[], &plan.seeds(5))?;
     let (figure_3, figure_5) = (format!("fig3{}", setting.suffix), format!("fig5{}", setting.suffix));
     let figures = EmergenceFigures::new(&settings, setting.title, &result.states);
@@ -192,38 +223,4 @@ pub(super) fn text(result: &RunResult) -> String {
         range(|p| p.v_em_signed),
         range(|p| p.a_em_signed)
     )
-}
-
-/// Figures 3 and 5 as the paper's equations have them.
-pub fn literal(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    figures_3_and_5(&LITERAL, plan, out)
-}
-
-/// The same read so that the query is a source.
-pub fn source(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    figures_3_and_5(&SOURCE, plan, out)
-}
-
-/// The same with stationary queries and TD signs.
-pub fn stationary(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    figures_3_and_5(&STATIONARY, plan, out)
-}
-
-/// The same with TD signs at gain 1.
-pub fn gain(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    figures_3_and_5(&GAIN, plan, out)
-}
-
-/// An hour on an H100: the main experiment, timed. The time itself is in `timings.json`.
-pub fn compute(plan: &Plan, _: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    LITERAL.train("paper", &[], &plan.seeds(5))?;
-    let mut claim = Claim::new(
-        "compute",
-        "Appendix, compute resources",
-        "The main experiment takes about an hour on an H100.",
-        "none: there is no H100 here",
-    );
-    claim.measured =
-        "the same experiment on this machine's CPU: seconds of study 'compute' in timings.json".into();
-    Ok(vec![claim.shown(None, Some("timings.json")).scoped(Scope::Illustration)])
 }

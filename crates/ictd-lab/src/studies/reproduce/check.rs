@@ -2,9 +2,8 @@
 
 use serde::Deserialize;
 
-use super::Claim;
 use crate::LabError;
-use crate::studies::Verdict;
+use crate::studies::{Claim, Verdict};
 
 /// Verdicts and values of a full run with seed 0, each with the tolerance within which another machine must find it.
 const EXPECTED: &str = include_str!("expected.json");
@@ -56,7 +55,7 @@ fn drift(claim: &Claim, expected: &[Expected]) -> Option<Drift> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::reproduce::STUDIES;
+    use crate::studies::STUDIES;
 
     /// Every claim has a stored value, and every stored value a claim.
     #[test]

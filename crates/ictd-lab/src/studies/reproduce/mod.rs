@@ -1,19 +1,12 @@
 //! The whole paper in one run: every claim, with a verdict.
 //!
-//! A [`Study`] computes something once and judges the [`Claim`]s that rest on it. Criteria stand in the code of the
-//! study. To add a claim: write a study of a few lines, or a claim into an existing one,
-//! and list it in [`STUDIES`].
+//! Here are the runner with its cache, the check against stored values, the count of verdicts over seeds, and the
+//! page. What is computed and judged stands with the [studies](super).
 
 mod check;
-mod concentration;
-mod figures;
-mod objective;
 mod report;
 mod stability;
 
-pub use super::claim::{Claim, Scope};
-use super::theory::assumption as convergence;
-use super::{fig3_5 as emergence, fig6 as masks, theorem1 as equivalence, tsm_cost as cost};
 pub use check::{Drift, drifts};
 pub use stability::{Stability, Verdicts, measure, num_seeds, stability_drifts};
 
@@ -24,115 +17,10 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::Verdict;
-use super::tsm_cost::CostTimes;
+use super::tsm_cost::{self, CostTimes};
+use super::{Claim, Plan, STUDIES, Study};
 use crate::LabError;
 use crate::files::{OutputDir, process, to_json_17};
-
-/// What to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Plan {
-    /// Seed of every random draw.
-    pub seed: u64,
-    /// Pretraining seeds; the paper's 5, and 10 for the masks, when `None`.
-    pub seeds: Option<u64>,
-    /// Fewer samples: everything is there, with wider intervals.
-    pub quick: bool,
-}
-
-impl Plan {
-    /// The full number of samples, or the quick one.
-    pub fn samples(&self, full: u64, quick: u64) -> u64 {
-        if self.quick { quick } else { full }
-    }
-
-    /// The pretraining seeds, `paper` of them unless told otherwise.
-    pub fn seeds(&self, paper: u64) -> Vec<u64> {
-        let number = self.seeds.unwrap_or(if self.quick { paper.min(3) } else { paper });
-        (self.seed..self.seed + number).collect()
-    }
-
-    /// The options that give this plan.
-    fn options(&self) -> String {
-        let mut text = String::new();
-        if self.seed != 0 {
-            text += &format!(" --seed {}", self.seed);
-        }
-        if let Some(seeds) = self.seeds {
-            text += &format!(" --seeds {seeds}");
-        }
-        if self.quick {
-            text += " --quick";
-        }
-        text
-    }
-}
-
-/// Reproduced or not, where there is nothing between.
-pub fn verdict(holds: bool) -> Verdict {
-    if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
-}
-
-/// A computation and the claims that rest on it.
-#[derive(Clone, Copy, Debug)]
-pub struct Study {
-    /// Its name on the command line.
-    pub id: &'static str,
-    /// The claims it judges.
-    pub claims: &'static [&'static str],
-    /// Computes, writes figures and numbers, judges.
-    pub run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
-}
-
-/// All studies, in the order of the paper.
-pub const STUDIES: [Study; 22] = [
-    Study {
-        id: "equivalence",
-        claims: &["thm1", "lem1", "special-cases", "fig7", "step-size"],
-        run: equivalence::run,
-    },
-    Study { id: "tsm-cost", claims: &["tsm-cost"], run: equivalence::cost },
-    Study { id: "fig1", claims: &["fig1"], run: figures::figure_1 },
-    Study { id: "softmax-vs-linear", claims: &["softmax-vs-linear"], run: figures::softmax_against_linear },
-    Study { id: "fig2", claims: &["fig2"], run: figures::figure_2 },
-    Study { id: "fig4", claims: &["fig4"], run: figures::figure_4 },
-    Study {
-        id: "assumption",
-        claims: &["ass5.1", "ass5.1-at-identity", "stability"],
-        run: convergence::assumption,
-    },
-    Study {
-        id: "theorem2",
-        claims: &["lem4", "lem5", "lem6", "lem7", "thm2-bound"],
-        run: convergence::theorem_2,
-    },
-    Study { id: "rates", claims: &["thm2-decay", "thm2-floor"], run: convergence::rates },
-    Study { id: "depth", claims: &["depth"], run: convergence::depth },
-    Study { id: "theorem3", claims: &["thm3", "thm3-paper", "same-prompt"], run: objective::theorem_3 },
-    Study { id: "thm3-bound", claims: &["thm3-bound"], run: objective::theorem_3_bound },
-    Study { id: "lemmas", claims: &["lem8", "lem9", "lem10"], run: objective::lemmas },
-    Study { id: "fig3", claims: &["fig3a", "fig3b", "fig3b-onset", "fig5"], run: emergence::literal },
-    Study {
-        id: "fig3-source",
-        claims: &["fig3a-source", "fig3b-source", "fig3b-onset-source", "fig5-source"],
-        run: emergence::source,
-    },
-    Study {
-        id: "fig3-stationary",
-        claims: &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
-        run: emergence::stationary,
-    },
-    Study { id: "fig3-gain", claims: &["fig3a-gain", "fig3b-gain", "fig5-gain"], run: emergence::gain },
-    Study {
-        id: "self-concentration",
-        claims: &["self-concentration", "self-concentration-source"],
-        run: concentration::run,
-    },
-    Study { id: "fig6", claims: &["fig6", "rho"], run: masks::literal },
-    Study { id: "fig6-source", claims: &["fig6-source", "rho-source"], run: masks::source },
-    Study { id: "fig6-stationary", claims: &["fig6-stationary"], run: masks::stationary },
-    Study { id: "compute", claims: &["compute"], run: emergence::compute },
-];
 
 /// The studies that judge the claims named, or the studies named; all of them when no name is given.
 pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
@@ -267,7 +155,7 @@ pub fn run(
     let reproduction = Reproduction { claims, timings };
     let all = with_others(&reproduction, studies, plan, &cache, path)?;
     out.json("claims", &all)?;
-    let layers = studies.iter().any(|s| s.id == "tsm-cost").then(cost::measure).transpose()?;
+    let layers = studies.iter().any(|s| s.id == "tsm-cost").then(tsm_cost::measure).transpose()?;
     out.json(
         "timings",
         &Timings {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Drift, Plan, Study, Timing, claim_directory, run};
+use super::{Drift, Timing, claim_directory, run};
 use crate::LabError;
-use crate::studies::Verdict;
+use crate::studies::{Claim, Plan, Study, Verdict};
 
 /// The verdicts of every claim over [`SEEDS`], as `ictd reproduce --stability` wrote them.
 const STORED: &str = include_str!("stability.json");
@@ -111,7 +111,7 @@ pub fn num_seeds() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::reproduce::STUDIES;
+    use crate::studies::STUDIES;
 
     /// Every claim has its counts, over all seeds.
     #[test]

@@ -5,11 +5,16 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use super::theorem2::{self as bound, BoundConfig, BoundReport};
+use super::theorem2::{self, BoundConfig, BoundReport};
 use crate::LabError;
 use crate::figure::style::{MUTED, PALETTE, TEXT_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
 use crate::files::OutputDir;
+use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
+
+/// Theorem 2's rates, pooled over tasks.
+pub const STUDY: Study =
+    Study { id: "rates", section: Section::Convergence, claims: &["thm2-decay", "thm2-floor"], run: judge };
 
 /// Deepest layer that the figure shows.
 const SHOWN: usize = 30;
@@ -91,7 +96,7 @@ pub fn run(family: &TaskFamily, tasks: u64, contexts: u64) -> Result<Rates, LabE
     };
     let reports = (0..tasks)
         .into_par_iter()
-        .map(|index| bound::run(&config(index)))
+        .map(|index| theorem2::run(&config(index)))
         .collect::<Result<Vec<BoundReport>, LabError>>()?;
     let tasks: Vec<TaskRates> = reports
         .iter()
@@ -203,6 +208,68 @@ impl Rates {
         out.json("rates", self)?;
         out.figure("rates", &self.figure())
     }
+}
+
+/// Decay with depth and floor with length, pooled over tasks of a family chosen so that the assumption holds.
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let found = run(&TaskFamily::certified(plan.seed), plan.samples(25, 20), plan.samples(20, 10))?;
+    found.write(out)?;
+    let claim = |id, paper, says, criterion| {
+        Claim::new(id, paper, says, criterion).shown(Some("rates"), Some("rates.csv"))
+    };
+    let decay = claim(
+        "thm2-decay",
+        "Theorem 2, decay with depth",
+        "The error decays geometrically with depth, at least as fast as (1 − C)^L.",
+        "over at least 20 tasks, the 95 % interval of the mean of (fitted slope of log ‖v_L − v_∞‖∞ per layer, the part of the error that depth takes away, \
+         − that task's log(1 − C)) lies below 0, and no task's own interval lies above log(1 − C)",
+    );
+    let floor = claim(
+        "thm2-floor",
+        "Theorem 2, floor over length",
+        "What depth leaves falls like 1/√n.",
+        "over at least 20 tasks, the 95 % interval of the mean slope of log error against log n lies between −0.6 and −0.4",
+    );
+    let untested = |claim: Claim, what: &str| {
+        let measured = format!("fewer than 20 of {} tasks have {what}", found.tasks.len());
+        claim.found(Verdict::NotTestable, f64::NAN, measured, String::new())
+    };
+    let many = |p: &Pooled| p.tasks >= 20;
+    let decay = match (found.decay, found.beyond.filter(many)) {
+        (Some(slope), Some(beyond)) => {
+            let judged = match (beyond.mean + beyond.half_width < 0.0, found.contradictions) {
+                (true, 0) => Verdict::Reproduced,
+                (true, _) => Verdict::Partly,
+                (false, _) => Verdict::NotReproduced,
+            };
+            decay.found(
+                judged,
+                beyond.mean,
+                format!(
+                    "mean slope {:.4} per layer where log(1 − C) is {:.4}; {} of {} tasks contradict",
+                    slope.mean,
+                    slope.mean - beyond.mean,
+                    found.contradictions,
+                    beyond.tasks
+                ),
+                format!(
+                    "± {:.4} and ± {:.4} (95 %, {} tasks)",
+                    slope.half_width, beyond.half_width, beyond.tasks
+                ),
+            )
+        }
+        _ => untested(decay, "a rate to compare with and contexts that visit every state"),
+    };
+    let floor = match found.floor.filter(many) {
+        Some(f) => floor.found(
+            verdict((f.mean + 0.5).abs() + f.half_width < 0.1),
+            f.mean,
+            format!("mean slope {:.3}", f.mean),
+            format!("± {:.3} (95 %, {} tasks)", f.half_width, f.tasks),
+        ),
+        None => untested(floor, "three lengths at which every context visits every state"),
+    };
+    Ok(vec![decay.in_chosen_setting(), floor.in_chosen_setting()])
 }
 
 #[cfg(test)]

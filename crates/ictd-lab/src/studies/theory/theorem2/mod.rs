@@ -1,6 +1,9 @@
 //! Lemmas 4 to 6 and Theorem 2: every constant as a number, beside what sampled contexts show.
 
+mod claims;
 mod show;
+
+pub use claims::STUDY;
 
 use ictd::context::ContextStatistics;
 use ictd::kernel::{Attention, KernelName};

@@ -3,9 +3,15 @@
 use ictd::theory::{LoopedParams, Theorem3};
 use serde::Serialize;
 
+use super::{estimate, uniform_constants};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::theory::{TaskFamily, theorem3 as neu};
+use crate::studies::theory::TaskFamily;
+use crate::studies::{Claim, Plan, Section, Study, verdict};
+
+/// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
+pub const STUDY: Study =
+    Study { id: "thm3-bound", section: Section::Objective, claims: &["thm3-bound"], run: judge };
 
 /// Depths.
 const LAYERS: [usize; 6] = [1, 2, 5, 10, 20, 40];
@@ -45,10 +51,10 @@ pub struct InequalityRow {
 /// 5.1 does not hold uniformly.
 pub fn run(family: &TaskFamily, length: Option<usize>, samples: u64) -> Result<Vec<InequalityRow>, LabError> {
     let d = family.feature_dim();
-    let Some(theorem) = Theorem3::of(&neu::uniform_constants(family)?, d) else { return Ok(Vec::new()) };
+    let Some(theorem) = Theorem3::of(&uniform_constants(family)?, d) else { return Ok(Vec::new()) };
     let threshold = theorem.threshold();
     let n = length.unwrap_or(threshold.ceil() as usize);
-    let found = neu::estimate(family, &LoopedParams::theta_star(d), n, &LAYERS, samples)?;
+    let found = estimate(family, &LoopedParams::theta_star(d), n, &LAYERS, samples)?;
     let row = |f: &ictd::theory::Neu| {
         let layers = f.num_layers as f64;
         let [depth_term, sampling_term, event_term] = theorem.terms(layers, n as f64);
@@ -82,6 +88,50 @@ impl InequalityRow {
 /// Writes the table.
 pub fn write(rows: &[InequalityRow], out: &OutputDir) -> Result<(), LabError> {
     out.csv("theorem3_bound", rows)
+}
+
+/// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let mut rows = run(&TaskFamily::fastest(plan.seed), None, plan.samples(8, 4))?;
+    rows.extend(run(&TaskFamily::certified(plan.seed), Some(1000), plan.samples(500, 100))?);
+    write(&rows, out)?;
+    let claim = Claim::new(
+        "thm3-bound",
+        "Theorem 3, the inequality",
+        "J is at most a term that decays with depth, one that decays with length and one of bad events.",
+        "where all premises hold, the right-hand side is above J plus three standard errors at every depth",
+    )
+    .shown(None, Some("theorem3_bound.csv"));
+    let (own, others): (Vec<&InequalityRow>, Vec<_>) = rows.iter().partition(|r| r.premises());
+    // The tightest row that says something; any row where none does.
+    let telling = |r: &&&InequalityRow| !r.vacuous || own.iter().all(|r| r.vacuous);
+    let Some(tightest) = own.iter().filter(telling).min_by(|a, b| a.slack.total_cmp(&b.slack)) else {
+        return Ok(vec![claim]);
+    };
+    let vacuous = own.iter().filter(|r| r.vacuous).count();
+    let elsewhere = others.iter().map(|r| r.bound).fold(f64::INFINITY, f64::min);
+    let measured = format!(
+        "at n = {}, L = {}: J {:.1e}, bound {:.1e} = {:.1e} + {:.1e} + {:.1e}, slack {:.1e}; vacuous at {vacuous} of {} depths. Where n₀ cannot be sampled \
+         ({}) the smallest bound at n = 1000 is {elsewhere:.0e}",
+        tightest.n,
+        tightest.layers,
+        tightest.neu,
+        tightest.bound,
+        tightest.depth_term,
+        tightest.sampling_term,
+        tightest.event_term,
+        tightest.slack,
+        own.len(),
+        others.first().map_or("nowhere", |r| r.tasks.as_str())
+    );
+    let kept = own.iter().all(|r| r.slack >= 1.0);
+    let uncertainty = format!("{} tasks per estimate", tightest.samples);
+    Ok(vec![
+        claim
+            .found(verdict(kept), 1.0 / tightest.slack, measured, uncertainty)
+            .with_slack(tightest.slack)
+            .in_chosen_setting(),
+    ])
 }
 
 #[cfg(test)]

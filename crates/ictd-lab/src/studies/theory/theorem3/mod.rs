@@ -1,11 +1,13 @@
 //! NEU: the pretraining objective at theta_*, at a checkpoint, at other points of Θ^Looped, over depth and context
 //! length, and as a landscape.
 
+mod claims;
 mod controls;
 pub mod inequality;
 mod landscape;
 mod show;
 
+pub use claims::STUDY;
 pub use controls::{Control, Controls, controls};
 pub use landscape::{Landscape, LandscapePoint, landscape};
 pub use show::{figure, same_prompt_figure};

@@ -1,35 +1,39 @@
-//! Theorem 3 and the lemmas behind it.
+//! Theorem 3: what is claimed, and when it counts.
 
 use ictd::statistics::fit::Slope;
-use ictd::statistics::largest;
 
-use super::{Claim, Plan, Scope, verdict};
+use super::{Control, Controls, Ends, NeuConfig, NeuReport, figure, run, same_prompt_figure};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::Verdict;
 use crate::studies::theory::TaskFamily;
-use crate::studies::theory::lemmas::{self, LemmaRow};
-use crate::studies::theory::theorem3::inequality::{self as theorem3, InequalityRow};
-use crate::studies::theory::theorem3::{self as neu, Control, Controls, Ends, NeuConfig, NeuReport};
+use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
+
+/// The expected update at theta_*.
+pub const STUDY: Study = Study {
+    id: "theorem3",
+    section: Section::Objective,
+    claims: &["thm3", "thm3-paper", "same-prompt"],
+    run: judge,
+};
 
 /// NEU at theta_* over length and depth, where the assumption holds and on the paper's tasks.
-pub fn theorem_3(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let run = |family, lengths: &[usize], layers: &[usize], samples| {
-        neu::run(&NeuConfig { family, lengths: lengths.to_vec(), layers: layers.to_vec(), samples })
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let sweep = |family, lengths: &[usize], layers: &[usize], samples| {
+        run(&NeuConfig { family, lengths: lengths.to_vec(), layers: layers.to_vec(), samples })
     };
     let (families, layers) =
         ([TaskFamily::certified(plan.seed), TaskFamily::paper(plan.seed)], [2, 3, 4, 6, 8, 12, 40]);
     let [first, second] = families;
-    let certified = run(first, &[30, 100, 300, 1000], &layers, plan.samples(4000, 1000))?;
-    let paper = run(second, &[20, 50, 200, 1000], &layers[..6], plan.samples(1000, 200))?;
+    let certified = sweep(first, &[30, 100, 300, 1000], &layers, plan.samples(4000, 1000))?;
+    let paper = sweep(second, &[20, 50, 200, 1000], &layers[..6], plan.samples(1000, 200))?;
     let controls =
-        neu::controls(&NeuConfig { samples: plan.samples(1000, 300), ..certified.config.clone() })?;
+        super::controls(&NeuConfig { samples: plan.samples(1000, 300), ..certified.config.clone() })?;
     certified.write(out, "neu_certified")?;
     paper.write(out, "neu_paper")?;
     controls.write(out, "neu_controls")?;
-    out.figure("neu", &neu::figure(&[certified.clone(), paper.clone()]))?;
+    out.figure("neu", &figure(&[certified.clone(), paper.clone()]))?;
     out.figure("neu_controls", &controls.figure(&certified.points))?;
-    out.figure("same_prompt", &neu::same_prompt_figure(&[certified.clone(), paper.clone()]))?;
+    out.figure("same_prompt", &same_prompt_figure(&[certified.clone(), paper.clone()]))?;
     let at_star = "the estimate without noise falls by more than three standard errors from the shortest to the longest context in the deepest \
                    network, at least as fast as √(log n / n), and by more than three from the shallowest to the deepest at the longest context";
     let says = "The expected update at theta_* vanishes as first the context and then the depth grows.";
@@ -151,101 +155,4 @@ fn same_prompt(reports: &[&NeuReport]) -> Claim {
         .map(|e| format!("{:.4} and {:.5}", e.short.prompt_gap_sem, e.last.prompt_gap_sem))
         .collect();
     claim.found(judged, ratio, texts.join("; "), format!("s.e. {}; deepest networks", errors.join(", ")))
-}
-
-/// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
-pub fn theorem_3_bound(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let mut rows = theorem3::run(&TaskFamily::fastest(plan.seed), None, plan.samples(8, 4))?;
-    rows.extend(theorem3::run(&TaskFamily::certified(plan.seed), Some(1000), plan.samples(500, 100))?);
-    theorem3::write(&rows, out)?;
-    let claim = Claim::new(
-        "thm3-bound",
-        "Theorem 3, the inequality",
-        "J is at most a term that decays with depth, one that decays with length and one of bad events.",
-        "where all premises hold, the right-hand side is above J plus three standard errors at every depth",
-    )
-    .shown(None, Some("theorem3_bound.csv"));
-    let (own, others): (Vec<&InequalityRow>, Vec<_>) = rows.iter().partition(|r| r.premises());
-    // The tightest row that says something; any row where none does.
-    let telling = |r: &&&InequalityRow| !r.vacuous || own.iter().all(|r| r.vacuous);
-    let Some(tightest) = own.iter().filter(telling).min_by(|a, b| a.slack.total_cmp(&b.slack)) else {
-        return Ok(vec![claim]);
-    };
-    let vacuous = own.iter().filter(|r| r.vacuous).count();
-    let elsewhere = others.iter().map(|r| r.bound).fold(f64::INFINITY, f64::min);
-    let measured = format!(
-        "at n = {}, L = {}: J {:.1e}, bound {:.1e} = {:.1e} + {:.1e} + {:.1e}, slack {:.1e}; vacuous at {vacuous} of {} depths. Where n₀ cannot be sampled \
-         ({}) the smallest bound at n = 1000 is {elsewhere:.0e}",
-        tightest.n,
-        tightest.layers,
-        tightest.neu,
-        tightest.bound,
-        tightest.depth_term,
-        tightest.sampling_term,
-        tightest.event_term,
-        tightest.slack,
-        own.len(),
-        others.first().map_or("nowhere", |r| r.tasks.as_str())
-    );
-    let kept = own.iter().all(|r| r.slack >= 1.0);
-    let uncertainty = format!("{} tasks per estimate", tightest.samples);
-    Ok(vec![
-        claim
-            .found(verdict(kept), 1.0 / tightest.slack, measured, uncertainty)
-            .with_slack(tightest.slack)
-            .in_chosen_setting(),
-    ])
-}
-
-/// Lemmas 8 to 10: no random input breaks them.
-pub fn lemmas(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let rows = lemmas::run(plan.seed, plan.samples(5000, 500))?;
-    lemmas::write(&rows, out)?;
-    let claim = |id, paper, says, lemma: &str| {
-        let all = rows.iter().filter(|r| r.lemma.starts_with(lemma));
-        // A bound whose premise fails promises nothing; that it is kept proves nothing.
-        let (own, others): (Vec<&LemmaRow>, Vec<_>) = all.partition(|r| r.premises.is_empty());
-        let worst = largest(own.iter().map(|r| r.ratio));
-        let trials: u64 = own.iter().map(|r| r.trials).sum();
-        let mut measured = format!("the bound is at least {:.3e} times what is measured", 1.0 / worst);
-        for row in others {
-            measured += &format!(
-                "; {:.1e} times on {}, where a premise fails: {}",
-                1.0 / row.ratio,
-                row.on,
-                row.premises
-            );
-        }
-        let judged = if own.is_empty() { Verdict::NotTestable } else { verdict(worst <= 1.0 + 1e-12) };
-        Claim::new(
-            id,
-            paper,
-            says,
-            "where its premises hold, measured/bound is at most 1 for every random input",
-        )
-        .found(judged, worst, measured, format!("{trials} random inputs"))
-        .with_slack(1.0 / worst)
-        .shown(None, Some("lemmas.csv"))
-    };
-    Ok(vec![
-        claim(
-            "lem8",
-            "Lemma 8 (softmax columns)",
-            "Softmax columns move by at most twice the largest change of a score.",
-            "softmax columns, 2",
-        ),
-        claim(
-            "lem9",
-            "Lemma 9 (kernel bound)",
-            "The kernel's derivative by a parameter is bounded.",
-            "kernel bound",
-        ),
-        claim(
-            "lem10",
-            "Lemma 10 (gradient bound)",
-            "The gradient of the output is bounded at every depth.",
-            "gradient bound",
-        )
-        .in_chosen_setting(),
-    ])
 }
