@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use ictd_lab::LabError;
+use ictd_lab::error::{LabError, check_range};
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::branches;
 use ictd_lab::studies::first_gradient::FirstGradientSign;
@@ -22,9 +22,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let first = arguments.common.seed;
-    if arguments.seeds > 100_000 {
-        return Err(LabError::Invalid(format!("seeds is {}, expected at most 100000", arguments.seeds)));
-    }
+    check_range("seeds", arguments.seeds, 1..=100_000)?;
     let seeds: Vec<u64> = (first..first.saturating_add(arguments.seeds)).collect();
     let map = branches::run(&seeds, |count| {
         message(&format!(

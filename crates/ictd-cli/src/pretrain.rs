@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ictd_lab::LabError;
+use ictd_lab::error::{LabError, check_range};
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::fig3_5::EmergenceFigures;
 use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, RunResult, Settings};
@@ -59,16 +59,14 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     }
     let seeds = parse_seeds(&arguments.seeds)?;
     if arguments.checkpoint_every == Some(0) {
-        return Err(LabError::Invalid("checkpoint-every is 0, expected at least 1".into()));
+        return Err(LabError::value("checkpoint-every", 0, "at least 1"));
     }
     let options = RunOptions { resume: arguments.resume, checkpoint_every: arguments.checkpoint_every };
-    if let Some(threads) = arguments.threads.filter(|t| !(1..=1024).contains(t)) {
-        return Err(LabError::Invalid(format!("threads is {threads}, expected 1 to 1024")));
-    }
+    arguments.threads.map_or(Ok(()), |threads| check_range("threads", threads, 1..=1024))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.unwrap_or(0))
         .build()
-        .map_err(|e| LabError::Failed(format!("threads: {e}")))?;
+        .map_err(|e| LabError::internal("threads", e))?;
     let monitor = Arc::new(Monitor::default());
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // Without a handler a signal ends the process as usual; checkpoints stay valid either way. A second
@@ -142,9 +140,7 @@ fn eprint_part(text: &str) {
 /// `0..5`, or `1,4,7`.
 fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
     let bad = |why: &str| {
-        LabError::Invalid(format!(
-            "seeds is '{text}' ({why}), expected a range like 0..5 or numbers like 1,4,7"
-        ))
+        LabError::value("seeds", format!("'{text}' ({why})"), "a range like 0..5 or numbers like 1,4,7")
     };
     let number = |s: &str| s.trim().parse::<u64>().map_err(|_| bad("not a number"));
     let seeds: Vec<u64> = match text.split_once("..") {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use ictd_lab::LabError;
+use ictd_lab::error::{LabError, check_range};
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::readings::{self, Figure, Progress, Readings, Search};
 
@@ -28,13 +28,13 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let first = arguments.common.seed;
-    if !(1..=100_000).contains(&arguments.seeds) {
-        return Err(LabError::Invalid(format!("seeds is {}, expected 1 to 100000", arguments.seeds)));
-    }
-    let Some(end) = first.checked_add(arguments.seeds) else {
-        return Err(LabError::Invalid(format!("seed is {first}, expected at most {}", u64::MAX - 100_000)));
+    check_range("seeds", arguments.seeds, 1..=100_000)?;
+    check_range("seed", first, 0..=u64::MAX - 100_000)?;
+    let search = Search {
+        seeds: (first..first + arguments.seeds).collect(),
+        changes: arguments.changes,
+        fresh: arguments.fresh,
     };
-    let search = Search { seeds: (first..end).collect(), changes: arguments.changes, fresh: arguments.fresh };
     let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/readings"));
     let found = readings::run(&search, out, say)?;
     found.write(&OutputDir::create(out)?)?;

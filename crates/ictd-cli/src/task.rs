@@ -63,7 +63,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         _ => arguments.threshold.map(|_| "threshold"),
     };
     if let Some(option) = unused {
-        return Err(LabError::Invalid(format!("{option}: has no meaning for this kind of task")));
+        return Err(LabError::refused(option, "has no meaning for this kind of task"));
     }
     let made = make(&TaskRequest {
         kind: match arguments.kind {

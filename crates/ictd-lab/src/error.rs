@@ -1,5 +1,8 @@
 //! What can go wrong in an experiment, and whose fault it is.
 
+use std::error::Error;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use ictd::context::ContextError;
@@ -7,11 +10,17 @@ use ictd::kernel::{AttentionError, KernelError};
 use ictd::linalg::LinalgError;
 use ictd::matrix::MatrixError;
 use ictd::operator::OperatorError;
+use ictd::pretrain::{ConfigError, TrainError};
 use ictd::task::TaskError;
+use ictd::theory::NeuError;
 use ictd::transformer::{BlockError, ForwardError, ParamsError, TransformerError};
 
-/// Why an experiment has no result.
+/// An error of any kind, as the cause of another.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why an experiment has no result. Every message is one line: what was found, what was expected, and where.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LabError {
     /// A file could not be read.
     #[error("input {}: {source}", path.display())]
@@ -21,7 +30,7 @@ pub enum LabError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file is not what was expected.
+    /// A file is not in the format that was expected.
     #[error("input {}: {message}", path.display())]
     Parse {
         /// The file.
@@ -29,9 +38,14 @@ pub enum LabError {
         /// What was expected and found, and where.
         message: String,
     },
-    /// An option or field has a value outside its range.
-    #[error("{0}")]
-    Invalid(String),
+    /// A file has the right format, and its content is refused.
+    #[error("input {}: {source}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<LabError>,
+    },
     /// A file could not be written.
     #[error("output {}: {source}", path.display())]
     Write {
@@ -40,53 +54,142 @@ pub enum LabError {
         /// Why.
         source: std::io::Error,
     },
-    /// The input was fine but the computation has no finite answer.
+    /// An option, key or field has a value outside its range.
+    #[error("{name} is {found}, expected {expected}")]
+    Value {
+        /// The option as a user writes it.
+        name: String,
+        /// Its value.
+        found: String,
+        /// The values it may have.
+        expected: String,
+    },
+    /// An option, key or field is missing, superfluous or contradicts another.
+    #[error("{name}: {problem}")]
+    Refused {
+        /// The option as a user writes it.
+        name: String,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
+    /// A context is refused.
     #[error("{0}")]
-    Failed(String),
+    Context(#[from] ContextError),
+    /// A kernel is refused.
+    #[error("{0}")]
+    Kernel(#[from] KernelError),
+    /// Attention is refused.
+    #[error("{0}")]
+    Attention(#[from] AttentionError),
+    /// A matrix is refused.
+    #[error("{0}")]
+    Matrix(#[from] MatrixError),
+    /// Parameters are refused.
+    #[error("{0}")]
+    Params(#[from] ParamsError),
+    /// A Transformer is refused.
+    #[error("{0}")]
+    Transformer(#[from] TransformerError),
+    /// The name of a construction is refused.
+    #[error("{0}")]
+    Block(#[from] BlockError),
+    /// A task is refused.
+    #[error("{0}")]
+    Task(#[from] TaskError),
+    /// A training configuration is refused.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// The forward pass refuses a context.
+    #[error("{0}")]
+    Forward(#[source] ForwardError),
+    /// A layer is no operator on states, or has no such operator.
+    #[error("{0}")]
+    Operator(#[source] OperatorError),
+    /// A linear system or an eigenvalue problem has no trustworthy answer.
+    #[error("{0}")]
+    Linalg(#[from] LinalgError),
+    /// The input was fine, and numbers left the finite range: training or layers diverge.
+    #[error("{place}{source}{note}")]
+    Diverged {
+        /// Where, ending in a colon and a space; empty where the cause says it.
+        place: String,
+        /// What diverged.
+        source: Cause,
+        /// What else there is to say, starting with a semicolon; may be empty.
+        note: String,
+    },
+    /// A study judged other claims than those it is listed with.
+    #[error("study {study} judged {found}, expected {expected}")]
+    Claims {
+        /// The study.
+        study: &'static str,
+        /// Claims it judged.
+        found: String,
+        /// Claims it is listed with.
+        expected: String,
+    },
+    /// Something of the program's own went wrong: stored values, threads, a result that has no JSON.
+    #[error("{what}: {source}")]
+    Internal {
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        source: Cause,
+    },
 }
 
 impl LabError {
+    /// A value outside its range.
+    pub fn value(name: impl Into<String>, found: impl Display, expected: impl Display) -> Self {
+        Self::Value { name: name.into(), found: found.to_string(), expected: expected.to_string() }
+    }
+
+    /// Something given that makes no sense as it is.
+    pub fn refused(name: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Refused { name: name.into(), problem: problem.into() }
+    }
+
+    /// Divergence, with nothing to add to its cause.
+    pub fn diverged(source: impl Into<Cause>) -> Self {
+        Self::Diverged { place: String::new(), source: source.into(), note: String::new() }
+    }
+
+    /// A failure of the program's own.
+    pub fn internal(what: &'static str, source: impl Into<Cause>) -> Self {
+        Self::Internal { what, source: source.into() }
+    }
+
     /// The exit status: 2 when the input is to blame, 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Read { .. } | Self::Parse { .. } | Self::Invalid(_) => 2,
-            Self::Write { .. } | Self::Failed(_) => 1,
+            Self::Write { .. }
+            | Self::Linalg(_)
+            | Self::Diverged { .. }
+            | Self::Claims { .. }
+            | Self::Internal { .. } => 1,
+            _ => 2,
         }
     }
 }
 
-macro_rules! invalid {
-    ($($error:ty),*) => {
-        $(impl From<$error> for LabError {
-            fn from(error: $error) -> Self {
-                Self::Invalid(error.to_string())
-            }
-        })*
-    };
+/// Refuses a value outside a range; NaN is in none.
+pub fn check_range<T: PartialOrd + Display>(
+    name: &str,
+    found: T,
+    range: RangeInclusive<T>,
+) -> Result<(), LabError> {
+    if range.contains(&found) {
+        return Ok(());
+    }
+    Err(LabError::value(name, found, format!("{} to {}", range.start(), range.end())))
 }
-invalid!(
-    ContextError,
-    KernelError,
-    MatrixError,
-    ParamsError,
-    TransformerError,
-    BlockError,
-    TaskError,
-    AttentionError
-);
 
 impl From<ForwardError> for LabError {
     fn from(error: ForwardError) -> Self {
         match error {
-            ForwardError::Diverged { .. } => Self::Failed(error.to_string()),
-            ForwardError::FeatureDim { .. } | ForwardError::Attention(_) => Self::Invalid(error.to_string()),
+            ForwardError::Diverged { .. } => Self::diverged(error),
+            other => Self::Forward(other),
         }
-    }
-}
-
-impl From<LinalgError> for LabError {
-    fn from(error: LinalgError) -> Self {
-        Self::Failed(error.to_string())
     }
 }
 
@@ -94,7 +197,164 @@ impl From<OperatorError> for LabError {
     fn from(error: OperatorError) -> Self {
         match error {
             OperatorError::Linalg(error) => error.into(),
-            other => Self::Invalid(other.to_string()),
+            other => Self::Operator(other),
         }
+    }
+}
+
+impl From<TrainError> for LabError {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Config(e) => e.into(),
+            TrainError::Task(e) => e.into(),
+            TrainError::Diverged { .. } => Self::diverged(error),
+        }
+    }
+}
+
+impl From<NeuError> for LabError {
+    fn from(error: NeuError) -> Self {
+        match error {
+            NeuError::Task(e) => e.into(),
+            NeuError::Diverged { .. } => Self::diverged(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error as IoError, ErrorKind};
+
+    use ictd::pretrain::PretrainConfig;
+
+    use super::*;
+
+    /// Every kind: its message on one line, its exit status, and its cause.
+    #[test]
+    fn every_kind_has_a_message_a_code_and_a_cause() {
+        let io = || IoError::new(ErrorKind::NotFound, "no such file");
+        let bad = |n| PretrainConfig { batch: n, ..PretrainConfig::paper() }.check().unwrap_err();
+        let config = bad(0);
+        let config_text = config.to_string();
+        let value = || LabError::value("tasks", 0, "1 to 5");
+        let cases: [(LabError, &str, u8, Option<&str>); 22] = [
+            (
+                LabError::Read { path: "a".into(), source: io() },
+                "input a: no such file",
+                2,
+                Some("no such file"),
+            ),
+            (LabError::Parse { path: "a".into(), message: "line 1".into() }, "input a: line 1", 2, None),
+            (
+                LabError::Content { path: "a".into(), source: Box::new(value()) },
+                "input a: tasks is 0, expected 1 to 5",
+                2,
+                Some("tasks is 0, expected 1 to 5"),
+            ),
+            (
+                LabError::Write { path: "a".into(), source: io() },
+                "output a: no such file",
+                1,
+                Some("no such file"),
+            ),
+            (value(), "tasks is 0, expected 1 to 5", 2, None),
+            (LabError::refused("unit-norm", "a vector is 0"), "unit-norm: a vector is 0", 2, None),
+            (
+                ContextError::Empty.into(),
+                "rewards: the context is empty",
+                2,
+                Some("rewards: the context is empty"),
+            ),
+            (KernelError::Unknown("x".into()).into(), "kernel is 'x'", 2, Some("kernel is 'x'")),
+            (
+                AttentionError::ScoreOverflow { column: 3 }.into(),
+                "features: the scores of column 3",
+                2,
+                Some("features"),
+            ),
+            (
+                MatrixError::Ragged { row: 1, found: 2, expected: 3 }.into(),
+                "row 1 has 2 entries, expected 3",
+                2,
+                Some("row 1"),
+            ),
+            (ParamsError::Shape { name: "V", rows: 1, cols: 2 }.into(), "V is 1×2", 2, Some("V is 1×2")),
+            (TransformerError::Gamma(2.0).into(), "gamma is 2.0", 2, Some("gamma is 2.0")),
+            (
+                "both".parse::<ictd::transformer::Block>().unwrap_err().into(),
+                "block is 'both'",
+                2,
+                Some("block"),
+            ),
+            (TaskError::Features { rows: 1, cols: 2, states: 3 }.into(), "features", 2, Some("features")),
+            (config.into(), &config_text, 2, Some(&config_text)),
+            (
+                ForwardError::FeatureDim { found: 1, expected: 2 }.into(),
+                "params: made for 2",
+                2,
+                Some("params"),
+            ),
+            (OperatorError::StepSize(0.0).into(), "step size is 0", 2, Some("step size")),
+            (
+                OperatorError::Linalg(LinalgError::NotFinite).into(),
+                "the matrix has",
+                1,
+                Some("the matrix has"),
+            ),
+            (
+                ForwardError::Diverged { layer: 7 }.into(),
+                "values overflow in layer 7",
+                1,
+                Some("values overflow"),
+            ),
+            (
+                NeuError::Diverged { num_layers: 4 }.into(),
+                "the values are not finite at L = 4",
+                1,
+                Some("the values are not finite"),
+            ),
+            (
+                LabError::Claims { study: "s", found: "a".into(), expected: "b".into() },
+                "study s judged a, expected b",
+                1,
+                None,
+            ),
+            (LabError::internal("threads", "none left"), "threads: none left", 1, Some("none left")),
+        ];
+        for (error, message, code, cause) in cases {
+            let text = error.to_string();
+            assert!(text.starts_with(message) && !text.contains('\n'), "{text}");
+            assert_eq!(error.exit_code(), code, "{text}");
+            match (error.source().map(ToString::to_string), cause) {
+                (Some(found), Some(expected)) => assert!(found.starts_with(expected), "{found}"),
+                (found, expected) => assert_eq!((found.is_none(), expected), (true, None), "{text}"),
+            }
+        }
+    }
+
+    /// Divergence is one kind, whatever diverges; a task or a configuration that is refused on the way is not it.
+    #[test]
+    fn divergence_is_a_kind_of_its_own() {
+        let training = TrainError::Diverged { step: 31, what: "the loss grew" };
+        for error in [
+            LabError::from(training),
+            NeuError::Diverged { num_layers: 1 }.into(),
+            ForwardError::Diverged { layer: 1 }.into(),
+        ] {
+            assert!(matches!(error, LabError::Diverged { .. }), "{error}");
+        }
+        let task = || TaskError::Features { rows: 1, cols: 2, states: 3 };
+        assert!(matches!(LabError::from(NeuError::Task(task())), LabError::Task(_)));
+        assert!(matches!(LabError::from(TrainError::Task(task())), LabError::Task(_)));
+        let placed = LabError::Diverged { place: "seed 3: ".into(), source: "x".into(), note: "; y".into() };
+        assert_eq!(placed.to_string(), "seed 3: x; y");
+    }
+
+    #[test]
+    fn nan_is_in_no_range() {
+        assert!(check_range("x", f64::NAN, 0.0..=1.0).is_err());
+        assert!(check_range("x", 1.0, 0.0..=1.0).is_ok());
+        let message = check_range("tasks", 7, 1..=5).unwrap_err().to_string();
+        assert_eq!(message, "tasks is 7, expected 1 to 5");
     }
 }

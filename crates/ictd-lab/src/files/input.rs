@@ -90,15 +90,16 @@ impl ContextFile {
             }
             (None, None, Some(episodes)) if self.terminated.is_none() => episodes,
             (None, None, Some(_)) => {
-                return Err(LabError::Invalid("terminated: expected inside each of the episodes".into()));
+                return Err(LabError::refused("terminated", "expected inside each of the episodes"));
             }
             (_, _, Some(_)) => {
-                return Err(LabError::Invalid(
-                    "episodes: expected alone, found beside features or rewards".into(),
+                return Err(LabError::refused(
+                    "episodes",
+                    "expected alone, found beside features or rewards",
                 ));
             }
-            (None, _, None) => return Err(LabError::Invalid("features: missing".into())),
-            (_, None, None) => return Err(LabError::Invalid("rewards: missing".into())),
+            (None, _, None) => return Err(LabError::refused("features", "missing")),
+            (_, None, None) => return Err(LabError::refused("rewards", "missing")),
         };
         let mut builder = Context::builder();
         for episode in episodes {
@@ -128,7 +129,7 @@ impl ParamsFile {
                     pairs.map(|(l, p)| pair(p.value_matrix, p.score_matrix, &format!("layers[{l}].")));
                 Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
             }
-            _ => Err(LabError::Invalid("params: expected either V and A, or layers".into())),
+            _ => Err(LabError::refused("params", "expected either V and A, or layers")),
         }
     }
 }
@@ -136,10 +137,11 @@ impl ParamsFile {
 fn pair(v: Vec<Numbers>, a: Vec<Numbers>, place: &str) -> Result<AttentionParams, LabError> {
     let matrix = |name: &str, rows: Vec<Numbers>| {
         let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
-        Matrix::from_rows(&rows).map_err(|e| LabError::Invalid(format!("params: {place}{name}: {e}")))
+        Matrix::from_rows(&rows)
+            .map_err(|e| LabError::refused(format!("params: {place}{name}"), e.to_string()))
     };
     AttentionParams::new(matrix("V", v)?, matrix("A", a)?)
-        .map_err(|e| LabError::Invalid(format!("params: {place}{e}")))
+        .map_err(|e| LabError::refused("params", format!("{place}{e}")))
 }
 
 /// Reads a context; `-` is standard input.
@@ -177,17 +179,14 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
         (0..).map_while(|l| Some((l, matrix(&format!("layers.{l}.V"))?, matrix(&format!("layers.{l}.A"))?)));
     let pairs = layers.map(|(l, v, a)| pair(v, a, &format!("layers.{l}."))).collect::<Result<Vec<_>, _>>()?;
     if pairs.is_empty() {
-        return Err(LabError::Invalid("params: expected tensors V and A, or layers.0.V and so on".into()));
+        return Err(LabError::refused("params", "expected tensors V and A, or layers.0.V and so on"));
     }
     Ok(Parameters::PerLayer(pairs))
 }
 
 /// Names the file in an error about its contents.
 fn at(path: &Path, error: LabError) -> LabError {
-    match error {
-        LabError::Invalid(message) => LabError::Parse { path: path.to_owned(), message },
-        other => other,
-    }
+    LabError::Content { path: path.to_owned(), source: Box::new(error) }
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::fig3_5::emerged;
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
 use crate::files::OutputDir;
@@ -66,9 +66,7 @@ pub struct BranchMap {
 
 /// Trains `seeds` of every setting; tells `progress` about each.
 pub fn run(seeds: &[u64], mut progress: impl FnMut(&BranchCount)) -> Result<BranchMap, LabError> {
-    if seeds.is_empty() {
-        return Err(LabError::Invalid("seeds: expected at least one".into()));
-    }
+    check_range("seeds", seeds.len(), 1..=100_000)?;
     let gradient = |query: &str| FirstGradientSign::measure(query, &settings(query, &[])?, seeds);
     let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
     let mut counts = Vec::new();
@@ -99,7 +97,7 @@ fn count(
     let states = pretrain::train(&settings, seeds, false)?;
     if let Some(k) = states.iter().position(Option::is_none) {
         let message = format!("{change}, query {query}: training of seed {} diverged", seeds[k]);
-        return Err(LabError::Failed(message));
+        return Err(LabError::diverged(message));
     }
     let branches: Vec<&str> =
         states.iter().flatten().map(|s| emergence_of(&shape, &s.params).branch.as_str()).collect();

@@ -8,7 +8,7 @@ use ictd::transformer::{Block, Evaluator, Parameters, Transformer, TransformerCo
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Claim, Plan, Section, Study, Verdict};
+use super::{Claim, Plan, Section, Study, Verdict, mean_sem};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
@@ -98,7 +98,7 @@ pub struct MsveCurve {
 /// Runs the study: per task one trajectory, whose prefixes are the contexts, and every state a query.
 pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     if config.num_tasks < 2 {
-        return Err(LabError::Invalid(format!("tasks is {}, expected at least 2", config.num_tasks)));
+        return Err(LabError::value("tasks", config.num_tasks, "at least 2"));
     }
     let mut config = config.clone();
     config.context_lens.sort_unstable();
@@ -111,9 +111,7 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     let lens: Vec<usize> = config.context_lens.iter().chain(&config.longer_lens).copied().collect();
     let longest = lens.last().copied().unwrap_or(0);
     if config.context_lens.len() < 2 || config.context_lens[0] == 0 || longest > 100_000 {
-        return Err(LabError::Invalid(
-            "lengths: expected at least two different ones from 1 to 100000".into(),
-        ));
+        return Err(LabError::refused("lengths", "expected at least two different ones from 1 to 100000"));
     }
     let kernel: KernelName = config.kernel.parse()?;
     let transformer = TransformerConfig {
@@ -130,30 +128,28 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         .into_par_iter()
         .map(|task| errors_of_task(config.seed, &transformer, &lens, task))
         .collect::<Result<Vec<TaskErrors>, LabError>>()?;
-    let statistic = |samples: Vec<f64>| {
-        MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("tasks: expected at least 1".into()))
-    };
+    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_sem("tasks", errors.iter().map(of));
     let points = lens
         .iter()
         .enumerate()
         .map(|(i, &context_len)| {
-            let MeanSem { mean, sem, count } = statistic(errors.iter().map(|e| e.by_length[i]).collect())?;
-            let gain = statistic(errors.iter().map(|e| e.zero - e.by_length[i]).collect())?;
+            let MeanSem { mean, sem, count } = statistic(&|e| e.by_length[i])?;
+            let gain = statistic(&|e| e.zero - e.by_length[i])?;
             if !sem.is_finite() {
                 let message =
                     format!("the error at context length {context_len} overflows; lower the step size");
-                return Err(LabError::Failed(message));
+                return Err(LabError::diverged(message));
             }
             Ok(MsvePoint { context_len, mean, sem, gain: gain.mean, gain_sem: gain.sem, tasks: count })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
     let last = config.context_lens.len() - 1;
-    let drop = statistic(errors.iter().map(|e| e.by_length[0] - e.by_length[last]).collect())?;
+    let drop = statistic(&|e| e.by_length[0] - e.by_length[last])?;
     let judged = &points[..=last];
     let lens: Vec<f64> = judged.iter().map(|p| p.context_len as f64).collect();
     let means: Vec<f64> = judged.iter().map(|p| p.mean).collect();
     let rank_correlation = spearman(&lens, &means);
-    let zero = statistic(errors.iter().map(|e| e.zero).collect())?;
+    let zero = statistic(&|e| e.zero)?;
     let better = points.iter().rev().take_while(|p| p.gain > 3.0 * p.gain_sem);
     let beats_zero_from = better.last().map(|p| p.context_len);
     let verdict = match (drop.mean > 3.0 * drop.sem, rank_correlation <= -0.9) {

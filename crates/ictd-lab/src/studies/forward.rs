@@ -76,13 +76,12 @@ pub fn report(
     let numbers = (transformer.num_layers() as u128 + 1) * context.num_columns() as u128;
     let per_column = if with_tokens { context.feature_dim() as u128 + 3 } else { 1 };
     if numbers * per_column > MAX_NUMBERS {
-        let message = format!(
-            "layers is {}, expected at most {} for {} columns: all layers are kept",
-            transformer.num_layers(),
+        let expected = format!(
+            "at most {} for {} columns: all layers are kept",
             (MAX_NUMBERS / per_column / context.num_columns() as u128).saturating_sub(1),
             context.num_columns()
         );
-        return Err(LabError::Invalid(message));
+        return Err(LabError::value("layers", transformer.num_layers(), expected));
     }
     let values = transformer.values(context)?;
     let layers = 0..=transformer.num_layers();
@@ -105,14 +104,12 @@ pub fn report(
 fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoint, LabError> {
     let config = transformer.config();
     if config.parameters != Parameters::ThetaStar {
-        return Err(LabError::Invalid("fixed-point: expected theta_*, found --params".into()));
+        return Err(LabError::refused("fixed-point", "expected theta_*, found --params"));
     }
     let num_states = ContextStatistics::per_state(context).num_groups();
     if num_states > MAX_STATES {
-        let message = format!(
-            "fixed-point: the context has {num_states} distinct states, expected at most {MAX_STATES}"
-        );
-        return Err(LabError::Invalid(message));
+        let problem = format!("the context has {num_states} distinct states, expected at most {MAX_STATES}");
+        return Err(LabError::refused("fixed-point", problem));
     }
     let operator = StateOperator::empirical(context, &config.attention, config.gamma)?;
     let by_state = operator.infinite_depth()?;

@@ -30,6 +30,16 @@ pub mod tsm_cost;
 pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use study::{Plan, Section, Study};
 
+use ictd::statistics::MeanSem;
+
+use crate::LabError;
+
+/// Mean and standard error of at least one sample; `of` says what samples are.
+fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem, LabError> {
+    let samples: Vec<f64> = samples.into_iter().collect();
+    MeanSem::of(&samples).ok_or_else(|| LabError::value(of, 0, "at least 1"))
+}
+
 /// All studies of the paper, in its order.
 pub const STUDIES: [Study; 22] = [
     theorem1::STUDY,

@@ -3,8 +3,7 @@
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
-use ictd::pretrain::{PretrainConfig, TrainError, Trainer};
-use ictd::statistics::MeanSem;
+use ictd::pretrain::{PretrainConfig, Trainer};
 use ictd::task::FiniteTask;
 use ictd::theory::self_weights;
 use rayon::prelude::*;
@@ -12,7 +11,7 @@ use serde::Serialize;
 
 use super::setting::{LITERAL, SOURCE, Setting};
 use super::theory::TaskFamily;
-use super::{Claim, Plan, Section, Study, Verdict};
+use super::{Claim, Plan, Section, Study, Verdict, mean_sem};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scale, Scene, Series};
@@ -84,7 +83,6 @@ pub fn run(
     let family = TaskFamily::paper(seed);
     let tasks = (0..TASKS).map(|k| family.task(config.epochs + k)).collect::<Result<Vec<_>, _>>()?;
     let every = (config.epochs / POINTS).max(1);
-    let failed = |e: TrainError| LabError::Failed(e.to_string());
     let measure = |trainer: &Trainer<f32>| {
         let params: Vec<f64> = trainer.state().params.iter().map(|&x| f64::from(x)).collect();
         let (_, score) = config.shape().matrices(&params, 0);
@@ -95,10 +93,10 @@ pub fn run(
     let curves = seeds
         .par_iter()
         .map(|&seed| {
-            let mut trainer = Trainer::<f32>::new(config, seed).map_err(failed)?;
+            let mut trainer = Trainer::<f32>::new(config, seed)?;
             let mut points = vec![measure(&trainer)?];
             while !trainer.is_done() {
-                trainer.epoch_unmeasured().map_err(failed)?;
+                trainer.epoch_unmeasured()?;
                 if trainer.state().epoch % every == 0 || trainer.is_done() {
                     points.push(measure(&trainer)?);
                 }
@@ -111,8 +109,7 @@ pub fn run(
     };
     let number = curves.iter().map(Vec::len).min().unwrap_or(0);
     let statistic = |k: usize, of: fn(&(f64, f64)) -> f64| {
-        let samples: Vec<f64> = curves.iter().map(|c| over_tasks(&c[k], of)).collect();
-        MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
+        mean_sem("seeds", curves.iter().map(|c| over_tasks(&c[k], of)))
     };
     let points = (0..number)
         .map(|k| {

@@ -2,13 +2,13 @@
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
-use ictd::statistics::{MeanSem, msve};
+use ictd::statistics::msve;
 use ictd::task::Loop;
 use ictd::transformer::{Evaluator, Transformer, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Claim, Plan, Scope, Section, Study, Verdict};
+use super::{Claim, Plan, Scope, Section, Study, Verdict, mean_sem};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scale, Scene, Series};
@@ -83,10 +83,8 @@ pub fn run(seed: u64, tasks: u64) -> Result<Vec<AttentionPoint>, LabError> {
     cells
         .enumerate()
         .map(|(cell, (n, layers))| {
-            let statistic = |of: &dyn Fn([f64; 2]) -> f64| {
-                let samples: Vec<f64> = errors.iter().map(|e| of(e[cell])).collect();
-                MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("tasks: expected at least 1".into()))
-            };
+            let statistic =
+                |of: &dyn Fn([f64; 2]) -> f64| mean_sem("tasks", errors.iter().map(|e| of(e[cell])));
             let (softmax, linear) = (statistic(&|e| e[0])?, statistic(&|e| e[1])?);
             let ratio = statistic(&|e| (e[0] / e[1]).log10())?;
             Ok(AttentionPoint {

@@ -86,3 +86,35 @@ pub struct Study {
     /// Computes, writes figures and numbers, judges.
     pub run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
 }
+
+impl Study {
+    /// Runs it, and refuses claims other than those it is listed with.
+    pub fn judge(&self, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+        let found = (self.run)(plan, out)?;
+        let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
+        if ids != self.claims {
+            let (found, expected) = (ids.join(", "), self.claims.join(", "));
+            return Err(LabError::Claims { study: self.id, found, expected });
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever runs a study learns when it judges something else than it is listed with.
+    #[test]
+    fn studies_judge_what_they_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = OutputDir::create(dir.path()).unwrap();
+        let plan = Plan { seed: 0, seeds: None, quick: true };
+        let run = |_: &Plan, _: &OutputDir| Ok(["a", "b"].map(|id| Claim::new(id, "", "", "")).to_vec());
+        let with = |claims| Study { id: "s", section: Section::Others, claims, run }.judge(&plan, &out);
+        assert_eq!(with(&["a", "b"]).unwrap().len(), 2);
+        for other in [&["b", "a"][..], &["a"], &["a", "b", "c"], &[]] {
+            assert!(matches!(with(other), Err(LabError::Claims { study: "s", .. })), "{other:?}");
+        }
+    }
+}

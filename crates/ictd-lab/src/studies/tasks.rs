@@ -119,9 +119,7 @@ pub struct MadeTask {
 /// Makes the task.
 pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
     if let Some(n) = request.trajectory.filter(|n| !(1..=MAX_TRAJECTORY).contains(n)) {
-        return Err(LabError::Invalid(format!(
-            "trajectory is {n}, expected 1 to {MAX_TRAJECTORY} transitions"
-        )));
+        return Err(LabError::value("trajectory", n, format!("1 to {MAX_TRAJECTORY} transitions")));
     }
     let mut stream = Stream::new(request.seed, Purpose::Task, request.index);
     let representation = if request.free { Representation::Free } else { Representation::Linear };

@@ -144,8 +144,9 @@ pub fn run(
         }
     }
     match diverged.into_iter().next() {
-        Some(LabError::Failed(text)) if seeds.len() > 1 => {
-            Err(LabError::Failed(format!("{text}; {} of {} seeds are done", well.len(), seeds.len())))
+        Some(LabError::Diverged { place, source, note }) if seeds.len() > 1 => {
+            let note = format!("{note}; {} of {} seeds are done", well.len(), seeds.len());
+            Err(LabError::Diverged { place, source, note })
         }
         Some(error) => Err(error),
         None => Ok(Ending::Done(result)),
@@ -176,7 +177,7 @@ fn train_in_memory(settings: &Settings, seeds: &[u64], measured: bool) -> Result
     let runs = seeds
         .iter()
         .map(|&seed| {
-            let trainer = Trainer::new(&settings.config, seed).map_err(train_error)?;
+            let trainer = Trainer::new(&settings.config, seed)?;
             Ok(Training { trainer, measured, files: None })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
@@ -228,8 +229,7 @@ impl<'a> Training<'a> {
         let trainer = match dir.latest_checkpoint(config)? {
             Some(state) => Trainer::resume(config, dir.seed(), state),
             None => Trainer::new(config, dir.seed()),
-        }
-        .map_err(train_error)?;
+        }?;
         let saved = trainer.state().epoch;
         monitor.epochs.fetch_add(saved, Ordering::Relaxed);
         let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Instant::now() };
@@ -244,14 +244,14 @@ impl<'a> Training<'a> {
             }
             let result = if self.measured { self.trainer.epoch() } else { self.trainer.epoch_unmeasured() };
             let Some(files) = &mut self.files else {
-                result.map_err(train_error)?;
+                result?;
                 continue;
             };
             match result {
                 Err(error @ TrainError::Diverged { .. }) => {
                     return Err(files.diverged(self.trainer.state(), error));
                 }
-                other => other.map_err(train_error)?,
+                other => other?,
             }
             monitor.epochs.fetch_add(1, Ordering::Relaxed);
             files.checkpoint_if_due(&self.trainer)?;
@@ -284,13 +284,10 @@ impl Files<'_> {
         if let Err(error) = self.dir.diverged(&self.settings.config, state) {
             return error;
         }
-        match train_error(error) {
-            LabError::Failed(text) => LabError::Failed(format!(
-                "seed {}: {text}; the last finite parameters are in {}",
-                self.dir.seed(),
-                self.dir.diverged_path().display()
-            )),
-            other => other,
+        LabError::Diverged {
+            place: format!("seed {}: ", self.dir.seed()),
+            source: error.into(),
+            note: format!("; the last finite parameters are in {}", self.dir.diverged_path().display()),
         }
     }
 }
@@ -322,8 +319,7 @@ fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor, start: Instant) -> Resu
                 while lock(&failure).is_none() {
                     let Some((index, mut run)) = lock(&waiting).pop_front() else { return };
                     match run.turn(monitor) {
-                        // Training itself fails in no other way.
-                        Err(error @ LabError::Failed(_)) => lock(&diverged).push((index, error)),
+                        Err(error @ LabError::Diverged { .. }) => lock(&diverged).push((index, error)),
                         Err(error) => {
                             lock(&failure).get_or_insert(error);
                             lock(&ended).push((index, run));
@@ -368,14 +364,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn train_error(error: TrainError) -> LabError {
-    match error {
-        TrainError::Config(e) => LabError::Invalid(e.to_string()),
-        TrainError::Task(e) => e.into(),
-        TrainError::Diverged { .. } => LabError::Failed(error.to_string()),
-    }
-}
-
 fn summarise(settings: &Settings, seed: u64, state: &TrainState<f32>) -> Result<SeedResult, LabError> {
     Ok(SeedResult {
         seed,
@@ -390,7 +378,7 @@ fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabErr
     let (rows, d) = (shape.num_rows(), shape.feature_dim);
     let emergence = emergence_of(&shape, params);
     let Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, .. } =
-        measure::<f32>(&settings.config, seed, params, MEASURED_TASKS).map_err(train_error)?;
+        measure::<f32>(&settings.config, seed, params, MEASURED_TASKS)?;
     Ok(Point {
         branch: emergence.branch.as_str(),
         v_em: emergence.value,

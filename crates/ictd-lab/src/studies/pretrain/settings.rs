@@ -25,7 +25,7 @@ impl Settings {
     pub fn preset(name: &str, overrides: &[String]) -> Result<Self, LabError> {
         let config = PretrainConfig::preset(name).ok_or_else(|| {
             let known = PretrainConfig::PRESETS.join(", ");
-            LabError::Invalid(format!("preset is '{name}', expected one of {known}"))
+            LabError::value("preset", format!("'{name}'"), format!("one of {known}"))
         })?;
         Self::resolve(name, table_of(&config)?, overrides)
     }
@@ -45,21 +45,19 @@ impl Settings {
     fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
         for text in overrides {
             let (key, value) = text.split_once('=').ok_or_else(|| {
-                LabError::Invalid(format!("set: '{text}' is no assignment, expected key=value"))
+                LabError::refused("set", format!("'{text}' is no assignment, expected key=value"))
             })?;
-            set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::Invalid(format!("set: {m}")))?;
+            set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::refused("set", m))?;
         }
-        let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
-            let path = e.path().to_string();
-            LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
-        })?;
-        config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
+        let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
+            .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
+        config.check()?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
     }
 
     /// The resolved configuration as TOML, keys sorted.
     pub fn to_toml(&self) -> Result<String, LabError> {
-        toml::to_string(&table_of(&self.config)?).map_err(|e| LabError::Failed(e.to_string()))
+        toml::to_string(&table_of(&self.config)?).map_err(|e| LabError::internal("config", e))
     }
 
     /// SHA-256 of the resolved configuration.
@@ -82,7 +80,7 @@ fn in_words(message: &str) -> String {
 }
 
 fn table_of(config: &PretrainConfig) -> Result<Table, LabError> {
-    Table::try_from(config).map_err(|e| LabError::Failed(e.to_string()))
+    Table::try_from(config).map_err(|e| LabError::internal("config", e))
 }
 
 /// Replaces entries of `table` by those of `with`; refuses keys that are not there.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::fig3_5::{Trend, emerged};
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, process};
 
 /// The prompt and the target: all that matters without diagonal mixing.
@@ -243,16 +243,15 @@ pub fn run(
     out: &Path,
     mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Readings, LabError> {
-    if search.seeds.is_empty() {
-        return Err(LabError::Invalid("seeds is 0, expected at least 1".into()));
-    }
+    check_range("seeds", search.seeds.len(), 1..=100_000)?;
     let chosen = ["query", "source", "target", "rho", "mask"];
     if let Some(key) =
         search.changes.iter().find(|c| chosen.contains(&c.split(['.', '=']).next().unwrap_or("")))
     {
-        return Err(LabError::Invalid(format!(
-            "set: '{key}' is what readings differ in, expected another key"
-        )));
+        return Err(LabError::refused(
+            "set",
+            format!("'{key}' is what readings differ in, expected another key"),
+        ));
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;

@@ -30,7 +30,7 @@ pub struct Drift {
 /// The claims of a full run with seed 0 that differ from the stored ones.
 pub fn drifts(claims: &[Claim]) -> Result<Vec<Drift>, LabError> {
     let expected: Vec<Expected> =
-        serde_json::from_str(EXPECTED).map_err(|e| LabError::Failed(format!("expected values: {e}")))?;
+        serde_json::from_str(EXPECTED).map_err(|e| LabError::internal("expected values", e))?;
     Ok(claims.iter().filter_map(|claim| drift(claim, &expected)).collect())
 }
 

@@ -50,7 +50,7 @@ impl Verdicts {
 }
 
 fn stored() -> Result<Vec<Verdicts>, LabError> {
-    serde_json::from_str(STORED).map_err(|e| LabError::Failed(format!("stored stability: {e}")))
+    serde_json::from_str(STORED).map_err(|e| LabError::internal("stored stability", e))
 }
 
 /// Notes with every claim of a full run how often its verdict was found over seeds.

@@ -10,7 +10,7 @@ use ictd::td::{LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
 use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};
 use serde::Serialize;
 
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
 use crate::files::OutputDir;
@@ -126,29 +126,18 @@ pub struct Verification {
 /// Runs the verification.
 pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
     if config.num_trials == 0 {
-        return Err(LabError::Invalid("trials is 0, expected at least 1".into()));
+        return Err(LabError::value("trials", 0, "at least 1"));
     }
     // Every trial holds L + 1 token matrices of (d + 3) × (n + 1) and an attention matrix of (n + 1)².
-    let limits = [
-        ("length", config.context_len, 2000),
-        ("layers", config.num_layers, 10_000),
-        ("features", config.feature_dim, 1000),
-    ];
-    for (field, found, limit) in limits {
-        if !(1..=limit).contains(&found) {
-            return Err(LabError::Invalid(format!("{field} is {found}, expected 1 to {limit}")));
-        }
-    }
+    check_range("length", config.context_len, 1..=2000)?;
+    check_range("layers", config.num_layers, 1..=10_000)?;
+    check_range("features", config.feature_dim, 1..=1000)?;
     let numbers = (config.num_layers + 1) * (config.feature_dim + 3) * (config.context_len + 1);
     if numbers > 1 << 26 {
-        let message = "layers × features × length: expected a product below 67 million";
-        return Err(LabError::Invalid(message.into()));
+        return Err(LabError::refused("layers × features × length", "expected a product below 67 million"));
     }
     if !(config.tolerance >= 0.0) {
-        return Err(LabError::Invalid(format!(
-            "tolerance is {:?}, expected a number >= 0",
-            config.tolerance
-        )));
+        return Err(LabError::value("tolerance", config.tolerance, "a number >= 0"));
     }
     let contexts =
         (0..config.num_trials).map(|trial| prompt(config, trial)).collect::<Result<Vec<_>, _>>()?;

@@ -5,7 +5,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, Dense, FiniteTask, Loop, Mrp, Representation, TaskError};
 use serde::Serialize;
 
-use crate::LabError;
+use crate::error::{LabError, check_range};
 
 /// How tasks are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -102,20 +102,16 @@ impl TaskFamily {
     /// Refuses numbers out of range.
     pub fn check(&self) -> Result<(), LabError> {
         if !(self.score_scale > 0.0 && self.score_scale.is_finite()) {
-            let message = format!("score-scale is {}, expected a finite number > 0", self.score_scale);
-            return Err(LabError::Invalid(message));
+            return Err(LabError::value("score-scale", self.score_scale, "a finite number > 0"));
         }
         if !(0.0..1.0).contains(&self.gamma) {
-            return Err(LabError::Invalid(format!("gamma is {}, expected 0 <= gamma < 1", self.gamma)));
+            return Err(LabError::value("gamma", self.gamma, "0 <= gamma < 1"));
         }
         for (name, found) in [("states", self.states), ("features", self.features)] {
-            if !(1..=5000).contains(&found) {
-                return Err(LabError::Invalid(format!("{name} is {found}, expected 1 to 5000")));
-            }
+            check_range(name, found, 1..=5000)?;
         }
         if self.one_hot && self.states > 2000 {
-            let message = format!("states is {} with one-hot features, expected at most 2000", self.states);
-            return Err(LabError::Invalid(message));
+            return Err(LabError::value("states", self.states, "at most 2000 with one-hot features"));
         }
         self.task(0).map(|_| ()).map_err(LabError::from)
     }

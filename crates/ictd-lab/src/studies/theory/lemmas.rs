@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
@@ -52,9 +52,7 @@ pub struct LemmaRow {
 
 /// Measures `trials` random inputs per lemma.
 pub fn run(seed: u64, trials: u64) -> Result<Vec<LemmaRow>, LabError> {
-    if !(1..=1_000_000).contains(&trials) {
-        return Err(LabError::Invalid(format!("trials is {trials}, expected 1 to 1000000")));
-    }
+    check_range("trials", trials, 1..=1_000_000)?;
     let row = |lemma, on: &str, ratio: Ratio, premises| LemmaRow {
         lemma,
         on: on.to_owned(),
@@ -130,7 +128,7 @@ fn kernel_bound(family: &TaskFamily, tasks: u64) -> Result<Ratio, LabError> {
         Ok(Some(Ratio { measured, bound: constants(&task)?.kernel_bound(d) }))
     };
     let found = (0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?;
-    worst(found).ok_or_else(|| LabError::Invalid("tasks: expected at least one".into()))
+    worst(found).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
 /// The largest gradient over all states, parameters and [`DEPTHS`], against the bound at a length, or at the smallest

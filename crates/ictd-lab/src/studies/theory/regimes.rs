@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::TaskFamily;
 use super::certify::regime_name;
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
 use crate::files::OutputDir;
@@ -85,13 +85,9 @@ pub struct RegimeMap {
 /// Examines `tasks` tasks of a family at every score scale and discount; the family's own scale, discount and
 /// normalisation are not used.
 pub fn run(family: &TaskFamily, tasks: u64) -> Result<RegimeMap, LabError> {
-    if family.states > MAX_STATES {
-        return Err(LabError::Invalid(format!("states is {}, expected at most {MAX_STATES}", family.states)));
-    }
+    check_range("states", family.states, 1..=MAX_STATES)?;
     family.check()?;
-    if !(1..=10_000).contains(&tasks) {
-        return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 10000")));
-    }
+    check_range("tasks", tasks, 1..=10_000)?;
     let mut points = Vec::new();
     for (repair, _) in REPAIRS {
         for gamma in GAMMAS {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{LayerConfig, check_states};
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::studies::theory::TaskFamily;
 
 /// How many tasks of a family satisfy what.
@@ -34,9 +34,7 @@ pub struct Counts {
 /// Examines the first `tasks` tasks of a family, in the population.
 pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
     check_states(family)?;
-    if !(1..=1_000_000).contains(&tasks) {
-        return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 1000000")));
-    }
+    check_range("tasks", tasks, 1..=1_000_000)?;
     let attention = config.attention()?;
     let flags = (0..tasks)
         .into_par_iter()

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use crate::LabError;
+use crate::error::{LabError, check_range};
 
 /// Depths at which Theorem 2 is compared.
 const LAYERS: [usize; 9] = [0, 1, 2, 5, 10, 20, 50, 100, 200];
@@ -172,19 +172,12 @@ struct Setting {
 /// Samples contexts and compares.
 pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     config.family.check()?;
-    let refuse = |text: String| Err(LabError::Invalid(text));
     if !(config.delta > 0.0 && config.delta < 1.0) {
-        return refuse(format!("delta is {}, expected 0 < delta < 1", config.delta));
+        return Err(LabError::value("delta", config.delta, "0 < delta < 1"));
     }
-    if !(2..=1_000_000).contains(&config.contexts) {
-        return refuse(format!("contexts is {}, expected 2 to 1000000", config.contexts));
-    }
-    if config.family.states > MAX_STATES {
-        return refuse(format!("states is {}, expected at most {MAX_STATES}", config.family.states));
-    }
-    if let Some(n) = config.lengths.iter().find(|n| !(1..=MAX_LENGTH as usize).contains(*n)) {
-        return refuse(format!("lengths: {n} is out of range, expected 1 to {MAX_LENGTH}"));
-    }
+    check_range("contexts", config.contexts, 2..=1_000_000)?;
+    check_range("states", config.family.states, 1..=MAX_STATES)?;
+    config.lengths.iter().try_for_each(|&n| check_range("lengths", n, 1..=MAX_LENGTH as usize))?;
     let task = config.family.task(config.index)?;
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
     let operator = StateOperator::population(&task, &attention)?;

@@ -71,7 +71,7 @@ pub fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
         for &n in &config.lengths {
             match estimate(&config.family, &params, n, &layers, config.samples) {
                 Ok(found) => points.extend(found.iter().map(|f| point(&theta, n, f, None))),
-                Err(LabError::Failed(_)) => {
+                Err(LabError::Diverged { .. }) => {
                     points.clear();
                     break;
                 }

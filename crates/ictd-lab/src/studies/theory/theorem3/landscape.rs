@@ -51,7 +51,7 @@ pub fn landscape(family: &TaskFamily, n: usize, layers: usize, samples: u64) -> 
             }
             let found = match estimate(family, &theta, n, &[layers], samples) {
                 Ok(mut found) => found.pop(),
-                Err(LabError::Failed(_)) => None,
+                Err(LabError::Diverged { .. }) => None,
                 Err(error) => return Err(error),
             };
             points.push(LandscapePoint {

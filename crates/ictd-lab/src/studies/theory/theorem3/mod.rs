@@ -15,13 +15,13 @@ pub use show::{figure, same_prompt_figure};
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::statistics::fit::{self, Slope};
-use ictd::theory::{Constants, LoopedParams, Neu, NeuError, NeuSampler, Stability, Theorem3};
+use ictd::theory::{Constants, LoopedParams, Neu, NeuSampler, Stability, Theorem3};
 use ictd::transformer::Parameters;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
 
 /// Tasks that uniform constants are taken over.
@@ -159,13 +159,6 @@ struct TheoremJson {
     constants_over_tasks: u64,
 }
 
-fn neu_error(error: NeuError) -> LabError {
-    match error {
-        NeuError::Task(e) => e.into(),
-        other => LabError::Failed(other.to_string()),
-    }
-}
-
 /// Estimates J at a length and several depths.
 pub fn estimate(
     family: &TaskFamily,
@@ -178,18 +171,13 @@ pub fn estimate(
     let d = family.feature_dim();
     if params.score_block.num_rows() != d {
         let found = params.score_block.num_rows();
-        return Err(LabError::Invalid(format!(
-            "params: the parameters are for {found} features, the tasks have {d}"
-        )));
+        let problem = format!("the parameters are for {found} features, the tasks have {d}");
+        return Err(LabError::refused("params", problem));
     }
-    let depths = layers.iter().map(|&l| ("layers", l as u64, 1, 10_000));
     // A half of the samples needs two for a standard error; contexts are kept while they are counted.
-    let others = [("n", n as u64, 1, 10_000_000), ("samples", samples, 4, 4_000_000)];
-    for (name, value, low, high) in others.into_iter().chain(depths) {
-        if !(low..=high).contains(&value) {
-            return Err(LabError::Invalid(format!("{name} is {value}, expected {low} to {high}")));
-        }
-    }
+    check_range("n", n, 1..=10_000_000)?;
+    check_range("samples", samples, 4..=4_000_000)?;
+    layers.iter().try_for_each(|&l| check_range("layers", l, 1..=10_000))?;
     let sampler = NeuSampler {
         task: |index| family.task(index),
         context_len: n,
@@ -197,18 +185,18 @@ pub fn estimate(
         samples,
         seed: family.seed,
     };
-    sampler.estimate(params).map_err(neu_error)
+    Ok(sampler.estimate(params)?)
 }
 
 /// Parameters from a file, as a point of Θ^Looped.
 pub fn looped(parameters: &Parameters) -> Result<LoopedParams, LabError> {
     let Parameters::Tied(params) = parameters else {
-        return Err(LabError::Invalid("params: expected one V and A for all layers".into()));
+        return Err(LabError::refused("params", "expected one V and A for all layers"));
     };
     LoopedParams::of(params).ok_or_else(|| {
-        LabError::Invalid(
-            "params: expected scores that depend on features alone (masks full or looped) and a V that writes the memory rows only"
-                .into(),
+        LabError::refused(
+            "params",
+            "expected scores that depend on features alone (masks full or looped) and a V that writes the memory rows only",
         )
     })
 }
@@ -222,7 +210,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     }
     let config = &config;
     let (Some(&longest), Some(&deepest)) = (config.lengths.iter().max(), config.layers.iter().max()) else {
-        return Err(LabError::Invalid("lengths and layers: expected at least one each".into()));
+        return Err(LabError::refused("lengths and layers", "expected at least one each"));
     };
     config.family.check()?;
     let d = config.family.feature_dim();
@@ -304,7 +292,7 @@ pub fn uniform_constants(family: &TaskFamily) -> Result<Constants, LabError> {
     };
     let all = (0..CONSTANT_TASKS).into_par_iter().map(constants).collect::<Result<Vec<_>, LabError>>()?;
     let uniform = all.into_iter().reduce(Constants::worse);
-    uniform.ok_or_else(|| LabError::Invalid("tasks: expected at least one".into()))
+    uniform.ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
 impl NeuReport {
