@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ictd_lab::error::{LabError, check_range};
-use ictd_lab::files::OutputDir;
-use ictd_lab::studies::fig3_5::EmergenceFigures;
-use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, RunResult, Settings};
+use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
 
-use crate::{Outcome, message, print_data, print_json, table};
+use crate::{Outcome, message, present, print_data};
 
 /// Arguments of `ictd pretrain`.
 #[derive(Debug, Args)]
@@ -84,25 +82,13 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     finished.store(true, Ordering::Relaxed);
     // The watcher only prints.
     let _ = watcher.join();
-    let result = match ending? {
-        Ending::Done(result) => result,
+    match ending? {
+        Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures)),
         Ending::Stopped => {
             message("stopped; checkpoints are written, --resume continues from them");
-            return Ok(Outcome::Stopped);
+            Ok(Outcome::Stopped)
         }
-    };
-    if arguments.json {
-        print_json(&result)?
-    } else {
-        print_data(&text(&settings, &result))?
     }
-    let directory = arguments.out.join(&settings.name).join(&settings.sha256()?[..8]);
-    let figures = OutputDir::create(&directory.join("figures"))?;
-    let mut title = vec![settings.name.clone()];
-    title.extend(settings.overrides.iter().cloned());
-    EmergenceFigures::new(&settings, &title.join(", "), &result.states).write(&figures, "fig3", "fig5")?;
-    message(&format!("run directories and figures: {}", directory.display()));
-    Ok(Outcome::Success)
 }
 
 /// Shows progress: a bar on a terminal, ten lines otherwise.
@@ -161,31 +147,4 @@ fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
         (_, false) => Err(bad("a seed is given twice")),
         _ => Ok(seeds),
     }
-}
-
-fn text(settings: &Settings, result: &RunResult) -> String {
-    let rows: Vec<Vec<String>> = result
-        .seeds
-        .iter()
-        .map(|s| {
-            let number = |x: f64| format!("{x:.3}");
-            vec![
-                s.seed.to_string(),
-                s.last.branch.to_owned(),
-                number(s.last.v_em),
-                number(s.last.a_em),
-                number(s.last.v_em_signed),
-                number(s.last.a_em_signed),
-                number(s.last.diag_mean),
-                number(s.last.td_loss),
-                number(s.last.msve),
-                s.best_step.to_string(),
-            ]
-        })
-        .collect();
-    let header =
-        ["seed", "branch", "V_em", "A_em", "signed V", "signed A", "d_t", "TD loss", "MSVE", "best step"];
-    let contexts = settings.config.num_steps() * settings.config.batch as u64 * result.seeds.len() as u64;
-    table::render(&header, &rows)
-        + &format!("\n{} seeds, {contexts} contexts in {:.3} s\n", result.seeds.len(), result.train_seconds)
 }

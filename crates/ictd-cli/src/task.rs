@@ -2,10 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use ictd_lab::LabError;
-use ictd_lab::files::OutputDir;
 use ictd_lab::studies::tasks::{TaskKind, TaskRequest, make};
 
-use crate::{Common, Outcome, message, print_data, print_json};
+use crate::{Common, Outcome};
 
 /// Kinds of task.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -80,14 +79,5 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         index: arguments.index,
         trajectory: arguments.trajectory,
     })?;
-    if let Some(out) = &arguments.common.out {
-        made.write(&OutputDir::create(out)?)?;
-        message(&format!("files: {}", out.display()));
-    }
-    match (&made.trajectory, arguments.common.json) {
-        (Some(trajectory), true) => print_json(trajectory)?,
-        (None, true) => print_json(&made.task)?,
-        (_, false) => print_data(&made.summary())?,
-    }
-    Ok(Outcome::Success)
+    arguments.common.present(&made, None)
 }

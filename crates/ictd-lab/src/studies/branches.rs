@@ -10,7 +10,7 @@ use super::pretrain::{self, Settings};
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
-use crate::files::OutputDir;
+use crate::report::{Report, Table};
 
 /// Query positions: the columns of the map.
 const QUERIES: [&str; 3] = ["next", "skip", "stationary"];
@@ -171,12 +171,26 @@ impl BranchMap {
         scene.text(0.5 * width, scene.height - 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
         scene
     }
+}
 
-    /// Writes the map and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("branches", &self.counts)?;
-        out.csv("first_gradient", &self.gradients)?;
-        out.figure("branches", &self.figure())
+impl Report for BranchMap {
+    fn text(&self, width: usize) -> String {
+        let counts = self.counts.iter().map(|c| {
+            let interval = format!("{:.2} to {:.2}", c.td_low, c.td_high);
+            let numbers = [c.td, c.mirror, c.none].map(|n| n.to_string());
+            [c.change.clone(), c.query.into()].into_iter().chain(numbers).chain([interval]).collect()
+        });
+        let header = ["change", "query", "td", "mirror", "none", "share of td, 95 %"];
+        let gradients = FirstGradientSign::table(&self.gradients);
+        Table::new(&header, counts).words(&[1]).text(width) + "\n" + &gradients.text(width)
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("branches".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("branches", &self.counts)?, Table::of("first_gradient", &self.gradients)?])
     }
 }
 

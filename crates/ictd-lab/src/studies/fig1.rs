@@ -12,6 +12,7 @@ use super::{Claim, Plan, Section, Study, Verdict, mean_sem};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
+use crate::report::{Report, Table, wrapped};
 
 /// Figure 1: the error falls with the context length.
 pub const STUDY: Study = Study { id: "fig1", section: Section::Evaluation, claims: &["fig1"], run: judge };
@@ -243,12 +244,42 @@ impl MsveCurve {
         chart("(b) longer contexts", Scale::Log, longest).draw(&mut scene, [width, 0.0, width, height]);
         scene
     }
+}
 
-    /// Writes the figure and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("fig1", &self.points)?;
-        out.figure("fig1", &self.figure())?;
-        out.json("fig1", self)
+impl Report for MsveCurve {
+    fn text(&self, width: usize) -> String {
+        let rows = self.points.iter().map(|p| {
+            let numbers = [p.mean, p.sem, p.gain, p.gain_sem].map(|x| format!("{x:.4}"));
+            std::iter::once(p.context_len.to_string()).chain(numbers).collect()
+        });
+        let header = ["n", "MSVE", "± s.e.m.", "better than 0 by", "± s.e.m."];
+        let beats = self.beats_zero_from.map_or_else(|| "nowhere".into(), |n| format!("from n = {n} on"));
+        Table::new(&header, rows).text(width)
+            + &wrapped(
+                &format!(
+                    "\npredictor 0: {:.4} ± {:.4}; the Transformer is better {beats}\n\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
+                    self.zero,
+                    self.zero_sem,
+                    self.config.num_tasks,
+                    self.drop,
+                    self.drop_sem,
+                    self.rank_correlation,
+                    self.verdict
+                ),
+                width,
+            )
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("fig1".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("fig1", &self.points)?])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("fig1")
     }
 }
 

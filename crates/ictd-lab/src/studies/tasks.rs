@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::fig4::ChainTopology;
 use crate::LabError;
 use crate::files::{ContextFile, OutputDir};
+use crate::report::Report;
 
 /// Largest number of transitions of a trajectory.
 const MAX_TRAJECTORY: usize = 10_000_000;
@@ -225,7 +226,7 @@ fn trajectory_file(task: &FiniteTask, states: Vec<usize>) -> ContextFile {
 
 impl MadeTask {
     /// A few lines for a person.
-    pub fn summary(&self) -> String {
+    fn summary(&self) -> String {
         let mut out = match &self.task {
             TaskFile::Finite {
                 gamma,
@@ -278,9 +279,25 @@ impl MadeTask {
         out += "(--json prints everything, --out DIR writes JSON and CSV)\n";
         out
     }
+}
+
+/// As JSON the trajectory where there is one, the task otherwise.
+impl Serialize for MadeTask {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.trajectory {
+            Some(trajectory) => trajectory.serialize(serializer),
+            None => self.task.serialize(serializer),
+        }
+    }
+}
+
+impl Report for MadeTask {
+    fn text(&self, _: usize) -> String {
+        self.summary()
+    }
 
     /// Writes the task, its tables and the trajectory.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+    fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         if let TaskFile::Finite {
             transitions,
             rewards,

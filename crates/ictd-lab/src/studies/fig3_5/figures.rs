@@ -8,6 +8,7 @@ use crate::LabError;
 use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Heatmap, Scale, Scene, Series};
 use crate::files::OutputDir;
+use crate::report::Table;
 use crate::studies::pretrain::Settings;
 
 /// Points drawn of a curve over steps: more cannot be told apart at the figure's size.
@@ -176,15 +177,16 @@ impl EmergenceFigures {
 
     /// Writes Figures 3 and 5 and their numbers under names that start with `name`.
     pub fn write(&self, out: &OutputDir, figure_3: &str, figure_5: &str) -> Result<(), LabError> {
-        self.write_numbers(out, figure_3, figure_5)?;
+        self.tables(figure_3, figure_5)?.iter().try_for_each(|table| out.table(table))?;
         out.figure(figure_3, &self.figure_3())?;
         out.figure(figure_5, &self.figure_5())
     }
 
-    fn write_numbers(&self, out: &OutputDir, matrices: &str, curves: &str) -> Result<(), LabError> {
+    /// The numbers behind them: matrices, bins and curves.
+    pub fn tables(&self, figure_3: &str, curves: &str) -> Result<Vec<Table>, LabError> {
         let named = [("V_0", &self.value_matrix), ("A_0", &self.score_matrix)];
         let plain: Vec<String> = (0..self.row_names.len() - 3)
-            .map(|i| format!("x{}", i + 1))
+            .map(|i| format!("s_{i}"))
             .chain(["reward", "target", "value"].map(String::from))
             .collect();
         let entries = named.into_iter().flat_map(|(matrix, rows)| {
@@ -194,9 +196,11 @@ impl EmergenceFigures {
                 cells.map(move |(&value, column)| Entry { matrix, row: name, column, value })
             })
         });
-        out.csv(&format!("{matrices}a"), entries)?;
-        out.csv(&format!("{matrices}b"), &self.bins)?;
-        out.csv(curves, &self.curves)
+        Ok(vec![
+            Table::of(&format!("{figure_3}_a"), entries)?,
+            Table::of(&format!("{figure_3}_b"), &self.bins)?,
+            Table::of(curves, &self.curves)?,
+        ])
     }
 }
 
@@ -244,7 +248,8 @@ pub fn write_figure_6(
     relaxed: &EmergenceFigures,
 ) -> Result<(), LabError> {
     for (mask, figures) in [("full", full), ("relaxed", relaxed)] {
-        figures.write_numbers(out, &format!("{name}_{mask}_"), &format!("{name}_{mask}_steps"))?;
+        let tables = figures.tables(&format!("{name}_{mask}"), &format!("{name}_{mask}_steps"))?;
+        tables.iter().try_for_each(|table| out.table(table))?;
     }
     out.figure(name, &figure_6(full, relaxed))
 }

@@ -85,7 +85,7 @@ fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim
          reach 0.5",
     )
     .found(judge(&result), mean(&result), text(&result), seeds.clone())
-    .shown(Some(&figure_3), Some(&format!("{figure_3}a.csv")))
+    .shown(Some(&figure_3), Some(&format!("{figure_3}_a.csv")))
     .because(why);
     let diagonality = claim(
         "fig3b",
@@ -103,7 +103,7 @@ fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim
         ),
         format!("{seeds}, {} bins", trend.bins),
     )
-    .shown(Some(&figure_3), Some(&format!("{figure_3}b.csv")))
+    .shown(Some(&figure_3), Some(&format!("{figure_3}_b.csv")))
     .because(why);
     let onset = onset(
         claim(
@@ -115,7 +115,7 @@ fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim
         ),
         &trend,
     )
-    .shown(Some(&figure_3), Some(&format!("{figure_3}b.csv")))
+    .shown(Some(&figure_3), Some(&format!("{figure_3}_b.csv")))
     .because(why);
     let training = claim(
         "fig5",

@@ -5,6 +5,7 @@ mod ends;
 mod estimator;
 mod figure;
 mod path;
+mod show;
 
 use ictd::pretrain::PretrainConfig;
 use ictd::statistics::MeanSem;
@@ -14,7 +15,6 @@ use serde::Serialize;
 use contexts::Contexts;
 
 use crate::error::{LabError, check_range};
-use crate::files::OutputDir;
 pub use ends::{EndRow, PairRow};
 pub use estimator::{ConstantRow, Estimator, EstimatorRow, TemperatureRow};
 pub use path::{FirstGradientRow, HeldRow, PathRow, Point, PredictedPhase, PullRow, Settling};
@@ -131,22 +131,4 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
         ends,
         pairs,
     })
-}
-
-impl Mirror {
-    /// Writes the figure and the tables.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("first_gradients", &self.first_gradients)?;
-        out.csv("settling", &self.settling)?;
-        out.csv("path", &self.path)?;
-        out.csv("pulls", &self.pulls)?;
-        out.csv("held", &self.held)?;
-        out.csv("best", &self.best)?;
-        out.csv("temperatures", &self.estimator.temperatures)?;
-        out.csv("constants", &self.estimator.constants)?;
-        out.csv("estimators", &self.estimator.estimators)?;
-        out.csv("ends", &self.ends)?;
-        out.csv("pairs", &self.pairs)?;
-        out.figure("mirror", &self.figure())
-    }
 }

@@ -3,12 +3,13 @@
 mod checkpoint;
 mod run_dir;
 mod settings;
+mod show;
 
 pub use run_dir::RunDir;
 pub use settings::Settings;
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -98,13 +99,21 @@ pub struct RunResult {
     /// The final states, for figures.
     #[serde(skip)]
     pub states: Vec<TrainState<f32>>,
+    /// What was trained.
+    #[serde(skip)]
+    pub settings: Settings,
 }
 
 /// How a run ended.
 #[derive(Debug)]
 pub enum Ending {
     /// All seeds are done.
-    Done(RunResult),
+    Done {
+        /// What was found.
+        result: Box<RunResult>,
+        /// Where figures of all seeds belong.
+        figures: PathBuf,
+    },
     /// It was stopped; checkpoints are written.
     Stopped,
 }
@@ -149,7 +158,10 @@ pub fn run(
             Err(LabError::Diverged { place, source, note })
         }
         Some(error) => Err(error),
-        None => Ok(Ending::Done(result)),
+        None => {
+            let figures = run_dir::run_directory(out, settings, &sha256).join("figures");
+            Ok(Ending::Done { result: Box::new(result), figures })
+        }
     }
 }
 
@@ -196,7 +208,12 @@ fn conclude(
         .zip(seeds)
         .map(|(state, &seed)| summarise(settings, seed, state))
         .collect::<Result<Vec<_>, LabError>>()?;
-    Ok(RunResult { train_seconds: trained_in.as_secs_f64(), seeds: results, states })
+    Ok(RunResult {
+        train_seconds: trained_in.as_secs_f64(),
+        seeds: results,
+        states,
+        settings: settings.clone(),
+    })
 }
 
 /// Epochs a thread trains a seed before it takes up the next: long enough that hand-overs cost nothing,

@@ -36,6 +36,11 @@ const TAGS: [&str; 10] = [
     "eval/msve",
 ];
 
+/// The directory of all seeds of a configuration.
+pub(super) fn run_directory(out: &Path, settings: &Settings, sha256: &str) -> PathBuf {
+    out.join(&settings.name).join(&sha256[..8])
+}
+
 /// The directory of one seed.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -83,7 +88,7 @@ impl RunDir {
         seed: u64,
         resume: bool,
     ) -> Result<Self, LabError> {
-        let root = out.join(&settings.name).join(&sha256[..8]).join(format!("seed_{seed:04}"));
+        let root = run_directory(out, settings, sha256).join(format!("seed_{seed:04}"));
         let checkpoints = root.join("ckpt");
         if !resume {
             let names = ["result.json", "provenance.json", "metrics.csv", "diverged.safetensors", "ckpt"];

@@ -5,10 +5,11 @@
 
 mod check;
 mod report;
+mod show;
 mod stability;
 
 pub use check::{Drift, drifts};
-pub use stability::{Stability, Verdicts, measure, num_seeds, stability_drifts};
+pub use stability::{Stability, VerdictCounts, Verdicts, measure, num_seeds, stability_drifts};
 
 use std::fs;
 use std::path::Path;

@@ -49,6 +49,14 @@ impl Verdicts {
     }
 }
 
+/// The verdicts of all claims over seeds; as JSON a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct VerdictCounts {
+    /// One entry per claim.
+    pub claims: Vec<Verdicts>,
+}
+
 fn stored() -> Result<Vec<Verdicts>, LabError> {
     serde_json::from_str(STORED).map_err(|e| LabError::internal("stored stability", e))
 }
@@ -72,7 +80,7 @@ pub fn measure(
     path: &Path,
     fresh: bool,
     mut progress: impl FnMut(u64, &Timing),
-) -> Result<Vec<Verdicts>, LabError> {
+) -> Result<VerdictCounts, LabError> {
     claim_directory(path)?;
     let mut found: Vec<Verdicts> = Vec::new();
     for k in SEEDS {
@@ -91,7 +99,7 @@ pub fn measure(
             *found[at].verdicts.entry(claim.verdict.to_string()).or_default() += 1;
         }
     }
-    Ok(found)
+    Ok(VerdictCounts { claims: found })
 }
 
 /// The claims whose verdicts over seeds are not the stored ones.

@@ -1,5 +1,6 @@
 //! Theorem 1, Lemma 1, the special cases, Figure 7, step sizes.
 
+mod show;
 pub mod step_size;
 pub mod verify;
 
@@ -8,6 +9,7 @@ use ictd::statistics::largest;
 use super::{Claim, Plan, Section, Study, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
+use crate::report::Report as _;
 use verify::VerifyConfig;
 
 /// Theorem 1 and what follows from it.

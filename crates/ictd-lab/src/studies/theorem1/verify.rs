@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::error::{LabError, check_range};
 use crate::figure::style::{INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
-use crate::files::OutputDir;
 use crate::studies::Verdict;
 
 /// The kernels that Figure 7 shows.
@@ -342,15 +341,6 @@ impl Verification {
         );
         scene.text(width, scene.height - 10.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
         scene
-    }
-
-    /// Writes the figure and the tables.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("verification", &self.kernels)?;
-        out.csv("special_cases", &self.special_cases)?;
-        out.csv("fig7", &self.figure_7)?;
-        out.figure("fig7", &self.figure())?;
-        out.json("verification", self)
     }
 }
 

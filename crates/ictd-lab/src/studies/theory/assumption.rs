@@ -8,6 +8,7 @@ use super::separation::{self, SeparationRow};
 use super::{TaskFamily, regimes};
 use crate::LabError;
 use crate::files::OutputDir;
+use crate::report::Report as _;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 
 /// Assumption 5.1 and stability without it.

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::TaskFamily;
 use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
+use crate::report::{Report, Table};
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
 /// The lemmas behind Theorem 3.
@@ -28,6 +29,8 @@ const LENGTH: usize = 200;
 const TASKS: u64 = 100;
 /// Contexts at most at the threshold, each of more than a million transitions.
 const CONTEXTS: u64 = 16;
+/// A few roundings of numbers of order 1 do not break a bound.
+const ROUNDING: f64 = 1e-12;
 /// Confidence of the gradient bound.
 const DELTA: f64 = 0.1;
 
@@ -50,8 +53,16 @@ pub struct LemmaRow {
     pub premises: &'static str,
 }
 
+/// What was found; as JSON the rows.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Lemmas {
+    /// Every lemma on everything it was measured on.
+    pub rows: Vec<LemmaRow>,
+}
+
 /// Measures `trials` random inputs per lemma.
-pub fn run(seed: u64, trials: u64) -> Result<Vec<LemmaRow>, LabError> {
+pub fn run(seed: u64, trials: u64) -> Result<Lemmas, LabError> {
     check_range("trials", trials, 1..=1_000_000)?;
     let row = |lemma, on: &str, ratio: Ratio, premises| LemmaRow {
         lemma,
@@ -99,7 +110,7 @@ pub fn run(seed: u64, trials: u64) -> Result<Vec<LemmaRow>, LabError> {
             ..row("gradient bound", &certified.describe(), gradient, premise)
         });
     }
-    Ok(rows)
+    Ok(Lemmas { rows })
 }
 
 fn attention() -> Result<Attention, LabError> {
@@ -158,15 +169,48 @@ fn gradient_bound(family: &TaskFamily, length: Option<usize>, tasks: u64) -> Res
     Ok(worst((0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?))
 }
 
-/// Writes the table.
-pub fn write(rows: &[LemmaRow], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("lemmas", rows)
+impl LemmaRow {
+    /// Whether the bound is kept, up to rounding, where it promises something.
+    fn holds(&self) -> bool {
+        !self.premises.is_empty() || self.ratio <= 1.0 + ROUNDING
+    }
+}
+
+impl Report for Lemmas {
+    fn text(&self, width: usize) -> String {
+        let rows = self.rows.iter().map(|r| {
+            vec![
+                r.lemma.into(),
+                r.on.clone(),
+                r.trials.to_string(),
+                format!("{:.3e}", r.measured),
+                format!("{:.3e}", r.bound),
+                format!("{:.2e}", r.ratio),
+                r.premises.into(),
+            ]
+        });
+        let header = ["lemma", "on", "trials", "measured", "bound", "largest ratio", "premise that fails"];
+        Table::new(&header, rows).words(&[1, 6]).text(width)
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("lemmas", &self.rows)?])
+    }
+
+    fn holds(&self) -> bool {
+        self.rows.iter().all(LemmaRow::holds)
+    }
 }
 
 /// Lemmas 8 to 10: no random input breaks them.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let rows = run(plan.seed, plan.samples(5000, 500))?;
-    write(&rows, out)?;
+    let found = run(plan.seed, plan.samples(5000, 500))?;
+    found.write(out)?;
+    Ok(claims(&found.rows))
+}
+
+/// The claims that rest on the rows.
+fn claims(rows: &[LemmaRow]) -> Vec<Claim> {
     let claim = |id, paper, says, lemma: &str| {
         let all = rows.iter().filter(|r| r.lemma.starts_with(lemma));
         // A bound whose premise fails promises nothing; that it is kept proves nothing.
@@ -182,7 +226,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
                 row.premises
             );
         }
-        let judged = if own.is_empty() { Verdict::NotTestable } else { verdict(worst <= 1.0 + 1e-12) };
+        let judged = if own.is_empty() { Verdict::NotTestable } else { verdict(worst <= 1.0 + ROUNDING) };
         Claim::new(
             id,
             paper,
@@ -193,7 +237,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         .with_slack(1.0 / worst)
         .shown(None, Some("lemmas.csv"))
     };
-    Ok(vec![
+    vec![
         claim(
             "lem8",
             "Lemma 8 (softmax columns)",
@@ -213,5 +257,5 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
             "gradient bound",
         )
         .in_chosen_setting(),
-    ])
+    ]
 }

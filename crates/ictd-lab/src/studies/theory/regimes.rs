@@ -12,7 +12,7 @@ use super::certify::regime_name;
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
-use crate::files::OutputDir;
+use crate::report::{Report, Table};
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
 const SCALES: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0, 20.0, 50.0, 200.0, 1000.0, 5000.0];
@@ -159,9 +159,8 @@ impl RegimeMap {
                 let column = SCALES.iter().position(|&s| s == cell.score_scale).unwrap_or(0);
                 let row = GAMMAS.iter().position(|&g| g == cell.gamma).unwrap_or(0);
                 let (x, y) = (x0 + column as f64 * cell_width, top + row as f64 * cell_height);
-                let shares = [cell.assumption, cell.provable, cell.in_fact, cell.marginal, cell.unstable];
                 let mut at = x;
-                for (count, (_, _, color)) in shares.into_iter().zip(REGIMES) {
+                for (count, (_, _, color)) in cell.counts().into_iter().zip(REGIMES) {
                     let part = cell_width * count as f64 / cell.tasks as f64;
                     scene.rect([at, y, part, cell_height], Some(color), None);
                     at += part;
@@ -188,32 +187,40 @@ impl RegimeMap {
         scene.text(0.5 * width, height - 12.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
         scene
     }
+}
 
-    /// Writes the map and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("regimes", &self.cells)?;
-        out.figure("regimes", &self.figure())
+impl Report for RegimeMap {
+    fn text(&self, width: usize) -> String {
+        let header: Vec<String> =
+            std::iter::once("gamma".to_owned()).chain(SCALES.iter().map(|s| format!("scale {s}"))).collect();
+        let panel = |(repair, name): (Repair, &str)| {
+            let rows = GAMMAS.map(|gamma| {
+                let own = self.cells.iter().filter(|c| c.repair == repair && c.gamma == gamma);
+                std::iter::once(gamma.to_string()).chain(own.map(Cell::commonest)).collect()
+            });
+            let table = Table::new(&header, rows).words(&(1..=SCALES.len()).collect::<Vec<_>>());
+            format!("{name}: the commonest regime and its share\n\n{}\n", table.text(width))
+        };
+        REPAIRS.map(panel).concat()
     }
 
-    /// A table for the terminal: the commonest regime of every cell, with its share.
-    pub fn rows(&self, repair: Repair) -> Vec<Vec<String>> {
-        GAMMAS
-            .into_iter()
-            .map(|gamma| {
-                let mut row = vec![gamma.to_string()];
-                for cell in self.cells.iter().filter(|c| c.repair == repair && c.gamma == gamma) {
-                    let counts = [cell.assumption, cell.provable, cell.in_fact, cell.marginal, cell.unstable];
-                    let (k, count) = counts.into_iter().enumerate().max_by_key(|c| c.1).unwrap_or_default();
-                    let share = (100 * count).div_ceil(cell.tasks);
-                    row.push(format!("{} {share}%", regime_name(REGIMES[k].0)));
-                }
-                row
-            })
-            .collect()
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("regimes".into(), self.figure())]
     }
 
-    /// The columns of [`rows`](Self::rows).
-    pub fn header() -> Vec<String> {
-        std::iter::once("gamma".to_owned()).chain(SCALES.iter().map(|s| format!("scale {s}"))).collect()
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("regimes", &self.cells)?])
+    }
+}
+
+impl Cell {
+    fn counts(&self) -> [u64; REGIMES.len()] {
+        [self.assumption, self.provable, self.in_fact, self.marginal, self.unstable]
+    }
+
+    /// The commonest regime with its share.
+    fn commonest(&self) -> String {
+        let (k, count) = self.counts().into_iter().enumerate().max_by_key(|c| c.1).unwrap_or_default();
+        format!("{} {}%", regime_name(REGIMES[k].0), (100 * count).div_ceil(self.tasks))
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{LayerConfig, check_states};
 use crate::error::{LabError, check_range};
+use crate::report::{Report, Table};
 use crate::studies::theory::TaskFamily;
 
 /// How many tasks of a family satisfy what.
@@ -29,6 +30,24 @@ pub struct Counts {
     pub layers_per_tenfold_median: Option<f64>,
     /// The largest of them.
     pub layers_per_tenfold_worst: Option<f64>,
+}
+
+impl Report for Counts {
+    fn text(&self, width: usize) -> String {
+        let row = |name: &str, count: u64| vec![name.to_owned(), format!("{count} of {}", self.tasks)];
+        let rows = [
+            row("Assumption 5.1 holds", self.assumption_holds),
+            row("a layer contracts, norm_inf < 1", self.norm_inf_below_one),
+            row("spectral radius < 1", self.spectral_radius_below_one),
+            row("provably stable for a small step", self.provably_stable),
+            row("unstable: no step size converges", self.unstable),
+        ];
+        Table::new(&["", "tasks"], rows).text(width)
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("counts")
+    }
 }
 
 /// Examines the first `tasks` tasks of a family, in the population.

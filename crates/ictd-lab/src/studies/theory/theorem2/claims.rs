@@ -3,6 +3,7 @@
 use super::{BoundConfig, BoundReport, Comparison, run};
 use crate::LabError;
 use crate::files::OutputDir;
+use crate::report::Report as _;
 use crate::studies::theory::TaskFamily;
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
@@ -24,8 +25,8 @@ fn judge_all(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         contexts: plan.samples(60, 10),
         delta: 0.1,
     };
-    let report = run(&config)?;
-    report.write(out, "theorem2")?;
+    let report = run(&config)?.named("theorem2");
+    report.write(out)?;
     let claim = |id, paper, says, statement: &str| judge(id, paper, says, statement, &report);
     Ok(vec![
         claim("lem4", "Lemma 4 (concentration)", "M̂ is close to M_π in long contexts.", "Lemma 4"),

@@ -97,6 +97,9 @@ pub struct Comparison {
 /// What was found for a task.
 #[derive(Clone, Debug, Serialize)]
 pub struct BoundReport {
+    /// What its files are called.
+    #[serde(skip)]
+    name: String,
     /// What was sampled.
     pub config: BoundConfig,
     describe: String,
@@ -202,6 +205,7 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     }
     let predicted_decay = stability.spectrum.rate(1.0).ln();
     Ok(BoundReport {
+        name: "bound".into(),
         describe: config.family.describe(),
         failed_premises: failed_premises(&constants, threshold, lengths.last().copied().unwrap_or(0)),
         constants: ConstantsJson {
@@ -430,16 +434,14 @@ fn floor(sweep: &[SweepPoint]) -> Option<Slope> {
 }
 
 impl BoundReport {
+    /// The same under another name for its files.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
     /// The task in words.
     pub fn describe(&self) -> &str {
         &self.describe
-    }
-
-    /// Whether every statement whose premises hold covered its promised share, and Theorem 2 every context.
-    pub fn holds(&self) -> bool {
-        self.comparisons
-            .iter()
-            .filter(|c| c.premises)
-            .all(|c| c.covered as f64 >= c.promised * c.contexts as f64)
     }
 }

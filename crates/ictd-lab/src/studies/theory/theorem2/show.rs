@@ -2,11 +2,11 @@
 
 use ictd::statistics::fit::Slope;
 
-use super::{BoundReport, SWEEP};
+use super::{BoundReport, Comparison, SWEEP};
 use crate::LabError;
 use crate::figure::style::{self, PALETTE};
 use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
-use crate::files::OutputDir;
+use crate::report::{Report, Table, wrapped};
 
 impl BoundReport {
     /// Error against depth at several lengths, and the floor against the length.
@@ -99,16 +99,8 @@ impl BoundReport {
         self.sweep.iter().find(|p| p.n == n && p.layers.is_none()).map(|p| p.error)
     }
 
-    /// Writes the figure and the numbers under names that start with `name`.
-    pub fn write(&self, out: &OutputDir, name: &str) -> Result<(), LabError> {
-        out.csv(&format!("{name}_comparisons"), &self.comparisons)?;
-        out.csv(&format!("{name}_sweep"), &self.sweep)?;
-        out.figure(name, &self.figure())?;
-        out.json(name, self)
-    }
-
-    /// Header lines for a terminal: the task, its constants, its slopes.
-    pub fn summary(&self) -> String {
+    /// The task, its constants, its slopes.
+    fn summary(&self) -> String {
         let c = &self.constants;
         let mut text = format!("{}\n\n", self.describe);
         text += &format!(
@@ -138,5 +130,46 @@ impl BoundReport {
             slope(self.floor)
         );
         text
+    }
+}
+
+impl Report for BoundReport {
+    fn text(&self, width: usize) -> String {
+        let rows = self.comparisons.iter().map(|c| {
+            vec![
+                c.statement.clone(),
+                c.n.to_string(),
+                c.layers.map_or_else(String::new, |l| l.to_string()),
+                c.bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}")),
+                format!("{:.3e}", c.measured_max),
+                format!("{}/{}", c.covered, c.contexts),
+                format!("{:.2}", c.promised),
+                if c.premises { "hold" } else { "fail" }.into(),
+                if c.vacuous { "vacuous" } else { "" }.into(),
+            ]
+        });
+        let header = ["statement", "n", "L", "bound", "largest seen", "covered", "promised", "premises", ""];
+        wrapped(&self.summary(), width) + "\n" + &Table::new(&header, rows).text(width)
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![(self.name.clone(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![
+            Table::of(&format!("{}_comparisons", self.name), &self.comparisons)?,
+            Table::of(&format!("{}_sweep", self.name), &self.sweep)?,
+        ])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    /// Whether every statement whose premises hold covered its promised share, and Theorem 2 every context.
+    fn holds(&self) -> bool {
+        let kept = |c: &Comparison| c.covered as f64 >= c.promised * c.contexts as f64;
+        self.comparisons.iter().filter(|c| c.premises).all(kept)
     }
 }

@@ -5,6 +5,7 @@ use ictd::statistics::fit::Slope;
 use super::{Control, Controls, Ends, NeuConfig, NeuReport, figure, run, same_prompt_figure};
 use crate::LabError;
 use crate::files::OutputDir;
+use crate::report::Report as _;
 use crate::studies::theory::TaskFamily;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 
@@ -28,8 +29,9 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let paper = sweep(second, &[20, 50, 200, 1000], &layers[..6], plan.samples(1000, 200))?;
     let controls =
         super::controls(&NeuConfig { samples: plan.samples(1000, 300), ..certified.config.clone() })?;
-    certified.write(out, "neu_certified")?;
-    paper.write(out, "neu_paper")?;
+    for (report, name) in [(&certified, "neu_certified"), (&paper, "neu_paper")] {
+        NeuReport { name: name.into(), ..report.clone() }.write(out)?;
+    }
     controls.write(out, "neu_controls")?;
     out.figure("neu", &figure(&[certified.clone(), paper.clone()]))?;
     out.figure("neu_controls", &controls.figure(&certified.points))?;

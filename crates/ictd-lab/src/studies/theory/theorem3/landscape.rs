@@ -7,7 +7,6 @@ use super::estimate;
 use crate::LabError;
 use crate::figure::style::{INK, MUTED, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
-use crate::files::OutputDir;
 use crate::studies::theory::TaskFamily;
 
 /// Points of the landscape in each direction.
@@ -131,12 +130,6 @@ impl Landscape {
         );
         scene.text(0.5 * width, top + side + 66.0, &note, TEXT_SIZE - 2.0, Anchor::Middle, MUTED);
         scene
-    }
-
-    /// Writes the figure and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("landscape", &self.points)?;
-        out.figure("landscape", &self.figure())
     }
 }
 

@@ -5,11 +5,13 @@ mod claims;
 mod controls;
 pub mod inequality;
 mod landscape;
+mod report;
 mod show;
 
 pub use claims::STUDY;
 pub use controls::{Control, Controls, controls};
 pub use landscape::{Landscape, LandscapePoint, landscape};
+pub use report::{NeuComparison, NeuSweeps};
 pub use show::{figure, same_prompt_figure};
 
 use ictd::kernel::{Attention, KernelName};
@@ -22,7 +24,6 @@ use serde::Serialize;
 
 use super::TaskFamily;
 use crate::error::{LabError, check_range};
-use crate::files::OutputDir;
 
 /// Tasks that uniform constants are taken over.
 const CONSTANT_TASKS: u64 = 200;
@@ -92,6 +93,9 @@ pub struct NeuPoint {
 /// What was found on a family.
 #[derive(Clone, Debug, Serialize)]
 pub struct NeuReport {
+    /// What its files are called.
+    #[serde(skip)]
+    name: String,
     /// What was estimated.
     pub config: NeuConfig,
     describe: String,
@@ -241,6 +245,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
         chosen(|p| p.in_depth_fit).map(|p| (p.layers as f64, p.split.ln())).collect();
     let (length_slope, depth_slope) = (fit::power(&by_length), fit::line(&by_depth));
     Ok(NeuReport {
+        name: "neu".into(),
         describe: config.family.describe(),
         config: config.clone(),
         points,
@@ -296,12 +301,6 @@ pub fn uniform_constants(family: &TaskFamily) -> Result<Constants, LabError> {
 }
 
 impl NeuReport {
-    /// Writes the numbers under a name.
-    pub fn write(&self, out: &OutputDir, name: &str) -> Result<(), LabError> {
-        out.csv(name, &self.points)?;
-        out.json(name, self)
-    }
-
     /// In words.
     pub fn describe(&self) -> &str {
         &self.describe

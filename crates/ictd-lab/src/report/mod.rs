@@ -1,0 +1,114 @@
+//! How results show themselves: to a person, to a program, in files.
+
+mod table;
+
+pub use table::{Table, wrapped};
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::figure::Scene;
+use crate::files::OutputDir;
+
+/// A result that shows itself: as JSON, which it serialises to, as text, as figures and as tables.
+pub trait Report: Serialize {
+    /// For a person, in lines of at most `width` characters.
+    fn text(&self, width: usize) -> String;
+
+    /// Figures, with the names of their files without endings.
+    fn figures(&self) -> Vec<(String, Scene)> {
+        Vec::new()
+    }
+
+    /// Tables for CSV files.
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(Vec::new())
+    }
+
+    /// The name of the JSON file that has the whole result; `None` where figures and tables say everything.
+    fn json_name(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether what was checked holds; true where nothing was.
+    fn holds(&self) -> bool {
+        true
+    }
+
+    /// Writes tables, figures and JSON.
+    fn write(&self, out: &OutputDir) -> Result<(), LabError>
+    where
+        Self: Sized,
+    {
+        self.tables()?.iter().try_for_each(|table| out.table(table))?;
+        for (name, figure) in self.figures() {
+            out.figure(&name, &figure)?;
+        }
+        self.json_name().map_or(Ok(()), |name| out.json(name, self))
+    }
+}
+
+/// Several results of a kind, one after the other; each writes its own files.
+impl<R: Report> Report for Vec<R> {
+    fn text(&self, width: usize) -> String {
+        self.iter().map(|report| report.text(width) + "\n").collect()
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        self.iter().flat_map(Report::figures).collect()
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        let tables = self.iter().map(Report::tables).collect::<Result<Vec<_>, _>>()?;
+        Ok(tables.into_iter().flatten().collect())
+    }
+
+    fn holds(&self) -> bool {
+        self.iter().all(Report::holds)
+    }
+
+    fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        self.iter().try_for_each(|report| report.write(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize)]
+    struct Found {
+        name: &'static str,
+        holds: bool,
+    }
+
+    impl Report for Found {
+        fn text(&self, _: usize) -> String {
+            self.name.into()
+        }
+
+        fn tables(&self) -> Result<Vec<Table>, LabError> {
+            Ok(vec![Table::of(self.name, [("x", 1.5)])?])
+        }
+
+        fn json_name(&self) -> Option<&str> {
+            Some(self.name)
+        }
+
+        fn holds(&self) -> bool {
+            self.holds
+        }
+    }
+
+    #[test]
+    fn one_that_fails_fails_all_and_each_writes_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = OutputDir::create(dir.path()).unwrap();
+        let both = vec![Found { name: "a", holds: true }, Found { name: "b", holds: false }];
+        both.write(&out).unwrap();
+        let mut names = out.take_written();
+        names.sort();
+        assert_eq!(names, ["a.csv", "a.json", "b.csv", "b.json"]);
+        assert_eq!((both.text(80).as_str(), both.holds()), ("a\nb\n", false));
+    }
+}

@@ -1,0 +1,271 @@
+//! Tables: as CSV, and as text that fits a width.
+
+use csv::{ReaderBuilder, StringRecord, Writer};
+use serde::Serialize;
+
+use crate::LabError;
+
+/// Space between columns of text.
+const GAP: usize = 2;
+/// Columns of words are not made narrower than this.
+const NARROWEST: usize = 12;
+
+/// Named columns and rows of cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    name: String,
+    header: Vec<String>,
+    /// All cells, row by row: one buffer, because tables of a context's values have millions.
+    cells: StringRecord,
+    /// Columns of words, the first among them: aligned to the left, and wrapped where space is short.
+    words: Vec<usize>,
+}
+
+impl Table {
+    /// A table for a terminal: cells as they shall be read.
+    pub fn new<H: AsRef<str>>(header: &[H], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        Self {
+            name: String::new(),
+            header: header.iter().map(|h| h.as_ref().to_owned()).collect(),
+            cells: rows.into_iter().flatten().collect(),
+            words: vec![0],
+        }
+    }
+
+    /// A table for a file: one record per row, its fields the columns, numbers in their shortest exact form.
+    pub fn of<R: Serialize>(name: &str, records: impl IntoIterator<Item = R>) -> Result<Self, LabError> {
+        let mut writer = Writer::from_writer(Vec::new());
+        for record in records {
+            writer.serialize(record).map_err(failed)?;
+        }
+        let bytes = writer.into_inner().map_err(|e| failed(e.to_string()))?;
+        let mut reader = ReaderBuilder::new().has_headers(false).from_reader(bytes.as_slice());
+        let (mut header, mut cells, mut row) = (Vec::new(), StringRecord::new(), StringRecord::new());
+        while reader.read_record(&mut row).map_err(failed)? {
+            if header.is_empty() {
+                header = row.iter().map(str::to_owned).collect();
+            } else {
+                cells.extend(row.iter());
+            }
+        }
+        Ok(Self { name: name.to_owned(), header, cells, words: vec![0] })
+    }
+
+    /// Says which columns have words in them, besides the first.
+    #[must_use]
+    pub fn words(mut self, columns: &[usize]) -> Self {
+        self.words.extend(columns);
+        self
+    }
+
+    /// The name of its file, without an ending.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The rows.
+    fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
+        let (columns, len) = (self.header.len().max(1), self.cells.len());
+        (0..len / columns)
+            .map(move |r| (0..columns).filter_map(|c| self.cells.get(r * columns + c)).collect())
+    }
+
+    /// As CSV, header first; empty without records, whose columns nobody knows.
+    pub fn csv(&self) -> Result<String, LabError> {
+        let mut writer = Writer::from_writer(Vec::new());
+        if !self.header.is_empty() {
+            writer.write_record(&self.header).map_err(failed)?;
+        }
+        for row in self.rows() {
+            writer.write_record(row).map_err(failed)?;
+        }
+        let bytes = writer.into_inner().map_err(|e| failed(e.to_string()))?;
+        String::from_utf8(bytes).map_err(failed)
+    }
+
+    /// As text in lines of at most `width` characters: words and headings are wrapped first, then columns that do not fit
+    /// follow below, beside the first column again.
+    pub fn text(&self, width: usize) -> String {
+        let columns = self.header.len();
+        let width = width.max(2 * NARROWEST + GAP);
+        let rows: Vec<Vec<&str>> = self.rows().collect();
+        let mut widths: Vec<usize> = (0..columns).map(|c| self.natural_width(c, &rows)).collect();
+        let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
+        // The widest column of words gives way first, down to its longest word or the narrowest width.
+        while total(&widths) > width {
+            let widest = self.words.iter().copied().filter(|&c| c < columns && widths[c] > NARROWEST);
+            let Some(widest) = widest.max_by_key(|&c| widths[c]) else { break };
+            widths[widest] -= 1;
+        }
+        let mut text = String::new();
+        let mut next = 1;
+        loop {
+            let mut block = vec![0];
+            let mut used = widths.first().copied().unwrap_or(0);
+            while next < columns && (block.len() == 1 || used + GAP + widths[next] <= width) {
+                used += GAP + widths[next];
+                block.push(next);
+                next += 1;
+            }
+            self.block(&mut text, &block, &widths, &rows);
+            if next >= columns {
+                return text;
+            }
+            text.push('\n');
+        }
+    }
+
+    /// Cells of words and of numbers on one line; a heading of a column of numbers wrapped at its longest word.
+    fn natural_width(&self, column: usize, rows: &[Vec<&str>]) -> usize {
+        let cells = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let heading = self.header[column].split_whitespace().map(|word| word.chars().count()).max();
+        cells.max(heading.unwrap_or(0))
+    }
+
+    fn block(&self, text: &mut String, columns: &[usize], widths: &[usize], rows: &[Vec<&str>]) {
+        let header: Vec<&str> = self.header.iter().map(String::as_str).collect();
+        self.line(text, &header, columns, widths);
+        let rule: Vec<String> = columns.iter().map(|&c| "-".repeat(widths[c])).collect();
+        text.push_str(&rule.join(&" ".repeat(GAP)));
+        text.push('\n');
+        rows.iter().for_each(|row| self.line(text, row, columns, widths));
+    }
+
+    /// One row, on as many lines as its tallest cell needs.
+    fn line(&self, text: &mut String, cells: &[&str], columns: &[usize], widths: &[usize]) {
+        let wrapped: Vec<Vec<String>> = columns.iter().map(|&c| wrap(cells[c], widths[c])).collect();
+        for k in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0) {
+            let mut line = String::new();
+            for (lines, &c) in wrapped.iter().zip(columns) {
+                let (cell, width) = (lines.get(k).map_or("", String::as_str), widths[c]);
+                if !line.is_empty() || c != columns[0] {
+                    line.push_str(&" ".repeat(GAP));
+                }
+                line += &if self.words.contains(&c) {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                };
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    }
+}
+
+fn failed(error: impl Into<crate::error::Cause>) -> LabError {
+    LabError::internal("table", error)
+}
+
+/// A text broken at spaces into lines of at most `width` characters; longer words are cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let mut rest: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + rest.len() > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        let last = lines.len() - 1;
+        if used > 0 {
+            lines[last].push(' ');
+            used += 1;
+        }
+        while rest.len() > width.max(1) {
+            let tail = rest.split_off(width.max(1));
+            let last = lines.len() - 1;
+            lines[last].extend(rest);
+            lines.push(String::new());
+            rest = tail;
+        }
+        used += rest.len();
+        let last = lines.len() - 1;
+        lines[last].extend(rest);
+    }
+    lines
+}
+
+/// Every line of a text broken at spaces to at most `width` characters, what follows indented by two more.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut all = String::new();
+    for line in text.lines() {
+        if line.chars().count() <= width {
+            all += line;
+            all.push('\n');
+            continue;
+        }
+        let indent = line.chars().take_while(|c| *c == ' ').count();
+        let room = width.saturating_sub(indent + 2).max(NARROWEST);
+        for (k, part) in wrap(line, room).into_iter().enumerate() {
+            all += &format!("{}{part}\n", " ".repeat(if k == 0 { indent } else { indent + 2 }));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let rows = [
+            ["thm1", "reproduced", "largest discrepancy 5.7e-16 over all prompts", "0.20"],
+            ["a-very-long-name-of-a-claim", "no", "x", "12.00"],
+        ];
+        let rows = rows.map(|row| row.map(String::from).to_vec());
+        Table::new(&["claim", "verdict", "what was measured", "seconds"], rows).words(&[1, 2])
+    }
+
+    #[test]
+    fn what_fits_is_one_line_per_row() {
+        let text = table().text(200);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(text.lines().nth(2).unwrap().ends_with("all prompts     0.20"), "{text}");
+    }
+
+    /// Never wider than asked for, and nothing is lost.
+    #[test]
+    fn every_width_is_kept_and_every_word_is_there() {
+        for width in 30..120 {
+            let text = table().text(width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+            for word in ["thm1", "discrepancy", "5.7e-16", "prompts", "12.00", "seconds", "reproduced"] {
+                assert!(text.contains(word), "{width}, {word}:\n{text}");
+            }
+        }
+    }
+
+    /// Columns of numbers that have no room follow below, beside the first column.
+    #[test]
+    fn numbers_are_never_broken() {
+        let names: Vec<String> = (0..9).map(|k| format!("c{k}")).collect();
+        let row: Vec<String> = (0..9).map(|k| format!("{k}.000000")).collect();
+        let text = Table::new(&names, [row]).text(40);
+        assert_eq!(text.matches("0.000000").count(), text.matches("c0").count(), "{text}");
+        assert!((1..9).all(|k| text.contains(&format!("{k}.000000"))) && text.matches("c0").count() > 1);
+    }
+
+    #[test]
+    fn csv_is_what_records_serialise_to() {
+        #[derive(Serialize)]
+        struct Row {
+            name: &'static str,
+            x: f64,
+            missing: Option<u8>,
+        }
+        let rows =
+            [Row { name: "a, \"b\"", x: 0.1, missing: None }, Row { name: "", x: -1e300, missing: Some(2) }];
+        let table = Table::of("t", &rows).unwrap();
+        let mut writer = Writer::from_writer(Vec::new());
+        rows.iter().for_each(|row| writer.serialize(row).unwrap());
+        assert_eq!(table.csv().unwrap().into_bytes(), writer.into_inner().unwrap());
+        assert_eq!(Table::of("none", Vec::<Row>::new()).unwrap().csv().unwrap(), "");
+    }
+
+    #[test]
+    fn prose_is_wrapped_and_keeps_its_indentation() {
+        let text = wrapped("  - one two three four five\nshort\n", 16);
+        assert_eq!(text, "  - one two\n    three four\n    five\nshort\n");
+    }
+}
