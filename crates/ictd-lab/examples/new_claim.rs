@@ -9,8 +9,7 @@ use ictd_lab::studies::theory::TaskFamily;
 use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
 use ictd_lab::studies::{Claim, Plan, Section, Study, verdict};
 
-const TEMPERATURE: Study =
-    Study { id: "temperature", section: Section::Others, claims: &["temperature"], run: temperature };
+const TEMPERATURE: Study = Study::new("temperature", Section::Others, &["temperature"], temperature);
 
 fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let kernel = "softmax".parse()?;

@@ -25,6 +25,14 @@ pub trait Report: Serialize {
         Ok(Vec::new())
     }
 
+    /// The tables of these names as text, numbers rounded, a blank line after each.
+    fn shown(&self, names: &[&str], width: usize) -> String {
+        // Records that have no table are an error of whoever writes them, not of whoever reads.
+        let tables = self.tables().unwrap_or_default();
+        let named = names.iter().filter_map(|name| tables.iter().find(|t| t.name() == *name));
+        named.map(|table| table.text(width) + "\n").collect()
+    }
+
     /// The name of the JSON file that has the whole result; `None` where figures and tables say everything.
     fn json_name(&self) -> Option<&str> {
         None

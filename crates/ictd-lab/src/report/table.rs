@@ -17,8 +17,10 @@ pub struct Table {
     header: Vec<String>,
     /// All cells, row by row: one buffer, because tables of a context's values have millions.
     cells: StringRecord,
-    /// Columns of words, the first among them: aligned to the left, and wrapped where space is short.
+    /// Columns of words: aligned to the left, and wrapped where space is short.
     words: Vec<usize>,
+    /// Whether text rounds numbers, which records have in full.
+    rounds: bool,
 }
 
 impl Table {
@@ -29,6 +31,7 @@ impl Table {
             header: header.iter().map(|h| h.as_ref().to_owned()).collect(),
             cells: rows.into_iter().flatten().collect(),
             words: vec![0],
+            rounds: false,
         }
     }
 
@@ -48,7 +51,26 @@ impl Table {
                 cells.extend(row.iter());
             }
         }
-        Ok(Self { name: name.to_owned(), header, cells, words: vec![0] })
+        let mut table = Self { name: name.to_owned(), header, cells, words: Vec::new(), rounds: true };
+        let is_word = |cell: &&str| !cell.is_empty() && cell.parse::<f64>().is_err();
+        table.words = (0..table.header.len())
+            .filter(|&c| c == 0 || table.rows().any(|row| row.get(c).is_some_and(is_word)))
+            .collect();
+        Ok(table)
+    }
+
+    /// Only the columns of these names, in this order.
+    #[must_use]
+    pub fn only(&self, names: &[&str]) -> Self {
+        let columns: Vec<usize> =
+            names.iter().filter_map(|name| self.header.iter().position(|h| h == name)).collect();
+        Self {
+            name: self.name.clone(),
+            header: columns.iter().map(|&c| self.header[c].clone()).collect(),
+            cells: self.rows().flat_map(|row| columns.iter().map(|&c| row[c]).collect::<Vec<_>>()).collect(),
+            words: (0..columns.len()).filter(|&k| k == 0 || self.words.contains(&columns[k])).collect(),
+            rounds: self.rounds,
+        }
     }
 
     /// Says which columns have words in them, besides the first.
@@ -88,7 +110,8 @@ impl Table {
     pub fn text(&self, width: usize) -> String {
         let columns = self.header.len();
         let width = width.max(2 * NARROWEST + GAP);
-        let rows: Vec<Vec<&str>> = self.rows().collect();
+        let shown = |cell: &str| if self.rounds { rounded(cell) } else { cell.to_owned() };
+        let rows: Vec<Vec<String>> = self.rows().map(|row| row.into_iter().map(shown).collect()).collect();
         let mut widths: Vec<usize> = (0..columns).map(|c| self.natural_width(c, &rows)).collect();
         let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
         // The widest column of words gives way first, down to its longest word or the narrowest width.
@@ -116,15 +139,14 @@ impl Table {
     }
 
     /// Cells of words and of numbers on one line; a heading of a column of numbers wrapped at its longest word.
-    fn natural_width(&self, column: usize, rows: &[Vec<&str>]) -> usize {
+    fn natural_width(&self, column: usize, rows: &[Vec<String>]) -> usize {
         let cells = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let heading = self.header[column].split_whitespace().map(|word| word.chars().count()).max();
         cells.max(heading.unwrap_or(0))
     }
 
-    fn block(&self, text: &mut String, columns: &[usize], widths: &[usize], rows: &[Vec<&str>]) {
-        let header: Vec<&str> = self.header.iter().map(String::as_str).collect();
-        self.line(text, &header, columns, widths);
+    fn block(&self, text: &mut String, columns: &[usize], widths: &[usize], rows: &[Vec<String>]) {
+        self.line(text, &self.header, columns, widths);
         let rule: Vec<String> = columns.iter().map(|&c| "-".repeat(widths[c])).collect();
         text.push_str(&rule.join(&" ".repeat(GAP)));
         text.push('\n');
@@ -132,8 +154,8 @@ impl Table {
     }
 
     /// One row, on as many lines as its tallest cell needs.
-    fn line(&self, text: &mut String, cells: &[&str], columns: &[usize], widths: &[usize]) {
-        let wrapped: Vec<Vec<String>> = columns.iter().map(|&c| wrap(cells[c], widths[c])).collect();
+    fn line(&self, text: &mut String, cells: &[String], columns: &[usize], widths: &[usize]) {
+        let wrapped: Vec<Vec<String>> = columns.iter().map(|&c| wrap(&cells[c], widths[c])).collect();
         for k in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0) {
             let mut line = String::new();
             for (lines, &c) in wrapped.iter().zip(columns) {
@@ -150,6 +172,21 @@ impl Table {
             text.push_str(line.trim_end());
             text.push('\n');
         }
+    }
+}
+
+/// A number to four digits; anything else, and whole numbers, as they are.
+fn rounded(cell: &str) -> String {
+    let whole = |cell: &str| cell.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    match cell.parse::<f64>() {
+        Ok(x) if !whole(cell) && x.is_finite() => {
+            if x == 0.0 || (1e-2..1e4).contains(&x.abs()) {
+                format!("{x:.4}")
+            } else {
+                format!("{x:.3e}")
+            }
+        }
+        _ => cell.to_owned(),
     }
 }
 
@@ -261,6 +298,20 @@ mod tests {
         rows.iter().for_each(|row| writer.serialize(row).unwrap());
         assert_eq!(table.csv().unwrap().into_bytes(), writer.into_inner().unwrap());
         assert_eq!(Table::of("none", Vec::<Row>::new()).unwrap().csv().unwrap(), "");
+    }
+
+    #[test]
+    fn text_rounds_what_records_have_in_full() {
+        let cells = ["0.3333333333", "12345", "1e-9", "NaN", "word", ""].map(rounded);
+        assert_eq!(cells, ["0.3333", "12345", "1.000e-9", "NaN", "word", ""]);
+        let two = Table::of("t", [Pair { x: 0.5, y: 1.5 }]).unwrap().only(&["y"]);
+        assert_eq!(two.text(80), "y\n------\n1.5000\n");
+    }
+
+    #[derive(Serialize)]
+    struct Pair {
+        x: f64,
+        y: f64,
     }
 
     #[test]

@@ -175,14 +175,7 @@ impl BranchMap {
 
 impl Report for BranchMap {
     fn text(&self, width: usize) -> String {
-        let counts = self.counts.iter().map(|c| {
-            let interval = format!("{:.2} to {:.2}", c.td_low, c.td_high);
-            let numbers = [c.td, c.mirror, c.none].map(|n| n.to_string());
-            [c.change.clone(), c.query.into()].into_iter().chain(numbers).chain([interval]).collect()
-        });
-        let header = ["change", "query", "td", "mirror", "none", "share of td, 95 %"];
-        let gradients = FirstGradientSign::table(&self.gradients);
-        Table::new(&header, counts).words(&[1]).text(width) + "\n" + &gradients.text(width)
+        self.shown(&["branches", "first_gradient"], width)
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {

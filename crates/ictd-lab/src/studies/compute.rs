@@ -6,8 +6,7 @@ use crate::LabError;
 use crate::files::OutputDir;
 
 /// An hour on an H100.
-pub const STUDY: Study =
-    Study { id: "compute", section: Section::Emergence, claims: &["compute"], run: judge };
+pub const STUDY: Study = Study::new("compute", Section::Emergence, &["compute"], judge);
 
 fn judge(plan: &Plan, _: &OutputDir) -> Result<Vec<Claim>, LabError> {
     LITERAL.train("paper", &[], &plan.seeds(5))?;

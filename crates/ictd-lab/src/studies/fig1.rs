@@ -15,7 +15,7 @@ use crate::files::OutputDir;
 use crate::report::{Report, Table, wrapped};
 
 /// Figure 1: the error falls with the context length.
-pub const STUDY: Study = Study { id: "fig1", section: Section::Evaluation, claims: &["fig1"], run: judge };
+pub const STUDY: Study = Study::new("fig1", Section::Evaluation, &["fig1"], judge);
 
 /// What to measure. The defaults are our reading of Figure 1, and contexts longer than it shows.
 #[derive(Clone, Debug, Serialize)]
@@ -248,16 +248,11 @@ impl MsveCurve {
 
 impl Report for MsveCurve {
     fn text(&self, width: usize) -> String {
-        let rows = self.points.iter().map(|p| {
-            let numbers = [p.mean, p.sem, p.gain, p.gain_sem].map(|x| format!("{x:.4}"));
-            std::iter::once(p.context_len.to_string()).chain(numbers).collect()
-        });
-        let header = ["n", "MSVE", "± s.e.m.", "better than 0 by", "± s.e.m."];
         let beats = self.beats_zero_from.map_or_else(|| "nowhere".into(), |n| format!("from n = {n} on"));
-        Table::new(&header, rows).text(width)
+        self.shown(&["fig1"], width)
             + &wrapped(
                 &format!(
-                    "\npredictor 0: {:.4} ± {:.4}; the Transformer is better {beats}\n\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
+                    "predictor 0: {:.4} ± {:.4}; the Transformer is better {beats}\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
                     self.zero,
                     self.zero_sem,
                     self.config.num_tasks,

@@ -14,7 +14,7 @@ use crate::figure::{Anchor, Color, Scene, Stroke, style::*};
 use crate::files::OutputDir;
 
 /// Figure 2: what the temporal shift does to the memory rows.
-pub const STUDY: Study = Study { id: "fig2", section: Section::Equivalence, claims: &["fig2"], run: judge };
+pub const STUDY: Study = Study::new("fig2", Section::Equivalence, &["fig2"], judge);
 
 /// The two memory rows of a real forward pass around one temporal shift.
 #[derive(Clone, Debug)]

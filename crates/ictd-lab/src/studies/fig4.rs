@@ -9,7 +9,7 @@ use crate::figure::{Anchor, Color, Scene, Segment, Stroke, style::*};
 use crate::files::OutputDir;
 
 /// Figure 4: Boyan's chain.
-pub const STUDY: Study = Study { id: "fig4", section: Section::Evaluation, claims: &["fig4"], run: judge };
+pub const STUDY: Study = Study::new("fig4", Section::Evaluation, &["fig4"], judge);
 
 /// Positive transitions of a chain with `num_states` states.
 #[derive(Clone, Debug)]

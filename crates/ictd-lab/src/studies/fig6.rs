@@ -8,28 +8,21 @@ use crate::LabError;
 use crate::files::OutputDir;
 
 /// Figure 6 as the paper's equations have it.
-pub const LITERAL: Study = Study {
-    id: "fig6",
-    section: Section::Emergence,
-    claims: &["fig6", "rho"],
-    run: |plan, out| with_mixing(&setting::LITERAL, plan, out),
-};
+pub const LITERAL: Study = Study::new("fig6", Section::Emergence, &["fig6", "rho"], |plan, out| {
+    with_mixing(&setting::LITERAL, plan, out)
+});
 
 /// The same read so that the query is a source, with mixing on the columns before it.
-pub const SOURCE: Study = Study {
-    id: "fig6-source",
-    section: Section::Emergence,
-    claims: &["fig6-source", "rho-source"],
-    run: |plan, out| with_mixing(&setting::SOURCE, plan, out),
-};
+pub const SOURCE: Study =
+    Study::new("fig6-source", Section::Emergence, &["fig6-source", "rho-source"], |plan, out| {
+        with_mixing(&setting::SOURCE, plan, out)
+    });
 
 /// The same with stationary queries, TD signs and no mixing.
-pub const STATIONARY: Study = Study {
-    id: "fig6-stationary",
-    section: Section::Emergence,
-    claims: &["fig6-stationary"],
-    run: |plan, out| Ok(vec![figure_6(&setting::STATIONARY, plan, out)?.0]),
-};
+pub const STATIONARY: Study =
+    Study::new("fig6-stationary", Section::Emergence, &["fig6-stationary"], |plan, out| {
+        Ok(vec![figure_6(&setting::STATIONARY, plan, out)?.0])
+    });
 
 /// Trains both masks with mixing, draws the figure and judges it. Returns the runs with the full mask too.
 fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, RunResult), LabError> {

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::mean_sem;
 use super::pretrain::Settings;
 use crate::LabError;
-use crate::report::Table;
 
 /// Tasks per seed.
 const TASKS: u64 = 50;
@@ -52,18 +51,5 @@ impl FirstGradientSign {
             value_correlation: values.mean,
             value_correlation_sem: values.sem,
         })
-    }
-
-    /// First gradients, one row each.
-    pub fn table(gradients: &[Self]) -> Table {
-        let rows = gradients.iter().map(|g| {
-            vec![
-                g.query.clone(),
-                format!("{:.4} ± {:.4}", g.gradient, g.gradient_sem),
-                format!("{:.4} ± {:.4}", g.predicted, g.predicted_sem),
-                format!("{:.4} ± {:.4}", g.value_correlation, g.value_correlation_sem),
-            ]
-        });
-        Table::new(&["query", "first gradient", "predicted", "E[v(query) mean R]"], rows)
     }
 }

@@ -18,12 +18,12 @@ use crate::figure::{Axis, Chart, Scale, Scene, Series};
 use crate::files::OutputDir;
 
 /// Section 5's forward reference: self-concentration emerges over pretraining.
-pub const STUDY: Study = Study {
-    id: "self-concentration",
-    section: Section::Emergence,
-    claims: &["self-concentration", "self-concentration-source"],
-    run: judge,
-};
+pub const STUDY: Study = Study::new(
+    "self-concentration",
+    Section::Emergence,
+    &["self-concentration", "self-concentration-source"],
+    judge,
+);
 
 /// Tasks that weights are averaged over.
 const TASKS: u64 = 20;

@@ -15,12 +15,7 @@ use crate::figure::{Axis, Chart, Scale, Scene, Series};
 use crate::files::OutputDir;
 
 /// Softmax against linear attention, which the paper sets out from.
-pub const STUDY: Study = Study {
-    id: "softmax-vs-linear",
-    section: Section::Evaluation,
-    claims: &["softmax-vs-linear"],
-    run: judge,
-};
+pub const STUDY: Study = Study::new("softmax-vs-linear", Section::Evaluation, &["softmax-vs-linear"], judge);
 
 /// Context lengths: the paper's range of Figure 1 and beyond.
 const LENGTHS: [usize; 7] = [1, 5, 19, 39, 100, 300, 1000];
@@ -165,15 +160,10 @@ pub fn figure(points: &[AttentionPoint]) -> Scene {
     scene
 }
 
-/// Writes the figure and the table.
-pub fn write(points: &[AttentionPoint], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("softmax_vs_linear", points)?;
-    out.figure("softmax_vs_linear", &figure(points))
-}
-
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let points = run(plan.seed, plan.samples(200, 50))?;
-    write(&points, out)?;
+    out.csv("softmax_vs_linear", &points)?;
+    out.figure("softmax_vs_linear", &figure(&points))?;
     let (softmax, linear) = (
         points.iter().filter(|p| p.softmax_wins()).collect::<Vec<_>>(),
         points.iter().filter(|p| p.linear_wins()).collect::<Vec<_>>(),

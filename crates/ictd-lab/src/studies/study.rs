@@ -88,6 +88,16 @@ pub struct Study {
 }
 
 impl Study {
+    /// A study by its name, its place in the report, its claims and what computes and judges them.
+    pub const fn new(
+        id: &'static str,
+        section: Section,
+        claims: &'static [&'static str],
+        run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
+    ) -> Self {
+        Self { id, section, claims, run }
+    }
+
     /// Runs it, and refuses claims other than those it is listed with.
     pub fn judge(&self, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         let found = (self.run)(plan, out)?;
@@ -111,7 +121,7 @@ mod tests {
         let out = OutputDir::create(dir.path()).unwrap();
         let plan = Plan { seed: 0, seeds: None, quick: true };
         let run = |_: &Plan, _: &OutputDir| Ok(["a", "b"].map(|id| Claim::new(id, "", "", "")).to_vec());
-        let with = |claims| Study { id: "s", section: Section::Others, claims, run }.judge(&plan, &out);
+        let with = |claims| Study::new("s", Section::Others, claims, run).judge(&plan, &out);
         assert_eq!(with(&["a", "b"]).unwrap().len(), 2);
         for other in [&["b", "a"][..], &["a"], &["a", "b", "c"], &[]] {
             assert!(matches!(with(other), Err(LabError::Claims { study: "s", .. })), "{other:?}");

@@ -19,8 +19,7 @@ use crate::figure::{Axis, Chart, Scale, Scene, Series};
 use crate::files::OutputDir;
 
 /// What one head and the temporal shift cost, against two heads.
-pub const STUDY: Study =
-    Study { id: "tsm-cost", section: Section::Equivalence, claims: &["tsm-cost"], run: judge };
+pub const STUDY: Study = Study::new("tsm-cost", Section::Equivalence, &["tsm-cost"], judge);
 
 /// Context lengths.
 const LENGTHS: [usize; 6] = [10, 30, 100, 200, 500, 1000];
@@ -251,16 +250,11 @@ pub fn figure(rows: &[CostRow]) -> Scene {
     .scene(460.0, 320.0)
 }
 
-/// Writes the figure and the table.
-pub fn write(rows: &[CostRow], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("tsm_cost", rows)?;
-    out.figure("tsm_cost", &figure(rows))
-}
-
 /// What one head and the temporal shift cost, against two heads.
 fn judge(_: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let rows = run()?;
-    write(&rows, out)?;
+    out.csv("tsm_cost", &rows)?;
+    out.figure("tsm_cost", &figure(&rows))?;
     let claim = Claim::new(
         "tsm-cost",
         "Section 4, cost",

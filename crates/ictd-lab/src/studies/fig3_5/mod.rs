@@ -15,36 +15,32 @@ use crate::files::OutputDir;
 use crate::studies::pretrain::{Point, RunResult, SeedResult};
 
 /// Figures 3 and 5 as the paper's equations have them.
-pub const LITERAL: Study = Study {
-    id: "fig3",
-    section: Section::Emergence,
-    claims: &["fig3a", "fig3b", "fig3b-onset", "fig5"],
-    run: |plan, out| judge_in(&setting::LITERAL, plan, out),
-};
+pub const LITERAL: Study =
+    Study::new("fig3", Section::Emergence, &["fig3a", "fig3b", "fig3b-onset", "fig5"], |plan, out| {
+        judge_in(&setting::LITERAL, plan, out)
+    });
 
 /// The same read so that the query is a source.
-pub const SOURCE: Study = Study {
-    id: "fig3-source",
-    section: Section::Emergence,
-    claims: &["fig3a-source", "fig3b-source", "fig3b-onset-source", "fig5-source"],
-    run: |plan, out| judge_in(&setting::SOURCE, plan, out),
-};
+pub const SOURCE: Study = Study::new(
+    "fig3-source",
+    Section::Emergence,
+    &["fig3a-source", "fig3b-source", "fig3b-onset-source", "fig5-source"],
+    |plan, out| judge_in(&setting::SOURCE, plan, out),
+);
 
 /// The same with stationary queries and TD signs.
-pub const STATIONARY: Study = Study {
-    id: "fig3-stationary",
-    section: Section::Emergence,
-    claims: &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
-    run: |plan, out| judge_in(&setting::STATIONARY, plan, out),
-};
+pub const STATIONARY: Study = Study::new(
+    "fig3-stationary",
+    Section::Emergence,
+    &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
+    |plan, out| judge_in(&setting::STATIONARY, plan, out),
+);
 
 /// The same with TD signs at gain 1.
-pub const GAIN: Study = Study {
-    id: "fig3-gain",
-    section: Section::Emergence,
-    claims: &["fig3a-gain", "fig3b-gain", "fig5-gain"],
-    run: |plan, out| judge_in(&setting::GAIN, plan, out),
-};
+pub const GAIN: Study =
+    Study::new("fig3-gain", Section::Emergence, &["fig3a-gain", "fig3b-gain", "fig5-gain"], |plan, out| {
+        judge_in(&setting::GAIN, plan, out)
+    });
 
 /// Why the literal setting differs, told once.
 const MIRROR: &str = "With the paper's query, the last state of the context, the rewards of a context telescope to −γ·v(query), so the \

@@ -7,7 +7,6 @@ use crate::LabError;
 use crate::figure::style::{GRID, INK, MUTED, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
 use crate::report::{Report, Table, wrapped};
-use crate::studies::first_gradient::FirstGradientSign;
 
 impl Readings {
     /// The map: a row per reading, a column per figure, the share of seeds that show it.
@@ -94,8 +93,7 @@ impl Report for Readings {
             );
         }
         let table = Table::new(&header, rows).words(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        let gradients = FirstGradientSign::table(&self.gradients);
-        table.text(width) + &wrapped(&notes, width) + "\n" + &gradients.text(width)
+        table.text(width) + &wrapped(&notes, width) + "\n" + &self.shown(&["first_gradient"], width)
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {

@@ -13,12 +13,12 @@ use crate::report::Report as _;
 use verify::VerifyConfig;
 
 /// Theorem 1 and what follows from it.
-pub const STUDY: Study = Study {
-    id: "equivalence",
-    section: Section::Equivalence,
-    claims: &["thm1", "lem1", "special-cases", "fig7", "step-size"],
-    run: judge,
-};
+pub const STUDY: Study = Study::new(
+    "equivalence",
+    Section::Equivalence,
+    &["thm1", "lem1", "special-cases", "fig7", "step-size"],
+    judge,
+);
 
 /// Runs the verification once and judges five claims by its prompts.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
@@ -26,7 +26,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let found = verify::run(&config)?;
     found.write(out)?;
     let steps = step_size::run(&config)?;
-    step_size::write(&steps, out)?;
+    out.csv("step_size", &steps)?;
     let tolerance = config.tolerance;
     let judged = |claim: Claim, worst: f64| {
         let measured = format!("largest discrepancy {worst:.1e}");

@@ -9,22 +9,14 @@ use crate::studies::Verdict;
 impl Report for Verification {
     fn text(&self, width: usize) -> String {
         let config = &self.config;
-        let number = |x: f64| format!("{x:.1e}");
-        let kernels = self
-            .kernels
-            .iter()
-            .map(|row| [row.kernel.clone()].into_iter().chain(row.entries().map(number)).collect());
-        let cases = self.special_cases.iter().map(|c| vec![c.name.clone(), number(c.discrepancy)]);
-        let header = ["kernel", "dual vs tsm", "tsm vs direct TD", "full Z vs fast", "columns vs states"];
         format!(
-            "Largest discrepancy over {} prompts × {} layers, float64 (d = {}, n = {}, γ = {}):\n\n{}\n{}\nworst {:.1e}, rounding level is ≤ {:.0e}: {}\n",
+            "Largest discrepancy over {} prompts × {} layers, float64 (d = {}, n = {}, γ = {}):\n\n{}worst {:.1e}, rounding level is ≤ {:.0e}: {}\n",
             config.num_trials,
             config.num_layers,
             config.feature_dim,
             config.context_len,
             config.gamma,
-            Table::new(&header, kernels).text(width),
-            Table::new(&["special case", "discrepancy"], cases).text(width),
+            self.shown(&["verification", "special_cases"], width),
             self.worst,
             config.tolerance,
             self.verdict

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::verify::{VerifyConfig, gap, nan_max, prompt};
 use crate::LabError;
-use crate::files::OutputDir;
 
 /// The largest discrepancy of a construction.
 #[derive(Clone, Debug, Serialize)]
@@ -53,11 +52,6 @@ pub fn run(config: &VerifyConfig) -> Result<Vec<StepSizeRow>, LabError> {
         }
     }
     Ok(rows.to_vec())
-}
-
-/// Writes the table.
-pub fn write(rows: &[StepSizeRow], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("step_size", rows)
 }
 
 #[cfg(test)]

@@ -12,12 +12,8 @@ use crate::report::Report as _;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 
 /// Assumption 5.1 and stability without it.
-pub const STUDY: Study = Study {
-    id: "assumption",
-    section: Section::Convergence,
-    claims: &["ass5.1", "ass5.1-at-identity", "stability"],
-    run: judge,
-};
+pub const STUDY: Study =
+    Study::new("assumption", Section::Convergence, &["ass5.1", "ass5.1-at-identity", "stability"], judge);
 
 /// When the assumption holds, whether it does on the paper's tasks, and what does there.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
@@ -36,7 +32,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let map = regimes::run(&family, plan.samples(3, 1))?;
     map.write(out)?;
     let separation = separation::run(&family, plan.samples(100, 20))?;
-    separation::write(&separation, out)?;
+    out.csv("separation", &separation)?;
     let interval = |count: u64| {
         let (low, high) = wilson(count, tasks);
         format!("95 % interval of the share: {low:.3} to {high:.3} (Wilson, {tasks} tasks)")

@@ -18,7 +18,7 @@ use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 
 /// The second question of the paper's introduction, on its own tasks.
-pub const STUDY: Study = Study { id: "depth", section: Section::Convergence, claims: &["depth"], run: judge };
+pub const STUDY: Study = Study::new("depth", Section::Convergence, &["depth"], judge);
 
 /// Context lengths: prefixes of one trajectory per task.
 pub const LENGTHS: [usize; 3] = [100, 1000, 30_000];

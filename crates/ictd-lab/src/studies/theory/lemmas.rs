@@ -18,8 +18,7 @@ use crate::report::{Report, Table};
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
 /// The lemmas behind Theorem 3.
-pub const STUDY: Study =
-    Study { id: "lemmas", section: Section::Objective, claims: &["lem8", "lem9", "lem10"], run: judge };
+pub const STUDY: Study = Study::new("lemmas", Section::Objective, &["lem8", "lem9", "lem10"], judge);
 
 /// Depths at which gradients are measured.
 const DEPTHS: [usize; 4] = [1, 5, 30, 200];
@@ -178,19 +177,7 @@ impl LemmaRow {
 
 impl Report for Lemmas {
     fn text(&self, width: usize) -> String {
-        let rows = self.rows.iter().map(|r| {
-            vec![
-                r.lemma.into(),
-                r.on.clone(),
-                r.trials.to_string(),
-                format!("{:.3e}", r.measured),
-                format!("{:.3e}", r.bound),
-                format!("{:.2e}", r.ratio),
-                r.premises.into(),
-            ]
-        });
-        let header = ["lemma", "on", "trials", "measured", "bound", "largest ratio", "premise that fails"];
-        Table::new(&header, rows).words(&[1, 6]).text(width)
+        self.shown(&["lemmas"], width)
     }
 
     fn tables(&self) -> Result<Vec<Table>, LabError> {

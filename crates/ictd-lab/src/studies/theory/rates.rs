@@ -13,8 +13,7 @@ use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
 /// Theorem 2's rates, pooled over tasks.
-pub const STUDY: Study =
-    Study { id: "rates", section: Section::Convergence, claims: &["thm2-decay", "thm2-floor"], run: judge };
+pub const STUDY: Study = Study::new("rates", Section::Convergence, &["thm2-decay", "thm2-floor"], judge);
 
 /// Deepest layer that the figure shows.
 const SHOWN: usize = 30;

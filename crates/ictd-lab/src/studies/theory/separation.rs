@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::TaskFamily;
 use crate::LabError;
-use crate::files::OutputDir;
 
 /// Score scales.
 const SCALES: [f64; 6] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
@@ -78,11 +77,6 @@ fn examine(task: &FiniteTask, attention: &Attention) -> Result<[bool; 3], LabErr
 fn gap(scores: &Matrix, s: usize) -> f64 {
     let others = (0..scores.num_cols()).filter(|&u| u != s).map(|u| scores[(s, u)]);
     scores[(s, s)] - others.fold(f64::NEG_INFINITY, f64::max)
-}
-
-/// Writes the table.
-pub fn write(rows: &[SeparationRow], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("separation", rows)
 }
 
 #[cfg(test)]

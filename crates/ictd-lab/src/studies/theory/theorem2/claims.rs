@@ -8,12 +8,8 @@ use crate::studies::theory::TaskFamily;
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
 /// The statements of Theorem 2 and the lemmas before it, as inequalities.
-pub const STUDY: Study = Study {
-    id: "theorem2",
-    section: Section::Convergence,
-    claims: &["lem4", "lem5", "lem6", "lem7", "thm2-bound"],
-    run: judge_all,
-};
+pub const STUDY: Study =
+    Study::new("theorem2", Section::Convergence, &["lem4", "lem5", "lem6", "lem7", "thm2-bound"], judge_all);
 
 /// The statements at the smallest n at which the premises hold, on the mildest family.
 fn judge_all(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {

@@ -135,21 +135,8 @@ impl BoundReport {
 
 impl Report for BoundReport {
     fn text(&self, width: usize) -> String {
-        let rows = self.comparisons.iter().map(|c| {
-            vec![
-                c.statement.clone(),
-                c.n.to_string(),
-                c.layers.map_or_else(String::new, |l| l.to_string()),
-                c.bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}")),
-                format!("{:.3e}", c.measured_max),
-                format!("{}/{}", c.covered, c.contexts),
-                format!("{:.2}", c.promised),
-                if c.premises { "hold" } else { "fail" }.into(),
-                if c.vacuous { "vacuous" } else { "" }.into(),
-            ]
-        });
-        let header = ["statement", "n", "L", "bound", "largest seen", "covered", "promised", "premises", ""];
-        wrapped(&self.summary(), width) + "\n" + &Table::new(&header, rows).text(width)
+        let comparisons = format!("{}_comparisons", self.name);
+        wrapped(&self.summary(), width) + "\n" + &self.shown(&[&comparisons], width)
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {

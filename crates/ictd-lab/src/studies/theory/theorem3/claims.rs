@@ -10,12 +10,8 @@ use crate::studies::theory::TaskFamily;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 
 /// The expected update at theta_*.
-pub const STUDY: Study = Study {
-    id: "theorem3",
-    section: Section::Objective,
-    claims: &["thm3", "thm3-paper", "same-prompt"],
-    run: judge,
-};
+pub const STUDY: Study =
+    Study::new("theorem3", Section::Objective, &["thm3", "thm3-paper", "same-prompt"], judge);
 
 /// NEU at theta_* over length and depth, where the assumption holds and on the paper's tasks.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
@@ -32,7 +28,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     for (report, name) in [(&certified, "neu_certified"), (&paper, "neu_paper")] {
         NeuReport { name: name.into(), ..report.clone() }.write(out)?;
     }
-    controls.write(out, "neu_controls")?;
+    out.csv("neu_controls", controls.controls.iter().flat_map(|c| &c.points))?;
     out.figure("neu", &figure(&[certified.clone(), paper.clone()]))?;
     out.figure("neu_controls", &controls.figure(&certified.points))?;
     out.figure("same_prompt", &same_prompt_figure(&[certified.clone(), paper.clone()]))?;

@@ -9,7 +9,6 @@ use super::{Ends, NeuConfig, NeuPoint, estimate, point};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scale, Scene, Series};
-use crate::files::OutputDir;
 
 /// J above which a control is named below the figure instead of drawn: layers there diverge with depth.
 const DRAWN: f64 = 1e3;
@@ -138,11 +137,6 @@ impl Controls {
             note,
         }
         .scene(620.0, 380.0)
-    }
-
-    /// Writes the points under a name.
-    pub fn write(&self, out: &OutputDir, name: &str) -> Result<(), LabError> {
-        out.csv(name, self.controls.iter().flat_map(|c| &c.points))
     }
 }
 

@@ -10,8 +10,7 @@ use crate::studies::theory::TaskFamily;
 use crate::studies::{Claim, Plan, Section, Study, verdict};
 
 /// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
-pub const STUDY: Study =
-    Study { id: "thm3-bound", section: Section::Objective, claims: &["thm3-bound"], run: judge };
+pub const STUDY: Study = Study::new("thm3-bound", Section::Objective, &["thm3-bound"], judge);
 
 /// Depths.
 const LAYERS: [usize; 6] = [1, 2, 5, 10, 20, 40];
@@ -85,16 +84,11 @@ impl InequalityRow {
     }
 }
 
-/// Writes the table.
-pub fn write(rows: &[InequalityRow], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("theorem3_bound", rows)
-}
-
 /// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let mut rows = run(&TaskFamily::fastest(plan.seed), None, plan.samples(8, 4))?;
     rows.extend(run(&TaskFamily::certified(plan.seed), Some(1000), plan.samples(500, 100))?);
-    write(&rows, out)?;
+    out.csv("theorem3_bound", &rows)?;
     let claim = Claim::new(
         "thm3-bound",
         "Theorem 3, the inequality",

@@ -50,7 +50,7 @@ impl NeuConfig {
 }
 
 /// An estimate.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct NeuPoint {
     /// `theta_*`, another point in words, or the name of a file.
     pub theta: String,
@@ -312,26 +312,7 @@ mod tests {
     use super::*;
 
     fn at(n: usize, layers: usize, split: f64) -> NeuPoint {
-        NeuPoint {
-            theta: String::new(),
-            n,
-            layers,
-            neu: split,
-            sem: 0.0,
-            noise: 0.0,
-            split,
-            split_sem: 0.01,
-            same_prompt: 0.0,
-            mean_error: 0.0,
-            prompt_gap: 0.0,
-            prompt_gap_sem: 0.0,
-            bound_depth: None,
-            bound_sampling: None,
-            bound_events: None,
-            samples: 4,
-            in_length_fit: false,
-            in_depth_fit: false,
-        }
+        NeuPoint { n, layers, neu: split, split, split_sem: 0.01, samples: 4, ..NeuPoint::default() }
     }
 
     /// √(log n / n) falls to a quarter from 30 to 1000.

@@ -79,7 +79,7 @@ impl Report for NeuReport {
         // The table shows the edges of the grid; the CSV has all of it.
         let (deepest, longest) = (self.config.layers.iter().max(), self.config.lengths.iter().max());
         let at_edge = |p: &&NeuPoint| Some(&p.layers) == deepest || Some(&p.n) == longest;
-        wrapped(&head, width) + &table(self.points.iter().filter(at_edge)).text(width)
+        wrapped(&head, width) + &table(self.points.iter().filter(at_edge), width)
     }
 
     fn tables(&self) -> Result<Vec<Table>, LabError> {
@@ -122,7 +122,7 @@ impl NeuComparison {
 
 impl Report for NeuComparison {
     fn text(&self, width: usize) -> String {
-        format!("{}\n\n{}", self.describe, table(&self.points).text(width))
+        format!("{}\n\n{}", self.describe, table(&self.points, width))
     }
 
     fn tables(&self) -> Result<Vec<Table>, LabError> {
@@ -130,37 +130,10 @@ impl Report for NeuComparison {
     }
 }
 
-fn table<'a>(points: impl IntoIterator<Item = &'a NeuPoint>) -> Table {
-    let bound = |x: Option<f64>| x.map_or_else(String::new, |x| format!("{x:.1e}"));
-    let rows = points.into_iter().map(|p| {
-        vec![
-            p.theta.clone(),
-            p.n.to_string(),
-            p.layers.to_string(),
-            format!("{:.5}", p.neu),
-            format!("{:.5}", p.sem),
-            format!("{:.5}", p.noise),
-            format!("{:.5}", p.split),
-            format!("{:.5}", p.split_sem),
-            format!("{:.5}", p.same_prompt),
-            bound(p.bound_depth),
-            bound(p.bound_sampling),
-            bound(p.bound_events),
-        ]
-    });
-    let header = [
-        "theta",
-        "n",
-        "L",
-        "J",
-        "± s.e.",
-        "noise",
-        "without noise",
-        "± s.e.",
-        "same prompt",
-        "depth term",
-        "sampling term",
-        "event term",
-    ];
-    Table::new(&header, rows)
+/// The columns that a terminal shows.
+fn table<'a>(points: impl IntoIterator<Item = &'a NeuPoint>, width: usize) -> String {
+    let columns = ["theta", "n", "layers", "neu", "sem", "noise", "split", "split_sem", "same_prompt"];
+    let columns = [&columns[..], &["bound_depth", "bound_sampling", "bound_events"]].concat();
+    // Points are records of numbers, which always have a table.
+    Table::of("neu", points).map_or_else(|e| e.to_string(), |table| table.only(&columns).text(width))
 }
