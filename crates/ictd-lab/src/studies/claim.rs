@@ -203,6 +203,22 @@ impl fmt::Display for Verdict {
     }
 }
 
+impl Verdict {
+    /// By how many of its parts are met: all, none, or some.
+    pub fn by_share(met: u64, parts: u64) -> Self {
+        match met {
+            0 => Self::NotReproduced,
+            met if met == parts => Self::Reproduced,
+            _ => Self::Partly,
+        }
+    }
+
+    /// Two conditions, each half of a claim.
+    pub fn both(first: bool, second: bool) -> Self {
+        Self::by_share(u64::from(first) + u64::from(second), 2)
+    }
+}
+
 /// Reproduced or not, where there is nothing between.
 pub fn verdict(holds: bool) -> Verdict {
     if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
@@ -214,6 +230,14 @@ mod tests {
 
     fn found(verdict: Verdict) -> Claim {
         Claim::new("a", "", "", "").found(verdict, 1.0, String::new(), String::new())
+    }
+
+    #[test]
+    fn a_share_is_partly() {
+        let verdicts = [(3, 3), (2, 3), (0, 3), (0, 0)].map(|(met, parts)| Verdict::by_share(met, parts));
+        use Verdict::{NotReproduced, Partly, Reproduced};
+        assert_eq!(verdicts, [Reproduced, Partly, NotReproduced, NotReproduced]);
+        assert_eq!([Verdict::both(true, true), Verdict::both(false, true)], [Reproduced, Partly]);
     }
 
     #[test]

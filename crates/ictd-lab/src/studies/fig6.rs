@@ -95,11 +95,7 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
          when one of the two",
     )
     .found(
-        match (preserved, accelerates) {
-            (true, true) => Verdict::Reproduced,
-            (true, false) | (false, true) => Verdict::Partly,
-            (false, false) => Verdict::NotReproduced,
-        },
+        Verdict::both(preserved, accelerates),
         same as f64 / seeds.len() as f64,
         format!(
             "the same block on {same} of {} seeds; with mixing {}, without {}; both scores reach 0.5 with mixing on {}, without on {}",

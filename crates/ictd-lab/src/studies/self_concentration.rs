@@ -229,3 +229,34 @@ fn claim(setting: &Setting, found: &Concentration) -> Claim {
     })
     .scoped(setting.scope)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Growth on every seed without the assumption is half of the claim; one seed that falls loses it.
+    #[test]
+    fn growth_alone_is_partly() {
+        let point = |mean| ConcentrationPoint {
+            reading: String::new(),
+            epoch: 0,
+            mean,
+            mean_sem: 0.0,
+            smallest: 0.0,
+            smallest_sem: 0.0,
+        };
+        let verdict = |ends: [(f64, f64); 2], holds| {
+            let found = Concentration {
+                points: vec![point(0.1), point(0.2)],
+                ends: ends.to_vec(),
+                assumption: (holds, 40),
+                required: 0.95,
+            };
+            claim(&LITERAL, &found).verdict
+        };
+        assert_eq!(verdict([(0.1, 0.2), (0.1, 0.3)], 40), Verdict::Reproduced);
+        assert_eq!(verdict([(0.1, 0.2), (0.1, 0.3)], 39), Verdict::Partly);
+        assert_eq!(verdict([(0.1, 0.2), (0.1, 0.1)], 40), Verdict::NotReproduced);
+        assert_eq!(verdict([(0.1, 0.2), (0.1, f64::NAN)], 40), Verdict::NotReproduced);
+    }
+}

@@ -91,7 +91,7 @@ fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim
          half of d_t",
     )
     .found(
-        both(trend.value_rises(), trend.score_is_high()),
+        Verdict::both(trend.value_rises(), trend.score_is_high()),
         trend.value_rank_correlation,
         format!(
             "rank correlation {:.2}, V_em up to {:.2}; A_em {:.2} in the upper half of d_t",
@@ -165,15 +165,6 @@ fn onset(claim: Claim, trend: &Trend) -> Claim {
             let measured = "V_em or A_em reaches 0.5 in no bin of d_t: nothing sets in";
             claim.found(Verdict::NotReproduced, f64::NAN, measured.into(), bins)
         }
-    }
-}
-
-/// Two conditions, each half of a claim.
-fn both(first: bool, second: bool) -> Verdict {
-    match (first, second) {
-        (true, true) => Verdict::Reproduced,
-        (false, false) => Verdict::NotReproduced,
-        _ => Verdict::Partly,
     }
 }
 

@@ -268,4 +268,32 @@ mod tests {
         let means = trailing_mean(&values);
         assert_eq!((means[0], means[1], means[49], means[50]), (0.0, 0.5, 24.5, 25.5));
     }
+
+    /// Every condition of Figures 3(b) and 5 fails by itself, and by numbers that are none.
+    #[test]
+    fn each_condition_can_fail() {
+        let onset = |score, value, value_position| Some(Onset { score, value, value_position });
+        let good = Trend {
+            value_rank_correlation: 0.6,
+            value_largest: 0.6,
+            score_upper_half: 0.6,
+            bins: 20,
+            onset: onset(0.1, 0.2, 0.5),
+            diagonal_rank_correlation: 0.9,
+            diagonal_first: 0.1,
+            diagonal_last: 0.2,
+        };
+        assert!(
+            good.value_rises() && good.score_is_high() && good.value_sets_in_late() && good.diagonal_rises()
+        );
+        for bad in [0.4, f64::NAN] {
+            assert!(!Trend { value_rank_correlation: bad, ..good }.value_rises());
+            assert!(!Trend { value_largest: bad, ..good }.value_rises());
+            assert!(!Trend { score_upper_half: bad, ..good }.score_is_high());
+            assert!(!Trend { diagonal_rank_correlation: bad, ..good }.diagonal_rises());
+        }
+        for bad in [None, onset(0.2, 0.1, 0.5), onset(0.1, 0.2, 0.9), onset(0.1, f64::NAN, 0.5)] {
+            assert!(!Trend { onset: bad, ..good }.value_sets_in_late(), "{bad:?}");
+        }
+    }
 }

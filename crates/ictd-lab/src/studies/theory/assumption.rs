@@ -3,7 +3,7 @@
 use ictd::kernel::KernelName;
 use ictd::statistics::wilson;
 
-use super::certify::{self, Draw, LayerConfig};
+use super::certify::{self, Counts, Draw, LayerConfig};
 use super::separation::{self, SeparationRow};
 use super::{TaskFamily, regimes};
 use crate::LabError;
@@ -33,21 +33,22 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     map.write(out)?;
     let separation = separation::run(&family, plan.samples(100, 20))?;
     out.csv("separation", &separation)?;
+    Ok(claims(&counts, &separation))
+}
+
+/// What the counts say.
+fn claims(counts: &Counts, separation: &[SeparationRow]) -> Vec<Claim> {
+    let tasks = counts.tasks;
     let interval = |count: u64| {
         let (low, high) = wilson(count, tasks);
         format!("95 % interval of the share: {low:.3} to {high:.3} (Wilson, {tasks} tasks)")
     };
     let fails = tasks - counts.assumption_holds;
     let share = |count: u64| count as f64 / tasks as f64;
-    let of = |count: u64| match count {
-        0 => Verdict::NotReproduced,
-        n if n == tasks => Verdict::Reproduced,
-        _ => Verdict::Partly,
-    };
     let (stable, norm) = (counts.spectral_radius_below_one, counts.norm_inf_below_one);
     let layers = |x: Option<f64>| x.map_or_else(|| "no number".into(), |x| format!("{x:.1e}"));
-    Ok(vec![
-        where_separated(&separation),
+    vec![
+        where_separated(separation),
         Claim::new(
             "ass5.1-at-identity",
             "Assumption 5.1, on the paper's own tasks at A = I",
@@ -56,7 +57,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
             "the assumption fails on every task",
         )
         .found(
-            of(fails),
+            Verdict::by_share(fails, tasks),
             share(fails),
             format!(
                 "holds on {} of {tasks} tasks; a layer contracts (‖J‖∞ < 1) on {norm}",
@@ -77,7 +78,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
             "the spectral radius of a layer is below 1 on every task",
         )
         .found(
-            of(stable),
+            Verdict::by_share(stable, tasks),
             share(stable),
             format!(
                 "spectral radius below 1 on {stable} of {tasks} tasks; on {} of them some step size converges by proof. The long run is long: the \
@@ -90,7 +91,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         )
         .shown(Some("regimes"), Some("assumption.json"))
         .scoped(Scope::PastThePaper),
-    ])
+    ]
 }
 
 /// The paper's own words about the assumption, which are conditional.
@@ -128,4 +129,40 @@ fn where_separated(rows: &[SeparationRow]) -> Claim {
         format!("large enough for a proof on {} tasks at the sharpest scores", sharpest.enough),
     )
     .in_chosen_setting()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One task that meets the assumption, one that is unstable, one that contradicts the proof.
+    #[test]
+    fn one_task_makes_a_difference() {
+        let counts = |assumption_holds, spectral_radius_below_one| Counts {
+            tasks: 50,
+            assumption_holds,
+            norm_inf_below_one: 0,
+            spectral_radius_below_one,
+            unstable: 0,
+            provably_stable: 0,
+            layers_per_tenfold_median: None,
+            layers_per_tenfold_worst: None,
+        };
+        let row = |holds, contradictions| SeparationRow {
+            unit_norm: true,
+            score_scale: 1.0,
+            tasks: 9,
+            separated: 9,
+            enough: 9,
+            holds,
+            contradictions,
+        };
+        let verdicts =
+            |counts, row| claims(&counts, &[row]).into_iter().map(|c| c.verdict).collect::<Vec<_>>();
+        use Verdict::{Consistent, NotReproduced, Partly, Reproduced};
+        assert_eq!(verdicts(counts(0, 50), row(9, 0)), [Consistent, Reproduced, Reproduced]);
+        assert_eq!(verdicts(counts(1, 49), row(8, 0)), [Partly, Partly, Partly]);
+        assert_eq!(verdicts(counts(50, 0), row(0, 0)), [NotReproduced; 3]);
+        assert_eq!(verdicts(counts(0, 50), row(9, 1))[0], Partly);
+    }
 }

@@ -198,6 +198,11 @@ impl DepthCurves {
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let curves = run(&TaskFamily::paper(plan.seed), plan.samples(100, 25))?;
     curves.write(out)?;
+    Ok(vec![claim(&curves)])
+}
+
+/// What the curves say.
+fn claim(curves: &DepthCurves) -> Claim {
     let claim = Claim::new(
         "depth",
         "Question (Q2), on the paper's own tasks",
@@ -213,7 +218,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         let points = curves.at(n);
         let best = points.iter().min_by(|a, b| a.error.total_cmp(&b.error));
         let (Some(first), Some(best), Some(&end)) = (points.first(), best, points.last()) else {
-            return Ok(vec![claim]);
+            return claim;
         };
         texts.push(format!(
             "n = {n}: {:.2} without layers, at best {:.2} at L = {}, {:.2} at L = {}",
@@ -240,8 +245,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
             p.error, p.sem, p.n, p.tasks
         )
     });
-    Ok(vec![
-        claim
+    claim
             .found(
                 judged,
                 last[0].error / last[last.len() - 1].error,
@@ -252,13 +256,32 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
                 "Assumption 5.1 fails on these tasks. Layers solve for the values that the counted transitions of the context have, whatever the \
                  kernel, because M̂ − γP̂ = W(D − γN) with W invertible. Those of short contexts are far off, and the more layers, the nearer they get \
                  to them: few layers are better. Long contexts have nearly the right ones, which takes millions of layers (claim 'stability').",
-            ),
-    ])
+            )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn point(n: usize, layers: usize, error: f64) -> DepthPoint {
+        let change = error - 1.0;
+        DepthPoint { n, layers: Some(layers), error, sem: 0.01, change, change_sem: 0.01, tasks: 100 }
+    }
+
+    /// Errors that rise again with depth, at some length or at all, and errors that longer contexts do not lower.
+    #[test]
+    fn errors_that_do_not_fall_are_not_reproduced() {
+        let verdict = |deepest: [f64; 3]| {
+            let of = |(n, error)| [point(n, 0, 1.0), point(n, 1, 0.6), point(n, 200, error)];
+            let points = LENGTHS.into_iter().zip(deepest).flat_map(of).collect();
+            claim(&DepthCurves { points, describe: String::new() }).verdict
+        };
+        assert_eq!(verdict([0.5, 0.3, 0.1]), Verdict::Reproduced);
+        assert_eq!(verdict([0.8, 0.3, 0.1]), Verdict::Partly);
+        assert_eq!(verdict([1.3, 1.2, 1.1]), Verdict::NotReproduced);
+        assert_eq!(verdict([0.3, 0.3, 0.3]), Verdict::NotReproduced);
+        assert_eq!(verdict([0.5, 0.3, f64::NAN]), Verdict::NotReproduced);
+    }
 
     /// On a family with Assumption 5.1 depth decays at every length, to the floor of infinite depth.
     #[test]

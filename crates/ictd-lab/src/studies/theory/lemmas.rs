@@ -246,3 +246,32 @@ fn claims(rows: &[LemmaRow]) -> Vec<Claim> {
         .in_chosen_setting(),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A broken bound is seen, by the command and by its claim alone; where a premise fails nothing is promised.
+    #[test]
+    fn a_broken_bound_is_seen() {
+        let mut found = run(3, 2).unwrap();
+        let verdicts =
+            |found: &Lemmas| claims(&found.rows).into_iter().map(|c| c.verdict).collect::<Vec<_>>();
+        assert!(found.holds() && !verdicts(&found).contains(&Verdict::NotReproduced));
+        let at = |found: &Lemmas, premises: bool| {
+            let fits = |r: &LemmaRow| r.lemma == "gradient bound" && r.premises.is_empty() == premises;
+            found.rows.iter().position(fits).unwrap()
+        };
+        let without = at(&found, false);
+        found.rows[without].ratio = 2.0;
+        assert!(found.holds() && verdicts(&found)[2] != Verdict::NotReproduced);
+        let with = at(&found, true);
+        for ratio in [1.1, f64::NAN] {
+            found.rows[with].ratio = ratio;
+            assert!(!found.holds());
+            let verdicts = verdicts(&found);
+            assert_eq!(verdicts[2], Verdict::NotReproduced);
+            assert!(!verdicts[..2].contains(&Verdict::NotReproduced));
+        }
+    }
+}

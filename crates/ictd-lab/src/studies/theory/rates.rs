@@ -213,6 +213,11 @@ impl Rates {
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let found = run(&TaskFamily::certified(plan.seed), plan.samples(25, 20), plan.samples(20, 10))?;
     found.write(out)?;
+    Ok(claims(&found))
+}
+
+/// What the pooled rates say.
+fn claims(found: &Rates) -> Vec<Claim> {
     let claim = |id, paper, says, criterion| {
         Claim::new(id, paper, says, criterion).shown(Some("rates"), Some("rates.csv"))
     };
@@ -268,12 +273,36 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         ),
         None => untested(floor, "three lengths at which every context visits every state"),
     };
-    Ok(vec![decay.in_chosen_setting(), floor.in_chosen_setting()])
+    vec![decay.in_chosen_setting(), floor.in_chosen_setting()]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Slower decay than promised, a task that contradicts, too few tasks and another floor are all seen.
+    #[test]
+    fn rates_that_differ_are_not_consistent() {
+        let pooled = |mean, half_width, tasks| Some(Pooled { mean, half_width, tasks });
+        let good = || Rates {
+            tasks: Vec::new(),
+            decay: pooled(-0.3, 0.01, 25),
+            beyond: pooled(-0.1, 0.01, 25),
+            contradictions: 0,
+            floor: pooled(-0.5, 0.02, 25),
+            reports: Vec::new(),
+        };
+        let verdicts = |found: Rates| <[Claim; 2]>::try_from(claims(&found)).unwrap().map(|c| c.verdict);
+        use Verdict::{Consistent, NotReproduced, NotTestable, Partly};
+        assert_eq!(verdicts(good()), [Consistent, Consistent]);
+        assert_eq!(verdicts(Rates { contradictions: 1, ..good() })[0], Partly);
+        assert_eq!(verdicts(Rates { beyond: pooled(-0.1, 0.2, 25), ..good() })[0], NotReproduced);
+        assert_eq!(verdicts(Rates { floor: pooled(-0.5, 0.2, 25), ..good() })[1], NotReproduced);
+        assert_eq!(verdicts(Rates { floor: pooled(-1.0, 0.01, 25), ..good() })[1], NotReproduced);
+        assert_eq!(verdicts(Rates { floor: pooled(f64::NAN, 0.01, 25), ..good() })[1], NotReproduced);
+        let few = Rates { beyond: pooled(-0.1, 0.01, 19), floor: None, ..good() };
+        assert_eq!(verdicts(few), [NotTestable, NotTestable]);
+    }
 
     /// A task whose interval lies above the paper's rate contradicts it; one whose interval meets it does not.
     #[test]

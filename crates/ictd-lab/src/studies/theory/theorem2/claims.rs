@@ -23,29 +23,22 @@ fn judge_all(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     };
     let report = run(&config)?.named("theorem2");
     report.write(out)?;
-    let claim = |id, paper, says, statement: &str| judge(id, paper, says, statement, &report);
-    Ok(vec![
-        claim("lem4", "Lemma 4 (concentration)", "M̂ is close to M_π in long contexts.", "Lemma 4"),
-        claim(
-            "lem5",
-            "Lemma 5 (contraction)",
-            "Under the assumption layers contract in long contexts.",
-            "Lemma 5",
-        ),
-        claim("lem6", "Lemma 6 (bias)", "The exact values are nearly a fixed point of a layer.", "Lemma 6"),
-        claim(
-            "lem7",
-            "Lemma 7 (decay)",
-            "The expected TD error at theta_* decays with depth and length.",
-            "Lemma 7",
-        ),
-        claim(
-            "thm2-bound",
-            "Theorem 2, the inequality",
-            "The error is at most a term that decays with depth plus one that decays with length.",
-            "Theorem 2",
-        ),
-    ])
+    let says = [
+        "M̂ is close to M_π in long contexts.",
+        "Under the assumption layers contract in long contexts.",
+        "The exact values are nearly a fixed point of a layer.",
+        "The expected TD error at theta_* decays with depth and length.",
+        "The error is at most a term that decays with depth plus one that decays with length.",
+    ];
+    let claims = [
+        ("lem4", "Lemma 4 (concentration)", says[0], "Lemma 4"),
+        ("lem5", "Lemma 5 (contraction)", says[1], "Lemma 5"),
+        ("lem6", "Lemma 6 (bias)", says[2], "Lemma 6"),
+        ("lem7", "Lemma 7 (decay)", says[3], "Lemma 7"),
+        ("thm2-bound", "Theorem 2, the inequality", says[4], "Theorem 2"),
+    ];
+    let claim = |(id, paper, says, statement)| judge(id, paper, says, statement, &report);
+    Ok(claims.map(claim).to_vec())
 }
 
 /// Holds when the statement was kept in every context, which asks more than its probability. The tasks were chosen so that
@@ -90,4 +83,40 @@ fn judge(id: &str, paper: &str, says: &str, statement: &str, report: &BoundRepor
         .found(verdict(covered == total), ratio(&tightest), measured, uncertainty)
         .with_slack(slack)
         .in_chosen_setting()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One context in which the statement fails is enough, whatever share it promises; failed premises make it
+    /// untestable; a loose bound is consistent at best.
+    #[test]
+    fn one_context_breaks_a_statement() {
+        let family = TaskFamily::fastest(0);
+        let config =
+            BoundConfig { family, index: 0, lengths: vec![10], at_threshold: false, contexts: 2, delta: 0.1 };
+        let mut report = run(&config).unwrap();
+        let row = |covered, bound, premises| Comparison {
+            statement: "Lemma 4, made up".into(),
+            n: 10,
+            layers: None,
+            bound: Some(bound),
+            measured_max: 1.0,
+            measured_mean: 0.5,
+            contexts: 100,
+            covered,
+            promised: 0.9,
+            premises,
+            vacuous: false,
+        };
+        let mut verdict = |row: Comparison| {
+            report.comparisons = vec![row];
+            let claim = judge("lem4", "", "", "Lemma 4", &report);
+            (claim.verdict, claim.slack)
+        };
+        assert_eq!(verdict(row(100, 2.0, true)), (Verdict::Consistent, Some(2.0)));
+        assert_eq!(verdict(row(99, 2.0, true)).0, Verdict::NotReproduced);
+        assert_eq!(verdict(row(0, 2.0, false)).0, Verdict::NotTestable);
+    }
 }

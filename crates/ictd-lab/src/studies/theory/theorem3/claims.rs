@@ -154,3 +154,65 @@ fn same_prompt(reports: &[&NeuReport]) -> Claim {
         .collect();
     claim.found(judged, ratio, texts.join("; "), format!("s.e. {}; deepest networks", errors.join(", ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NeuPoint, TheoremJson};
+    use super::*;
+
+    fn at(n: usize, layers: usize, split: f64, prompt_gap: f64) -> NeuPoint {
+        NeuPoint {
+            n,
+            layers,
+            split,
+            split_sem: 0.01,
+            prompt_gap,
+            prompt_gap_sem: 1e-4,
+            ..NeuPoint::default()
+        }
+    }
+
+    fn report(points: Vec<NeuPoint>) -> NeuReport {
+        let family = TaskFamily::certified(0);
+        let theorem = TheoremJson { depth_factor: None, context_factor: None, constants_over_tasks: 0 };
+        NeuReport {
+            name: String::new(),
+            config: NeuConfig { family, lengths: Vec::new(), layers: Vec::new(), samples: 4 },
+            describe: "made up".into(),
+            points,
+            length_slope: None,
+            depth_slope: None,
+            margin: 0.1,
+            threshold: None,
+            theorem,
+        }
+    }
+
+    /// J must fall with the length and with the depth, and stay where layers do not solve the task.
+    #[test]
+    fn what_stays_and_what_falls_decide() {
+        let points = |last| vec![at(30, 40, 1.0, 0.0), at(1000, 2, 1.0, 0.0), at(1000, 40, last, 0.0)];
+        let control = |last, solves| Control { theta: String::new(), solves, points: points(last) };
+        let verdict = |last, controls: Vec<Control>| {
+            let controls = Controls { controls, note: String::new() };
+            vanishing(Claim::new("", "", "", ""), &report(points(last)), Some(&controls)).verdict
+        };
+        assert_eq!(verdict(0.1, vec![control(1.0, false), control(0.1, true)]), Verdict::Reproduced);
+        assert_eq!(verdict(0.1, vec![control(0.1, false)]), Verdict::Partly);
+        assert_eq!(verdict(0.5, vec![control(1.0, false)]), Verdict::Partly);
+        assert_eq!(verdict(1.0, vec![control(1.0, false)]), Verdict::NotReproduced);
+        assert_eq!(verdict(f64::NAN, vec![control(1.0, false)]), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn a_gap_that_stays_is_not_the_lemma_s() {
+        let verdict = |short, last| {
+            let points = vec![at(30, 40, 1.0, short), at(1000, 2, 1.0, last), at(1000, 40, 1.0, last)];
+            same_prompt(&[&report(points)]).verdict
+        };
+        assert_eq!(verdict(0.0, 1e-15), Verdict::Reproduced);
+        assert_eq!(verdict(0.1, 1e-3), Verdict::Partly);
+        assert_eq!(verdict(0.1, 0.05), Verdict::NotReproduced);
+        assert_eq!(verdict(0.1, f64::NAN), Verdict::NotReproduced);
+    }
+}

@@ -32,7 +32,7 @@ pub struct Controls {
     /// The points.
     pub controls: Vec<Control>,
     #[serde(skip)]
-    note: String,
+    pub(super) note: String,
 }
 
 /// The fixed point of layers at u = (a, b, c) solves a·r + bγPv + cv = 0: it is v_π where a = b = -c, and nowhere else.

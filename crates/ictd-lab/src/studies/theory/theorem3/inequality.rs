@@ -89,6 +89,11 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let mut rows = run(&TaskFamily::fastest(plan.seed), None, plan.samples(8, 4))?;
     rows.extend(run(&TaskFamily::certified(plan.seed), Some(1000), plan.samples(500, 100))?);
     out.csv("theorem3_bound", &rows)?;
+    Ok(vec![claim(&rows)])
+}
+
+/// What the rows say.
+fn claim(rows: &[InequalityRow]) -> Claim {
     let claim = Claim::new(
         "thm3-bound",
         "Theorem 3, the inequality",
@@ -100,7 +105,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     // The tightest row that says something; any row where none does.
     let telling = |r: &&&InequalityRow| !r.vacuous || own.iter().all(|r| r.vacuous);
     let Some(tightest) = own.iter().filter(telling).min_by(|a, b| a.slack.total_cmp(&b.slack)) else {
-        return Ok(vec![claim]);
+        return claim;
     };
     let vacuous = own.iter().filter(|r| r.vacuous).count();
     let elsewhere = others.iter().map(|r| r.bound).fold(f64::INFINITY, f64::min);
@@ -120,17 +125,29 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     );
     let kept = own.iter().all(|r| r.slack >= 1.0);
     let uncertainty = format!("{} tasks per estimate", tightest.samples);
-    Ok(vec![
-        claim
-            .found(verdict(kept), 1.0 / tightest.slack, measured, uncertainty)
-            .with_slack(tightest.slack)
-            .in_chosen_setting(),
-    ])
+    claim
+        .found(verdict(kept), 1.0 / tightest.slack, measured, uncertainty)
+        .with_slack(tightest.slack)
+        .in_chosen_setting()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::studies::Verdict;
+
+    /// One depth at which J is above the bound breaks the inequality; short contexts promise nothing.
+    #[test]
+    fn one_depth_breaks_the_inequality() {
+        let mut rows = run(&TaskFamily::fastest(0), Some(500), 4).unwrap();
+        assert_eq!(claim(&rows).verdict, Verdict::NotTestable);
+        rows.iter_mut().for_each(|r| (r.threshold, r.slack) = (100.0, 5.0));
+        assert_eq!(claim(&rows).verdict, Verdict::Consistent);
+        for slack in [0.9, f64::NAN] {
+            rows[3].slack = slack;
+            assert_eq!(claim(&rows).verdict, Verdict::NotReproduced, "{slack}");
+        }
+    }
 
     #[test]
     fn short_contexts_are_marked_and_constants_are_those_of_the_theorem() {
