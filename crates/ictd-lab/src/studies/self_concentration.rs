@@ -31,7 +31,7 @@ const TASKS: u64 = 20;
 const POINTS: u64 = 30;
 
 /// The weights after a number of epochs, averaged over tasks, over the seeds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ConcentrationPoint {
     /// The reading.
     pub reading: String,
@@ -237,14 +237,7 @@ mod tests {
     /// Growth on every seed without the assumption is half of the claim; one seed that falls loses it.
     #[test]
     fn growth_alone_is_partly() {
-        let point = |mean| ConcentrationPoint {
-            reading: String::new(),
-            epoch: 0,
-            mean,
-            mean_sem: 0.0,
-            smallest: 0.0,
-            smallest_sem: 0.0,
-        };
+        let point = |mean| ConcentrationPoint { mean, ..ConcentrationPoint::default() };
         let verdict = |ends: [(f64, f64); 2], holds| {
             let found = Concentration {
                 points: vec![point(0.1), point(0.2)],

@@ -41,7 +41,7 @@ pub const SOURCE: Setting = Setting {
     mixed: &["rho.query=unmixed"],
     mixed_title: "the query a source, its column unmixed",
     scope: Scope::OtherReading,
-    signs_given: false,
+    ..LITERAL
 };
 
 /// Queries from the stationary law; no mixing.

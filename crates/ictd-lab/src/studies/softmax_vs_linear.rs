@@ -26,7 +26,7 @@ const KERNELS: [KernelName; 2] = [KernelName::Softmax, KernelName::Linear];
 const SHOWN_DEPTH: usize = 15;
 
 /// The errors of both kernels at a length and a depth.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct AttentionPoint {
     /// Context length n.
     pub n: usize,
@@ -226,17 +226,7 @@ mod tests {
     /// Where linear attention is better beyond doubt, the claim fails there; everywhere, it fails.
     #[test]
     fn losses_count() {
-        let point = |log_ratio| AttentionPoint {
-            n: 39,
-            layers: 15,
-            softmax: 1.0,
-            softmax_sem: 0.1,
-            linear: 1.0,
-            linear_sem: 0.1,
-            log_ratio,
-            log_ratio_sem: 0.1,
-            tasks: 50,
-        };
+        let point = |log_ratio| AttentionPoint { log_ratio, log_ratio_sem: 0.1, ..AttentionPoint::default() };
         let verdict = |ratios: [f64; 2]| claim(&ratios.map(point)).verdict;
         assert_eq!(verdict([-1.0, 0.2]), Verdict::Reproduced);
         assert_eq!(verdict([-1.0, 0.4]), Verdict::Partly);

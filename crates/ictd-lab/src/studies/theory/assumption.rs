@@ -141,21 +141,15 @@ mod tests {
         let counts = |assumption_holds, spectral_radius_below_one| Counts {
             tasks: 50,
             assumption_holds,
-            norm_inf_below_one: 0,
             spectral_radius_below_one,
-            unstable: 0,
-            provably_stable: 0,
-            layers_per_tenfold_median: None,
-            layers_per_tenfold_worst: None,
+            ..Counts::default()
         };
         let row = |holds, contradictions| SeparationRow {
             unit_norm: true,
-            score_scale: 1.0,
             tasks: 9,
-            separated: 9,
-            enough: 9,
             holds,
             contradictions,
+            ..SeparationRow::default()
         };
         let verdicts =
             |counts, row| claims(&counts, &[row]).into_iter().map(|c| c.verdict).collect::<Vec<_>>();

@@ -14,7 +14,7 @@ use crate::LabError;
 const SCALES: [f64; 6] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
 
 /// How many tasks satisfy what at a score scale.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct SeparationRow {
     /// Features divided by their length, or as they are.
     pub unit_norm: bool,

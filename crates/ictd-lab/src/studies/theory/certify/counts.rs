@@ -11,7 +11,7 @@ use crate::report::{Report, Table};
 use crate::studies::theory::TaskFamily;
 
 /// How many tasks of a family satisfy what.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Tasks examined.
     pub tasks: u64,

@@ -99,16 +99,13 @@ mod tests {
         let mut report = run(&config).unwrap();
         let row = |covered, bound, premises| Comparison {
             statement: "Lemma 4, made up".into(),
-            n: 10,
-            layers: None,
             bound: Some(bound),
             measured_max: 1.0,
-            measured_mean: 0.5,
             contexts: 100,
             covered,
             promised: 0.9,
             premises,
-            vacuous: false,
+            ..Comparison::default()
         };
         let mut verdict = |row: Comparison| {
             report.comparisons = vec![row];

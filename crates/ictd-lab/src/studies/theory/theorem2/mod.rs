@@ -68,7 +68,7 @@ impl BoundConfig {
 }
 
 /// A bound beside what was measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
     /// Which statement.
     pub statement: String,
