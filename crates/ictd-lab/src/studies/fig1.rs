@@ -21,12 +21,16 @@ pub const STUDY: Study = Study::new("fig1", Section::Evaluation, &["fig1"], judg
 #[derive(Clone, Debug, Serialize)]
 pub struct MsveConfig {
     /// Number of tasks.
+    #[serde(rename = "tasks")]
     pub num_tasks: u64,
     /// Context lengths n that the verdict rests on.
+    #[serde(rename = "lengths")]
     pub context_lens: Vec<usize>,
     /// Longer contexts, shown beside.
+    #[serde(rename = "longer_lengths")]
     pub longer_lens: Vec<usize>,
     /// Depth L.
+    #[serde(rename = "layers")]
     pub num_layers: usize,
     /// Name of the kernel.
     pub kernel: String,
@@ -57,8 +61,10 @@ impl Default for MsveConfig {
 #[derive(Clone, Debug, Serialize)]
 pub struct MsvePoint {
     /// Context length n.
+    #[serde(rename = "n")]
     pub context_len: usize,
     /// Mean of the mean square value error over tasks.
+    #[serde(rename = "msve")]
     pub mean: f64,
     /// Its standard error.
     pub sem: f64,

@@ -24,16 +24,21 @@ const FLOOR: f64 = 1e-17;
 #[derive(Clone, Debug, Serialize)]
 pub struct VerifyConfig {
     /// Feature dimension d.
+    #[serde(rename = "features")]
     pub feature_dim: usize,
     /// Context length n.
+    #[serde(rename = "n")]
     pub context_len: usize,
     /// Depth L.
+    #[serde(rename = "layers")]
     pub num_layers: usize,
     /// Discount γ.
     pub gamma: f64,
     /// Number of prompts.
+    #[serde(rename = "trials")]
     pub num_trials: u64,
     /// States of the Boyan chain each prompt is drawn from; fewer than n, so that states repeat.
+    #[serde(rename = "states")]
     pub num_states: usize,
     /// Largest discrepancy that counts as rounding.
     pub tolerance: f64,
@@ -69,13 +74,13 @@ pub struct KernelDiscrepancies {
     /// Values and targets: token matrices against the fast path.
     pub full_vs_fast: f64,
     /// Values: one group per column against one group per state.
-    pub plain_vs_states: f64,
+    pub columns_vs_states: f64,
 }
 
 impl KernelDiscrepancies {
     /// The four numbers, in the order of the table.
     pub fn entries(&self) -> [f64; 4] {
-        [self.dual_vs_tsm, self.tsm_vs_direct, self.full_vs_fast, self.plain_vs_states]
+        [self.dual_vs_tsm, self.tsm_vs_direct, self.full_vs_fast, self.columns_vs_states]
     }
 }
 
@@ -216,8 +221,8 @@ fn compare(
             row.full_vs_fast = nan_max(row.full_vs_fast, gap(z.values(), &fast.values(layer)));
             row.full_vs_fast = nan_max(row.full_vs_fast, gap(z.targets(), &fast.targets(layer)));
         }
-        row.plain_vs_states =
-            nan_max(row.plain_vs_states, gap(&columns.values(layer), &states.values(layer)));
+        row.columns_vs_states =
+            nan_max(row.columns_vs_states, gap(&columns.values(layer), &states.values(layer)));
         let last = context.num_columns() - 1;
         query.push(gap(&z.values()[last..], &direct[layer][last..]));
     }
