@@ -17,9 +17,9 @@ pub struct Table {
     header: Vec<String>,
     /// All cells, row by row: one buffer, because tables of a context's values have millions.
     cells: StringRecord,
-    /// Columns of words: aligned to the left, and wrapped where space is short.
+    /// Columns of words besides the first: aligned to the left, and wrapped where space is short.
     words: Vec<usize>,
-    /// Whether text rounds numbers, which records have in full.
+    /// Whether it is of records: text then rounds numbers, which they have in full, and finds the words itself.
     rounds: bool,
 }
 
@@ -30,7 +30,7 @@ impl Table {
             name: String::new(),
             header: header.iter().map(|h| h.as_ref().to_owned()).collect(),
             cells: rows.into_iter().flatten().collect(),
-            words: vec![0],
+            words: Vec::new(),
             rounds: false,
         }
     }
@@ -51,15 +51,10 @@ impl Table {
                 cells.extend(row.iter());
             }
         }
-        let mut table = Self { name: name.to_owned(), header, cells, words: Vec::new(), rounds: true };
-        let is_word = |cell: &&str| !cell.is_empty() && cell.parse::<f64>().is_err();
-        table.words = (0..table.header.len())
-            .filter(|&c| c == 0 || table.rows().any(|row| row.get(c).is_some_and(is_word)))
-            .collect();
-        Ok(table)
+        Ok(Self { name: name.to_owned(), header, cells, words: Vec::new(), rounds: true })
     }
 
-    /// Only the columns of these names, in this order.
+    /// Only the columns of these names, in this order, of a table of records.
     #[must_use]
     pub fn only(&self, names: &[&str]) -> Self {
         let columns: Vec<usize> =
@@ -68,8 +63,8 @@ impl Table {
             name: self.name.clone(),
             header: columns.iter().map(|&c| self.header[c].clone()).collect(),
             cells: self.rows().flat_map(|row| columns.iter().map(|&c| row[c]).collect::<Vec<_>>()).collect(),
-            words: (0..columns.len()).filter(|&k| k == 0 || self.words.contains(&columns[k])).collect(),
-            rounds: self.rounds,
+            words: Vec::new(),
+            rounds: true,
         }
     }
 
@@ -109,14 +104,22 @@ impl Table {
     /// follow below, beside the first column again.
     pub fn text(&self, width: usize) -> String {
         let columns = self.header.len();
+        if columns == 0 {
+            return String::new();
+        }
         let width = width.max(2 * NARROWEST + GAP);
         let shown = |cell: &str| if self.rounds { rounded(cell) } else { cell.to_owned() };
         let rows: Vec<Vec<String>> = self.rows().map(|row| row.into_iter().map(shown).collect()).collect();
+        let is_word = |row: &Vec<String>, c: usize| !row[c].is_empty() && row[c].parse::<f64>().is_err();
+        let is_words = |c: usize| {
+            c == 0 || self.words.contains(&c) || (self.rounds && rows.iter().any(|row| is_word(row, c)))
+        };
+        let words: Vec<bool> = (0..columns).map(is_words).collect();
         let mut widths: Vec<usize> = (0..columns).map(|c| self.natural_width(c, &rows)).collect();
         let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
         // The widest column of words gives way first, down to its longest word or the narrowest width.
         while total(&widths) > width {
-            let widest = self.words.iter().copied().filter(|&c| c < columns && widths[c] > NARROWEST);
+            let widest = (0..columns).filter(|&c| words[c] && widths[c] > NARROWEST);
             let Some(widest) = widest.max_by_key(|&c| widths[c]) else { break };
             widths[widest] -= 1;
         }
@@ -124,13 +127,13 @@ impl Table {
         let mut next = 1;
         loop {
             let mut block = vec![0];
-            let mut used = widths.first().copied().unwrap_or(0);
+            let mut used = widths[0];
             while next < columns && (block.len() == 1 || used + GAP + widths[next] <= width) {
                 used += GAP + widths[next];
                 block.push(next);
                 next += 1;
             }
-            self.block(&mut text, &block, &widths, &rows);
+            self.block(&mut text, &block, &widths, &words, &rows);
             if next >= columns {
                 return text;
             }
@@ -145,33 +148,36 @@ impl Table {
         cells.max(heading.unwrap_or(0))
     }
 
-    fn block(&self, text: &mut String, columns: &[usize], widths: &[usize], rows: &[Vec<String>]) {
-        self.line(text, &self.header, columns, widths);
+    fn block(
+        &self,
+        text: &mut String,
+        columns: &[usize],
+        widths: &[usize],
+        words: &[bool],
+        rows: &[Vec<String>],
+    ) {
+        line(text, &self.header, columns, widths, words);
         let rule: Vec<String> = columns.iter().map(|&c| "-".repeat(widths[c])).collect();
         text.push_str(&rule.join(&" ".repeat(GAP)));
         text.push('\n');
-        rows.iter().for_each(|row| self.line(text, row, columns, widths));
+        rows.iter().for_each(|row| line(text, row, columns, widths, words));
     }
+}
 
-    /// One row, on as many lines as its tallest cell needs.
-    fn line(&self, text: &mut String, cells: &[String], columns: &[usize], widths: &[usize]) {
-        let wrapped: Vec<Vec<String>> = columns.iter().map(|&c| wrap(&cells[c], widths[c])).collect();
-        for k in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0) {
-            let mut line = String::new();
-            for (lines, &c) in wrapped.iter().zip(columns) {
-                let (cell, width) = (lines.get(k).map_or("", String::as_str), widths[c]);
-                if !line.is_empty() || c != columns[0] {
-                    line.push_str(&" ".repeat(GAP));
-                }
-                line += &if self.words.contains(&c) {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                };
+/// One row, on as many lines as its tallest cell needs.
+fn line(text: &mut String, cells: &[String], columns: &[usize], widths: &[usize], words: &[bool]) {
+    let wrapped: Vec<Vec<String>> = columns.iter().map(|&c| wrap(&cells[c], widths[c])).collect();
+    for k in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0) {
+        let mut line = String::new();
+        for (lines, &c) in wrapped.iter().zip(columns) {
+            let (cell, width) = (lines.get(k).map_or("", String::as_str), widths[c]);
+            if !line.is_empty() || c != columns[0] {
+                line.push_str(&" ".repeat(GAP));
             }
-            text.push_str(line.trim_end());
-            text.push('\n');
+            line += &if words[c] { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
         }
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
 }
 
