@@ -115,13 +115,23 @@ impl Table {
             c == 0 || self.words.contains(&c) || (self.rounds && rows.iter().any(|row| is_word(row, c)))
         };
         let words: Vec<bool> = (0..columns).map(is_words).collect();
-        let mut widths: Vec<usize> = (0..columns).map(|c| self.natural_width(c, &rows)).collect();
-        let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1);
-        // The widest column of words gives way first, down to its longest word or the narrowest width.
+        let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * (columns - 1);
+        let natural = |one_line: bool| (0..columns).map(|c| self.natural_width(c, &rows, one_line)).collect();
+        let mut widths: Vec<usize> = natural(true);
+        if total(&widths) > width {
+            widths = natural(false);
+        }
+        // The widest column of words gives way first.
+        let full = widths.clone();
         while total(&widths) > width {
             let widest = (0..columns).filter(|&c| words[c] && widths[c] > NARROWEST);
             let Some(widest) = widest.max_by_key(|&c| widths[c]) else { break };
             widths[widest] -= 1;
+        }
+        if total(&widths) > width {
+            // Columns will follow below anyway: words get their share of the line again.
+            let share = |(c, &w): (usize, &usize)| if words[c] { w.min(width / 3) } else { w };
+            widths = full.iter().enumerate().map(share).collect();
         }
         let mut text = String::new();
         let mut next = 1;
@@ -141,11 +151,13 @@ impl Table {
         }
     }
 
-    /// Cells of words and of numbers on one line; a heading of a column of numbers wrapped at its longest word.
-    fn natural_width(&self, column: usize, rows: &[Vec<String>]) -> usize {
-        let cells = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let heading = self.header[column].split_whitespace().map(|word| word.chars().count()).max();
-        cells.max(heading.unwrap_or(0))
+    /// What the cells of a column need, and its heading: on one line, or its longest word.
+    fn natural_width(&self, column: usize, rows: &[Vec<String>], one_line: bool) -> usize {
+        let length = |text: &str| text.chars().count();
+        let heading = &self.header[column];
+        let longest = heading.split_whitespace().map(length).max().unwrap_or(0);
+        let cells = rows.iter().map(|row| length(&row[column])).max().unwrap_or(0);
+        cells.max(if one_line { length(heading) } else { longest })
     }
 
     fn block(

@@ -30,7 +30,7 @@ impl Report for RunResult {
             ["seed", "branch", "V_em", "A_em", "signed V", "signed A", "d_t", "TD loss", "MSVE", "best step"];
         let config = &self.settings.config;
         let contexts = config.num_steps() * config.batch as u64 * self.seeds.len() as u64;
-        Table::new(&header, rows).text(width)
+        Table::new(&header, rows).words(&[1]).text(width)
             + &format!("\n{} seeds, {contexts} contexts in {:.3} s\n", self.seeds.len(), self.train_seconds)
     }
 
