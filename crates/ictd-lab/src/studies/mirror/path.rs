@@ -1,4 +1,6 @@
 //! How training walks to the mirror block: first gradients, the path, and training with A held.
+//!
+//! More than 400 lines, because the records of six tables stand beside what fills them.
 
 use ictd::pretrain::{Drift, PretrainConfig, TrainError, Trainer, drift, measure, reduced_params};
 use ictd::statistics::MeanSem;

@@ -1,5 +1,7 @@
 //! Lemmas 4 to 7 and Theorem 2: what is claimed, and when it counts.
 
+use ictd::theory::Constants;
+
 use super::{BoundConfig, BoundReport, Comparison, run};
 use crate::LabError;
 use crate::files::OutputDir;
@@ -83,6 +85,27 @@ fn judge(id: &str, paper: &str, says: &str, statement: &str, report: &BoundRepor
         .found(verdict(covered == total), ratio(&tightest), measured, uncertainty)
         .with_slack(slack)
         .in_chosen_setting()
+}
+
+/// Premises that fail, in words.
+pub(super) fn failed_premises(constants: &Constants, threshold: Option<f64>, longest: usize) -> Vec<String> {
+    let mut failed = Vec::new();
+    if !(constants.margin > 0.0) {
+        let (margin, required) = (constants.margin, 0.5 * (1.0 + constants.gamma));
+        failed.push(format!(
+            "Assumption 5.1: the smallest M_pi(s, s) is {:.4}, below (1+gamma)/2 = {required}",
+            margin + required
+        ));
+    }
+    match threshold {
+        Some(n) if (longest as f64) < n => {
+            failed.push(format!(
+                "context length: the largest n sampled is {longest}, the contraction lemma needs {n:.3e}"
+            ));
+        }
+        _ => {}
+    }
+    failed
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod claims;
 mod show;
+mod slopes;
 
 pub use claims::STUDY;
 
@@ -10,7 +11,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::statistics::fit::{self, Slope};
+use ictd::statistics::fit::Slope;
 use ictd::task::FiniteTask;
 use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
@@ -18,6 +19,8 @@ use serde::Serialize;
 
 use super::TaskFamily;
 use crate::error::{LabError, check_range};
+use claims::failed_premises;
+use slopes::{decay, floor};
 
 /// Depths at which Theorem 2 is compared.
 const LAYERS: [usize; 9] = [0, 1, 2, 5, 10, 20, 50, 100, 200];
@@ -231,26 +234,6 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     })
 }
 
-fn failed_premises(constants: &Constants, threshold: Option<f64>, longest: usize) -> Vec<String> {
-    let mut failed = Vec::new();
-    if !(constants.margin > 0.0) {
-        let (margin, required) = (constants.margin, 0.5 * (1.0 + constants.gamma));
-        failed.push(format!(
-            "Assumption 5.1: the smallest M_pi(s, s) is {:.4}, below (1+gamma)/2 = {required}",
-            margin + required
-        ));
-    }
-    match threshold {
-        Some(n) if (longest as f64) < n => {
-            failed.push(format!(
-                "context length: the largest n sampled is {longest}, the contraction lemma needs {n:.3e}"
-            ));
-        }
-        _ => {}
-    }
-    failed
-}
-
 impl Setting {
     /// The counts of transitions of a context of n transitions.
     fn counts(&self, n: usize, index: u64) -> Matrix {
@@ -409,39 +392,5 @@ impl Setting {
             points.push(SweepPoint { n, layers: None, error, transient: None });
         }
         Ok(points)
-    }
-}
-
-/// The slope of what depth takes away, ‖v_L - v_∞‖∞, at the longest context: from depth 3 on, where fast modes have died
-/// out, and far above rounding. The error itself is this and the floor, which would bend the line.
-fn decay(sweep: &[SweepPoint]) -> Option<Slope> {
-    let longest = SWEEP[SWEEP.len() - 1];
-    let points: Vec<(f64, f64)> = sweep
-        .iter()
-        .filter(|p| p.n == longest)
-        .filter_map(|p| Some((p.layers?, p.transient?)))
-        .filter(|&(layers, transient)| layers >= 3 && transient > 1e-10)
-        .map(|(layers, transient)| (layers as f64, transient.ln()))
-        .collect();
-    fit::line(&points)
-}
-
-fn floor(sweep: &[SweepPoint]) -> Option<Slope> {
-    let points: Vec<(f64, f64)> =
-        sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect();
-    // Errors of rounding have no rate.
-    if points.iter().any(|p| p.1 < 1e-12) { None } else { fit::power(&points) }
-}
-
-impl BoundReport {
-    /// The same under another name for its files.
-    #[must_use]
-    pub fn named(self, name: &str) -> Self {
-        Self { name: name.to_owned(), ..self }
-    }
-
-    /// The task in words.
-    pub fn describe(&self) -> &str {
-        &self.describe
     }
 }

@@ -9,6 +9,17 @@ use crate::figure::{Anchor, Axis, Chart, Scale, Scene, Series};
 use crate::report::{Report, Table, wrapped};
 
 impl BoundReport {
+    /// The same under another name for its files.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// The task in words.
+    pub fn describe(&self) -> &str {
+        &self.describe
+    }
+
     /// Error against depth at several lengths, and the floor against the length.
     pub fn figure(&self) -> Scene {
         let mut scene = Scene::new(940.0, 380.0, "Error against depth and context length");
