@@ -1,15 +1,12 @@
 //! `ictd bound`.
 
-use std::path::Path;
-
 use clap::Args;
 use ictd::task::Family;
 use ictd_lab::LabError;
-use ictd_lab::files::OutputDir;
-use ictd_lab::studies::theory::bound::{self, BoundConfig};
+use ictd_lab::studies::theory::theorem2::{self, BoundConfig};
 
 use crate::tasks::TaskArguments;
-use crate::{Common, Outcome, message, print_data, print_json, table};
+use crate::{Common, Outcome, message};
 
 /// Arguments of `ictd bound`.
 #[derive(Debug, Args)]
@@ -48,51 +45,10 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
             delta: arguments.delta,
         }];
     }
-    let path = arguments.common.out.as_deref().unwrap_or(Path::new("out/bound"));
-    let out = OutputDir::create(path)?;
     let mut reports = Vec::new();
     for (k, config) in settings.iter().enumerate() {
         message(&format!("{}: {} contexts per length", config.family.describe(), config.contexts));
-        let report = bound::run(config)?;
-        report.write(&out, &format!("bound{}", k + 1))?;
-        reports.push(report);
+        reports.push(theorem2::run(config)?.named(&format!("bound{}", k + 1)));
     }
-    if arguments.common.json {
-        print_json(&reports)?;
-    } else {
-        let mut text = String::new();
-        for report in &reports {
-            text += &report.summary();
-            text += "\n";
-            let rows: Vec<Vec<String>> = report
-                .comparisons
-                .iter()
-                .map(|c| {
-                    vec![
-                        c.statement.clone(),
-                        c.n.to_string(),
-                        c.layers.map_or_else(String::new, |l| l.to_string()),
-                        c.bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}")),
-                        format!("{:.3e}", c.measured_max),
-                        format!("{}/{}", c.covered, c.contexts),
-                        format!("{:.2}", c.promised),
-                        if c.premises { "hold" } else { "fail" }.into(),
-                        if c.vacuous { "vacuous" } else { "" }.into(),
-                    ]
-                })
-                .collect();
-            let header =
-                ["statement", "n", "L", "bound", "largest seen", "covered", "promised", "premises", ""];
-            text += &table::render(&header, &rows);
-            text += "\n";
-        }
-        print_data(&text)?;
-    }
-    message(&format!("figures and tables: {}", path.display()));
-    // A statement whose premises hold must keep its promise.
-    if reports.iter().all(bound::BoundReport::holds) {
-        Ok(Outcome::Success)
-    } else {
-        Ok(Outcome::ClaimFailed)
-    }
+    arguments.common.present(&reports, Some("out/bound"))
 }

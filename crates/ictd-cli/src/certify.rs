@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use ictd::task::Family;
 use ictd_lab::LabError;
-use ictd_lab::files::{OutputDir, read_context};
+use ictd_lab::files::read_context;
 use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
 
 use crate::tasks::TaskArguments;
-use crate::{Common, Outcome, message, print_data, print_json, table};
+use crate::{Common, Outcome, message};
 
 /// Arguments of `ictd certify`.
 #[derive(Debug, Args)]
@@ -59,23 +59,8 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let family = arguments.tasks_of.tasks(Family::paper(), arguments.common.seed)?;
     if let Some(tasks) = arguments.tasks {
         let counts = certify::count(&family, tasks, &config)?;
-        if let Some(out) = &arguments.common.out {
-            OutputDir::create(out)?.json("counts", &counts)?;
-        }
-        if arguments.common.json {
-            print_json(&counts)?;
-            return Ok(Outcome::Success);
-        }
-        let row = |name: &str, count: u64| vec![name.to_owned(), format!("{count} of {tasks}")];
-        let rows = [
-            row("Assumption 5.1 holds", counts.assumption_holds),
-            row("a layer contracts, norm_inf < 1", counts.norm_inf_below_one),
-            row("spectral radius < 1", counts.spectral_radius_below_one),
-            row("provably stable for a small step", counts.provably_stable),
-            row("unstable: no step size converges", counts.unstable),
-        ];
-        print_data(&format!("{}\n\n{}", family.describe(), table::render(&["", "tasks"], &rows)))?;
-        return Ok(Outcome::Success);
+        message(&family.describe());
+        return arguments.common.present(&counts, None);
     }
     let report = match (&arguments.input, arguments.n) {
         (Some(path), _) => {
@@ -86,15 +71,6 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         (None, Some(n)) => certify::sampled(&family, arguments.index.unwrap_or(0), n, &config)?,
         (None, None) => certify::task(&family, arguments.index.unwrap_or(0), &config)?,
     };
-    if let Some(out) = &arguments.common.out {
-        report.write(&OutputDir::create(out)?)?;
-        message(&format!("certificate and figure: {}", out.display()));
-    }
-    if arguments.common.json {
-        print_json(&report)?
-    } else {
-        print_data(&report.text())?
-    }
     // A refusal is a result: the certificate says what to do.
-    Ok(Outcome::Success)
+    arguments.common.present(&report, None)
 }

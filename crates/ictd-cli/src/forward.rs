@@ -7,10 +7,10 @@ use clap::Args;
 use ictd::kernel::{Attention, KernelName};
 use ictd::transformer::{Block, Parameters, TransformerConfig};
 use ictd_lab::LabError;
-use ictd_lab::files::{OutputDir, read_context, read_params};
-use ictd_lab::studies::forward::{ForwardReport, report};
+use ictd_lab::files::{read_context, read_params};
+use ictd_lab::studies::forward::report;
 
-use crate::{Common, Outcome, message, print_data, print_json, table};
+use crate::{Common, Outcome, message};
 
 /// Arguments of `ictd forward`.
 #[derive(Debug, Args)]
@@ -61,9 +61,11 @@ fn choose<T: PartialEq + Display>(
     default: T,
 ) -> Result<T, LabError> {
     match (typed, said) {
-        (Some(typed), Some(said)) if typed != said => Err(LabError::Invalid(format!(
-            "{flag} is {typed}, but the checkpoint was trained with {said}: leave the flag out"
-        ))),
+        (Some(typed), Some(said)) if typed != said => Err(LabError::value(
+            flag,
+            typed,
+            format!("{said} as the checkpoint was trained with: leave the flag out"),
+        )),
         (typed, said) => Ok(typed.or(said).unwrap_or(default)),
     }
 }
@@ -110,68 +112,5 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let transformer = config.check()?;
     let context = read_context(&arguments.input)?;
     let report = report(&transformer, &context, arguments.tokens, arguments.fixed_point)?;
-    if let Some(out) = &arguments.common.out {
-        report.write(&OutputDir::create(out)?)?;
-        message(&format!("figure and tables: {}", out.display()));
-    }
-    if arguments.common.json {
-        print_json(&report)?
-    } else {
-        print_data(&text(&report))?
-    }
-    Ok(Outcome::Success)
-}
-
-/// Columns shown in the terminal before the rest is left to --json and --out.
-const SHOWN: usize = 12;
-
-/// Six decimals for ordinary numbers, powers of ten for very large and very small ones.
-fn number(x: &f64) -> String {
-    if *x == 0.0 || (1e-4..1e6).contains(&x.abs()) { format!("{x:.6}") } else { format!("{x:.5e}") }
-}
-
-fn text(report: &ForwardReport) -> String {
-    let columns = report.values[0].len();
-    let first = columns.saturating_sub(SHOWN);
-    let mut header: Vec<String> = vec!["layer".into()];
-    header.extend((first..columns).map(|j| format!("v[{j}]")));
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = report
-        .values
-        .iter()
-        .enumerate()
-        .map(|(l, row)| [l.to_string()].into_iter().chain(row[first..].iter().map(number)).collect())
-        .collect();
-    let mut out = table::render(&header, &rows);
-    if first > 0 {
-        out += &format!("(columns 0 to {} left out here; --json and --out give all)\n", first - 1);
-    }
-    if let Some(fixed) = &report.fixed_point {
-        let last: Vec<String> = fixed.values[first..].iter().map(number).collect();
-        out += &format!("\ninfinitely many layers: {}\n", last.join("  "));
-        out += &format!(
-            "spectral radius {:.6}, {}: the iteration {}\n",
-            fixed.spectral_radius,
-            fixed.status,
-            if fixed.converges {
-                "converges to these values"
-            } else if fixed.spectral_radius < 1.0 {
-                "may not converge to them, rounding decides"
-            } else {
-                "does not converge to them"
-            }
-        );
-    }
-    for (layer, z) in report.tokens.iter().flatten().enumerate() {
-        out += &format!("\nZ_{layer}\n");
-        let rows: Vec<Vec<String>> = z
-            .iter()
-            .zip(&report.row_names)
-            .map(|(row, name)| [name.clone()].into_iter().chain(row.iter().map(number)).collect())
-            .collect();
-        let names: Vec<String> = (0..columns).map(|j| j.to_string()).collect();
-        let header: Vec<&str> = ["row"].into_iter().chain(names.iter().map(String::as_str)).collect();
-        out += &table::render(&header, &rows);
-    }
-    out
+    arguments.common.present(&report, None)
 }

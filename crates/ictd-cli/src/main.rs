@@ -12,17 +12,18 @@ mod pretrain;
 mod readings;
 mod regimes;
 mod reproduce;
-mod table;
 mod task;
 mod tasks;
 mod verify;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use ictd_lab::LabError;
+use ictd_lab::files::OutputDir;
+use ictd_lab::report::Report;
 
 /// Reinforcement learning in a Transformer's forward pass.
 ///
@@ -97,6 +98,37 @@ struct Common {
     /// readings, branches, mirror, regimes, bound and neu; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+}
+
+impl Common {
+    /// The directory asked for, or the command's own.
+    fn out_or(&self, default: Option<&str>) -> Option<PathBuf> {
+        self.out.clone().or_else(|| default.map(PathBuf::from))
+    }
+
+    /// Shows a result; its files go to the directory asked for, or to the command's own.
+    fn present(&self, report: &impl Report, default_out: Option<&str>) -> Result<Outcome, LabError> {
+        present(report, self.json, self.out_or(default_out).as_deref())
+    }
+}
+
+/// Width of text where no terminal tells another.
+const WIDTH: usize = 100;
+
+/// Writes a result's files, prints it as JSON or as text, and says where the files are.
+fn present(report: &impl Report, json: bool, out: Option<&Path>) -> Result<Outcome, LabError> {
+    if let Some(out) = out {
+        report.write(&OutputDir::create(out)?)?;
+    }
+    if json {
+        print_json(report)?
+    } else {
+        print_data(&report.text(WIDTH))?
+    }
+    if let Some(out) = out {
+        message(&format!("figures and tables: {}", out.display()));
+    }
+    Ok(if report.holds() { Outcome::Success } else { Outcome::ClaimFailed })
 }
 
 /// What a finished command says about its result.

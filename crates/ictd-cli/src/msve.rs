@@ -1,15 +1,12 @@
 //! `ictd msve`.
 
-use std::path::Path;
-
 use clap::Args;
 use ictd::task::{Family, Kind};
 use ictd_lab::LabError;
-use ictd_lab::files::OutputDir;
-use ictd_lab::studies::msve::{self, MsveConfig};
+use ictd_lab::studies::fig1::{self, MsveConfig};
 
 use crate::tasks::TaskArguments;
-use crate::{Common, Outcome, message, print_data, print_json, table};
+use crate::{Common, Outcome};
 
 /// Arguments of `ictd msve`.
 #[derive(Debug, Args)]
@@ -44,7 +41,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         Some(lengths) => (lengths, Vec::new()),
         None => (default.context_lens, default.longer_lens),
     };
-    let curve = msve::run(&MsveConfig {
+    let curve = fig1::run(&MsveConfig {
         tasks: arguments.source.tasks(Family::of(Kind::Figure1), arguments.common.seed)?,
         num_tasks: arguments.tasks,
         context_lens,
@@ -54,32 +51,5 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         temperature: arguments.temperature,
         step_size: arguments.step_size,
     })?;
-    let out = arguments.common.out.as_deref().unwrap_or(Path::new("out/msve"));
-    curve.write(&OutputDir::create(out)?)?;
-    if arguments.common.json {
-        print_json(&curve)?;
-    } else {
-        let rows: Vec<Vec<String>> = curve
-            .points
-            .iter()
-            .map(|p| {
-                let numbers = [p.mean, p.sem, p.gain, p.gain_sem].map(|x| format!("{x:.4}"));
-                std::iter::once(p.context_len.to_string()).chain(numbers).collect()
-            })
-            .collect();
-        let mut text = table::render(&["n", "MSVE", "± s.e.m.", "better than 0 by", "± s.e.m."], &rows);
-        text += &format!(
-            "\npredictor 0: {:.4} ± {:.4}; the Transformer is better {}\n",
-            curve.zero,
-            curve.zero_sem,
-            curve.beats_zero_from.map_or_else(|| "nowhere".into(), |n| format!("from n = {n} on"))
-        );
-        text += &format!(
-            "\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
-            curve.config.num_tasks, curve.drop, curve.drop_sem, curve.rank_correlation, curve.verdict
-        );
-        print_data(&text)?;
-    }
-    message(&format!("figure and table: {}", out.join("fig1.svg").display()));
-    Ok(Outcome::Success)
+    arguments.common.present(&curve, Some("out/msve"))
 }

@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use ictd_lab::LabError;
-use ictd_lab::files::OutputDir;
-use ictd_lab::studies::pretrain::{self, EmergenceFigures, Ending, Monitor, RunOptions, RunResult, Settings};
+use ictd_lab::error::{LabError, check_range};
+use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
 
 use crate::tasks::TaskArguments;
-use crate::{Outcome, message, print_data, print_json, table};
+use crate::{Outcome, message, present, print_data};
 
 /// Arguments of `ictd pretrain`.
 #[derive(Debug, Args)]
@@ -63,20 +62,18 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     }
     let seeds = parse_seeds(&arguments.seeds)?;
     if arguments.checkpoint_every == Some(0) {
-        return Err(LabError::Invalid("checkpoint-every is 0, expected at least 1".into()));
+        return Err(LabError::value("checkpoint-every", 0, "at least 1"));
     }
     let options = RunOptions {
         resume: arguments.resume,
         checkpoint_every: arguments.checkpoint_every,
         notice: message,
     };
-    if let Some(threads) = arguments.threads.filter(|t| !(1..=1024).contains(t)) {
-        return Err(LabError::Invalid(format!("threads is {threads}, expected 1 to 1024")));
-    }
+    arguments.threads.map_or(Ok(()), |threads| check_range("threads", threads, 1..=1024))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.unwrap_or(0))
         .build()
-        .map_err(|e| LabError::Failed(format!("threads: {e}")))?;
+        .map_err(|e| LabError::internal("threads", e))?;
     let monitor = Arc::new(Monitor::default());
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // Without a handler a signal ends the process as usual; checkpoints stay valid either way. A second
@@ -94,25 +91,13 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     finished.store(true, Ordering::Relaxed);
     // The watcher only prints.
     let _ = watcher.join();
-    let result = match ending? {
-        Ending::Done(result) => result,
+    match ending? {
+        Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures)),
         Ending::Stopped => {
             message("stopped; checkpoints are written, --resume continues from them");
-            return Ok(Outcome::Stopped);
+            Ok(Outcome::Stopped)
         }
-    };
-    if arguments.json {
-        print_json(&result)?
-    } else {
-        print_data(&text(&settings, &result))?
     }
-    let directory = arguments.out.join(&settings.name).join(&settings.sha256()?[..8]);
-    let figures = OutputDir::create(&directory.join("figures"))?;
-    let mut title = vec![settings.name.clone()];
-    title.extend(settings.overrides.iter().cloned());
-    EmergenceFigures::new(&settings, &title.join(", "), &result.states).write(&figures, "fig3", "fig5")?;
-    message(&format!("run directories and figures: {}", directory.display()));
-    Ok(Outcome::Success)
 }
 
 /// Shows progress: a bar on a terminal, ten lines otherwise.
@@ -150,9 +135,7 @@ fn eprint_part(text: &str) {
 /// `0..5`, or `1,4,7`.
 fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
     let bad = |why: &str| {
-        LabError::Invalid(format!(
-            "seeds is '{text}' ({why}), expected a range like 0..5 or numbers like 1,4,7"
-        ))
+        LabError::value("seeds", format!("'{text}' ({why})"), "a range like 0..5 or numbers like 1,4,7")
     };
     let number = |s: &str| s.trim().parse::<u64>().map_err(|_| bad("not a number"));
     let seeds: Vec<u64> = match text.split_once("..") {
@@ -173,31 +156,4 @@ fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
         (_, false) => Err(bad("a seed is given twice")),
         _ => Ok(seeds),
     }
-}
-
-fn text(settings: &Settings, result: &RunResult) -> String {
-    let rows: Vec<Vec<String>> = result
-        .seeds
-        .iter()
-        .map(|s| {
-            let number = |x: f64| format!("{x:.3}");
-            vec![
-                s.seed.to_string(),
-                s.last.branch.to_owned(),
-                number(s.last.v_em),
-                number(s.last.a_em),
-                number(s.last.v_em_signed),
-                number(s.last.a_em_signed),
-                number(s.last.diag_mean),
-                number(s.last.td_loss),
-                if s.last.msve.is_nan() { "unknown".into() } else { number(s.last.msve) },
-                s.best_step.to_string(),
-            ]
-        })
-        .collect();
-    let header =
-        ["seed", "branch", "V_em", "A_em", "signed V", "signed A", "d_t", "TD loss", "MSVE", "best step"];
-    let contexts = settings.config.num_steps() * settings.config.batch as u64 * result.seeds.len() as u64;
-    table::render(&header, &rows)
-        + &format!("\n{} seeds, {contexts} contexts in {:.3} s\n", result.seeds.len(), result.train_seconds)
 }

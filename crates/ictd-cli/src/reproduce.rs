@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use clap::Args;
 use ictd_lab::LabError;
-use ictd_lab::files::{OutputDir, process};
-use ictd_lab::studies::Verdict;
-use ictd_lab::studies::reproduce::{self, Plan, Reproduction, Scope, Study};
+use ictd_lab::files::process;
+use ictd_lab::studies::reproduce::{self, Drift, Reproduction};
+use ictd_lab::studies::{Plan, Study};
 
-use crate::{Outcome, message, print_data, print_json, table};
+use crate::{Outcome, message, present};
 
 /// Arguments of `ictd reproduce`.
 #[derive(Debug, Args)]
@@ -65,24 +65,14 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
             message(&format!("        {time}: {}", verdicts.join(", ")));
         }
     })?;
-    if arguments.json {
-        print_json(&found)?
-    } else {
-        print_data(&text(&found))?
-    }
+    // The run wrote its files itself, study by study.
+    present(&found, arguments.json, None)?;
     finish(&found, &arguments.out);
     if !arguments.check {
         // A verdict is a result, not a failure of the command.
         return Ok(Outcome::Success);
     }
-    let drifts = reproduce::drifts(&found.claims)?;
-    drifts.iter().for_each(|d| message(&format!("drift: {}: {}", d.id, d.what)));
-    message(&format!(
-        "check: {} of {} claims as stored",
-        found.claims.len() - drifts.len(),
-        found.claims.len()
-    ));
-    Ok(if drifts.is_empty() { Outcome::Success } else { Outcome::ClaimFailed })
+    Ok(compared("check", &reproduce::drifts(&found.claims)?, found.claims.len()))
 }
 
 /// Verdicts over seeds, beside the stored ones.
@@ -97,23 +87,15 @@ fn stability(studies: &[Study], arguments: &Arguments) -> Result<Outcome, LabErr
         let left = start.elapsed().as_secs_f64() / trained.max(1) as f64 * (total - done) as f64;
         message(&format!("[{done}/{total}] seed {seed}, {}: {left:.0} s left", timing.study));
     })?;
-    OutputDir::create(&arguments.out)?.json("stability", &found)?;
-    if arguments.json {
-        print_json(&found)?
-    } else {
-        let rows: Vec<Vec<String>> = found
-            .iter()
-            .map(|v| {
-                let counts: Vec<String> = v.verdicts.iter().map(|(name, n)| format!("{n} {name}")).collect();
-                vec![v.id.clone(), counts.join(", ")]
-            })
-            .collect();
-        print_data(&table::render(&["claim", "verdicts over seeds"], &rows))?
-    }
-    let drifts = reproduce::stability_drifts(&found)?;
+    present(&found, arguments.json, Some(&arguments.out))?;
+    Ok(compared("stability", &reproduce::stability_drifts(&found.claims)?, found.claims.len()))
+}
+
+/// Says what is not as stored, and fails where anything is.
+fn compared(what: &str, drifts: &[Drift], total: usize) -> Outcome {
     drifts.iter().for_each(|d| message(&format!("drift: {}: {}", d.id, d.what)));
-    message(&format!("stability: {} of {} claims as stored", found.len() - drifts.len(), found.len()));
-    Ok(if drifts.is_empty() { Outcome::Success } else { Outcome::ClaimFailed })
+    message(&format!("{what}: {} of {total} claims as stored", total - drifts.len()));
+    if drifts.is_empty() { Outcome::Success } else { Outcome::ClaimFailed }
 }
 
 fn finish(found: &Reproduction, out: &Path) {
@@ -121,37 +103,4 @@ fn finish(found: &Reproduction, out: &Path) {
     let memory = process::peak_rss_kib()
         .map_or_else(String::new, |kib| format!(", at most {:.0} MB of memory", kib as f64 / 1024.0));
     message(&format!("{seconds:.1} s{memory}; report: {}", out.join("report.html").display()));
-}
-
-fn text(found: &Reproduction) -> String {
-    let seconds = |id: &str| {
-        let timing = found.timings.iter().find(|t| t.claims.contains(&id));
-        // The time of a study stands at its first claim.
-        timing.filter(|t| t.claims[0] == id).map_or_else(String::new, |t| format!("{:.2}", t.seconds))
-    };
-    let shorten = |text: &str| match text.char_indices().nth(70) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    };
-    let rows: Vec<Vec<String>> = found
-        .claims
-        .iter()
-        .map(|c| {
-            let doubt = c.stability.filter(|s| s.is_doubtful());
-            let doubt = doubt.map_or_else(String::new, |s| format!(" ({} of {} seeds)", s.same, s.seeds));
-            vec![c.id.clone(), format!("{}{doubt}", c.verdict), shorten(&c.measured), seconds(&c.id)]
-        })
-        .collect();
-    let mut text = table::render(&["claim", "verdict", "measured", "seconds"], &rows);
-    for (scope, name) in Scope::COUNTED {
-        let count =
-            |verdict| found.claims.iter().filter(|c| c.scope == scope && c.verdict == verdict).count();
-        let parts: Vec<String> =
-            Verdict::ALL.into_iter().filter(|v| count(*v) > 0).map(|v| format!("{} {v}", count(v))).collect();
-        if !parts.is_empty() {
-            text += &format!("\n{name}: {}", parts.join(", "));
-        }
-    }
-    text += "\n";
-    text
 }

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use ictd_lab::LabError;
-use ictd_lab::files::OutputDir;
 use ictd_lab::studies::TaskChoice;
 use ictd_lab::studies::tasks::{TaskRequest, make};
 
 use crate::tasks::TaskOptions;
-use crate::{Common, Outcome, message, print_data, print_json};
+use crate::{Common, Outcome};
 
 /// Arguments of `ictd task`.
 #[derive(Debug, Args)]
@@ -34,14 +33,5 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         index: arguments.index,
         trajectory: arguments.trajectory,
     })?;
-    if let Some(out) = &arguments.common.out {
-        made.write(&OutputDir::create(out)?)?;
-        message(&format!("files: {}", out.display()));
-    }
-    match (&made.trajectory, arguments.common.json) {
-        (Some(trajectory), true) => print_json(trajectory)?,
-        (None, true) => print_json(&made.file)?,
-        (_, false) => print_data(&made.summary())?,
-    }
-    Ok(Outcome::Success)
+    arguments.common.present(&made, None)
 }

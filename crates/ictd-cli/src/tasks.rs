@@ -104,7 +104,7 @@ impl TaskOptions {
 
     /// The choice with what was given; refuses what has no meaning for it.
     pub fn choice(&self, base: TaskChoice) -> Result<TaskChoice, LabError> {
-        let refuse = |name: &str, why: &str| Err(LabError::Invalid(format!("{name}: {why}")));
+        let refuse = |name: &str, why: &str| Err(LabError::refused(name, why));
         let base = match base {
             TaskChoice::Family(family) => family,
             TaskChoice::File { file, .. } => {

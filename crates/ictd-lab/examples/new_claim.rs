@@ -4,12 +4,11 @@ use std::path::Path;
 
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
-use ictd_lab::studies::Tasks;
-use ictd_lab::studies::Verdict;
-use ictd_lab::studies::reproduce::{self, Claim, Plan, Study};
+use ictd_lab::studies::reproduce;
 use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
+use ictd_lab::studies::{Claim, Plan, Section, Study, Tasks, verdict};
 
-const TEMPERATURE: Study = Study { id: "temperature", claims: &["temperature"], run: temperature };
+const TEMPERATURE: Study = Study::new("temperature", Section::Others, &["temperature"], temperature);
 
 fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let kernel = "softmax".parse()?;
@@ -27,13 +26,12 @@ fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let counts = [certify::count(&paper, tasks, &layer(0.5))?, certify::count(&sharper, tasks, &layer(1.0))?];
     out.json("temperature", &counts)?;
     let same = counts[0] == counts[1];
-    let verdict = if same { Verdict::Reproduced } else { Verdict::NotReproduced };
     let says = "Dividing scores by τ is multiplying A by 1/τ.";
     let claim = Claim::new("temperature", "Section 2", says, "the same tasks are stable either way");
     let measured = format!("{} and {} provably stable", counts[0].provably_stable, counts[1].provably_stable);
     Ok(vec![
         claim
-            .found(verdict, f64::from(u8::from(same)), measured, format!("{tasks} tasks"))
+            .found(verdict(same), f64::from(u8::from(same)), measured, format!("{tasks} tasks"))
             .shown(None, Some("temperature.json")),
     ])
 }

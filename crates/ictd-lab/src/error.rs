@@ -1,5 +1,8 @@
 //! What can go wrong in an experiment, and whose fault it is.
 
+use std::error::Error;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use ictd::context::ContextError;
@@ -7,11 +10,17 @@ use ictd::kernel::{AttentionError, KernelError};
 use ictd::linalg::LinalgError;
 use ictd::matrix::MatrixError;
 use ictd::operator::OperatorError;
+use ictd::pretrain::{ConfigError, TrainError};
 use ictd::task::TaskError;
-use ictd::transformer::{BlockError, ForwardError, ParamsError, TransformerError};
+use ictd::theory::NeuError;
+use ictd::transformer::{AdjointError, BlockError, ForwardError, ParamsError, TransformerError};
 
-/// Why an experiment has no result.
+/// An error of any kind, as the cause of another.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why an experiment has no result. Every message is one line: what was found, what was expected, and where.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LabError {
     /// A file could not be read.
     #[error("input {}: {source}", path.display())]
@@ -21,7 +30,7 @@ pub enum LabError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file is not what was expected.
+    /// A file is not in the format that was expected.
     #[error("input {}: {message}", path.display())]
     Parse {
         /// The file.
@@ -29,9 +38,14 @@ pub enum LabError {
         /// What was expected and found, and where.
         message: String,
     },
-    /// An option or field has a value outside its range.
-    #[error("{0}")]
-    Invalid(String),
+    /// A file has the right format, and its content is refused.
+    #[error("input {}: {source}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<LabError>,
+    },
     /// A file could not be written.
     #[error("output {}: {source}", path.display())]
     Write {
@@ -40,53 +54,151 @@ pub enum LabError {
         /// Why.
         source: std::io::Error,
     },
-    /// The input was fine but the computation has no finite answer.
+    /// An option, key or field has a value outside its range.
+    #[error("{name} is {found}, expected {expected}")]
+    Value {
+        /// The option as a user writes it.
+        name: String,
+        /// Its value.
+        found: String,
+        /// The values it may have.
+        expected: String,
+    },
+    /// An option, key or field is missing, superfluous or contradicts another.
+    #[error("{name}: {problem}")]
+    Refused {
+        /// The option as a user writes it.
+        name: String,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
+    /// A context is refused.
     #[error("{0}")]
-    Failed(String),
+    Context(#[from] ContextError),
+    /// A kernel is refused.
+    #[error("{0}")]
+    Kernel(#[from] KernelError),
+    /// Attention is refused.
+    #[error("{0}")]
+    Attention(#[from] AttentionError),
+    /// A matrix is refused.
+    #[error("{0}")]
+    Matrix(#[from] MatrixError),
+    /// Parameters are refused.
+    #[error("{0}")]
+    Params(#[from] ParamsError),
+    /// A Transformer is refused.
+    #[error("{0}")]
+    Transformer(#[from] TransformerError),
+    /// The name of a construction is refused.
+    #[error("{0}")]
+    Block(#[from] BlockError),
+    /// A task is refused.
+    #[error("{0}")]
+    Task(#[from] TaskError),
+    /// A training configuration is refused.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// The forward pass refuses a context.
+    #[error("{0}")]
+    Forward(#[source] ForwardError),
+    /// A layer is no operator on states, or has no such operator.
+    #[error("{0}")]
+    Operator(#[source] OperatorError),
+    /// Training refuses a kernel.
+    #[error("{0}")]
+    Train(#[source] TrainError),
+    /// A network cannot be differentiated.
+    #[error("{0}")]
+    Adjoint(#[source] AdjointError),
+    /// NEU is not defined.
+    #[error("{0}")]
+    Neu(#[source] NeuError),
+    /// A linear system or an eigenvalue problem has no trustworthy answer.
+    #[error("{0}")]
+    Linalg(#[from] LinalgError),
+    /// The input was fine, and numbers left the finite range: training or layers diverge.
+    #[error("{place}{source}{note}")]
+    Diverged {
+        /// Where, ending in a colon and a space; empty where the cause says it.
+        place: String,
+        /// What diverged.
+        source: Cause,
+        /// What else there is to say, starting with a semicolon; may be empty.
+        note: String,
+    },
+    /// A study judged other claims than those it is listed with.
+    #[error("study {study} judged {found}, expected {expected}")]
+    Claims {
+        /// The study.
+        study: &'static str,
+        /// Claims it judged.
+        found: String,
+        /// Claims it is listed with.
+        expected: String,
+    },
+    /// Something of the program's own went wrong: stored values, threads, a result that has no JSON.
+    #[error("{what}: {source}")]
+    Internal {
+        /// What was attempted.
+        what: &'static str,
+        /// Why it failed.
+        source: Cause,
+    },
 }
 
 impl LabError {
+    /// A value outside its range.
+    pub fn value(name: impl Into<String>, found: impl Display, expected: impl Display) -> Self {
+        Self::Value { name: name.into(), found: found.to_string(), expected: expected.to_string() }
+    }
+
+    /// Something given that makes no sense as it is.
+    pub fn refused(name: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Refused { name: name.into(), problem: problem.into() }
+    }
+
+    /// Divergence, with nothing to add to its cause.
+    pub fn diverged(source: impl Into<Cause>) -> Self {
+        Self::Diverged { place: String::new(), source: source.into(), note: String::new() }
+    }
+
+    /// A failure of the program's own.
+    pub fn internal(what: &'static str, source: impl Into<Cause>) -> Self {
+        Self::Internal { what, source: source.into() }
+    }
+
     /// The exit status: 2 when the input is to blame, 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Read { .. } | Self::Parse { .. } | Self::Invalid(_) => 2,
-            Self::Write { .. } | Self::Failed(_) => 1,
+            Self::Write { .. }
+            | Self::Linalg(_)
+            | Self::Diverged { .. }
+            | Self::Claims { .. }
+            | Self::Internal { .. } => 1,
+            _ => 2,
         }
     }
 }
 
-macro_rules! invalid {
-    ($($error:ty),*) => {
-        $(impl From<$error> for LabError {
-            fn from(error: $error) -> Self {
-                Self::Invalid(error.to_string())
-            }
-        })*
-    };
+/// Refuses a value outside a range; NaN is in none.
+pub fn check_range<T: PartialOrd + Display>(
+    name: &str,
+    found: T,
+    range: RangeInclusive<T>,
+) -> Result<(), LabError> {
+    if range.contains(&found) {
+        return Ok(());
+    }
+    Err(LabError::value(name, found, format!("{} to {}", range.start(), range.end())))
 }
-invalid!(
-    ContextError,
-    KernelError,
-    MatrixError,
-    ParamsError,
-    TransformerError,
-    BlockError,
-    TaskError,
-    AttentionError
-);
 
 impl From<ForwardError> for LabError {
     fn from(error: ForwardError) -> Self {
         match error {
-            ForwardError::Diverged { .. } => Self::Failed(error.to_string()),
-            _ => Self::Invalid(error.to_string()),
+            ForwardError::Diverged { .. } => Self::diverged(error),
+            other => Self::Forward(other),
         }
-    }
-}
-
-impl From<LinalgError> for LabError {
-    fn from(error: LinalgError) -> Self {
-        Self::Failed(error.to_string())
     }
 }
 
@@ -94,7 +206,39 @@ impl From<OperatorError> for LabError {
     fn from(error: OperatorError) -> Self {
         match error {
             OperatorError::Linalg(error) => error.into(),
-            other => Self::Invalid(other.to_string()),
+            other => Self::Operator(other),
+        }
+    }
+}
+
+impl From<TrainError> for LabError {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Config(e) => e.into(),
+            TrainError::Task(e) => e.into(),
+            TrainError::Diverged { .. } => Self::diverged(error),
+            other => Self::Train(other),
+        }
+    }
+}
+
+impl From<AdjointError> for LabError {
+    fn from(error: AdjointError) -> Self {
+        match error {
+            AdjointError::Forward(e) => e.into(),
+            other => Self::Adjoint(other),
+        }
+    }
+}
+
+impl From<NeuError> for LabError {
+    fn from(error: NeuError) -> Self {
+        match error {
+            NeuError::Task(e) => e.into(),
+            NeuError::Transformer(e) => e.into(),
+            NeuError::Adjoint(e) => e.into(),
+            NeuError::Diverged { .. } => Self::diverged(error),
+            other => Self::Neu(other),
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod error;
 pub mod figure;
 pub mod files;
+pub mod report;
 pub mod studies;
 
 pub use error::LabError;

@@ -69,15 +69,16 @@ impl ContextFile {
             }
             (None, None, Some(episodes)) if self.terminated.is_none() => episodes,
             (None, None, Some(_)) => {
-                return Err(LabError::Invalid("terminated: expected inside each of the episodes".into()));
+                return Err(LabError::refused("terminated", "expected inside each of the episodes"));
             }
             (_, _, Some(_)) => {
-                return Err(LabError::Invalid(
-                    "episodes: expected alone, found beside features or rewards".into(),
+                return Err(LabError::refused(
+                    "episodes",
+                    "expected alone, found beside features or rewards",
                 ));
             }
-            (None, _, None) => return Err(LabError::Invalid("features: missing".into())),
-            (_, None, None) => return Err(LabError::Invalid("rewards: missing".into())),
+            (None, _, None) => return Err(LabError::refused("features", "missing")),
+            (_, None, None) => return Err(LabError::refused("rewards", "missing")),
         };
         let mut builder = Context::builder();
         for episode in episodes {
@@ -101,10 +102,11 @@ pub(super) fn plain(numbers: Numbers) -> Vec<f64> {
 pub(super) fn pair(v: Vec<Numbers>, a: Vec<Numbers>, place: &str) -> Result<AttentionParams, LabError> {
     let matrix = |name: &str, rows: Vec<Numbers>| {
         let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
-        Matrix::from_rows(&rows).map_err(|e| LabError::Invalid(format!("params: {place}{name}: {e}")))
+        Matrix::from_rows(&rows)
+            .map_err(|e| LabError::refused(format!("params: {place}{name}"), e.to_string()))
     };
     AttentionParams::new(matrix("V", v)?, matrix("A", a)?)
-        .map_err(|e| LabError::Invalid(format!("params: {place}{e}")))
+        .map_err(|e| LabError::refused("params", format!("{place}{e}")))
 }
 
 /// Reads a context; `-` is standard input.
@@ -115,10 +117,7 @@ pub fn read_context(path: &Path) -> Result<Context, LabError> {
 
 /// Names the file in an error about its contents.
 pub(super) fn at(path: &Path, error: LabError) -> LabError {
-    match error {
-        LabError::Invalid(message) => LabError::Parse { path: path.to_owned(), message },
-        other => other,
-    }
+    LabError::Content { path: path.to_owned(), source: Box::new(error) }
 }
 
 /// Reads a JSON object; `-` is standard input.

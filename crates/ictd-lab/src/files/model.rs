@@ -131,7 +131,7 @@ impl ParamsFile {
                     pairs.map(|(l, p)| pair(p.value_matrix, p.score_matrix, &format!("layers[{l}].")));
                 Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
             }
-            _ => Err(LabError::Invalid("params: expected either V and A, or layers".into())),
+            _ => Err(LabError::refused("params", "expected either V and A, or layers")),
         }
     }
 }
@@ -169,7 +169,7 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
     let pairs: Vec<AttentionParams> =
         layers.map(|(l, v, a)| pair(v, a, &format!("layers.{l}."))).collect::<Result<_, _>>()?;
     if pairs.is_empty() {
-        return Err(LabError::Invalid("params: expected tensors V and A, or layers.0.V and so on".into()));
+        return Err(LabError::refused("params", "expected tensors V and A, or layers.0.V and so on"));
     }
     Ok(Parameters::PerLayer(pairs))
 }

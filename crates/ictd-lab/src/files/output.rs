@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::LabError;
 use crate::figure::{Scene, to_pdf, to_png, to_svg};
+use crate::report::Table;
 
 /// A directory that results are written to. Files of other names in it are left alone.
 #[derive(Clone, Debug)]
@@ -82,14 +83,12 @@ impl OutputDir {
 
     /// Writes a table as CSV, one record per row, numbers in their shortest exact form.
     pub fn csv<R: Serialize>(&self, name: &str, rows: impl IntoIterator<Item = R>) -> Result<(), LabError> {
-        let file = format!("{name}.csv");
-        let failed = |source| LabError::Write { path: self.root.join(&file), source };
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for row in rows {
-            writer.serialize(row).map_err(|e| failed(Error::other(e)))?;
-        }
-        let bytes = writer.into_inner().map_err(|e| failed(Error::other(e.to_string())))?;
-        self.write(&file, &bytes)
+        self.table(&Table::of(name, rows)?)
+    }
+
+    /// Writes a table as CSV under its name.
+    pub fn table(&self, table: &Table) -> Result<(), LabError> {
+        self.write(&format!("{}.csv", table.name()), table.csv()?.as_bytes())
     }
 
     /// Writes a value as indented JSON.

@@ -95,8 +95,9 @@ impl NamedTask {
         match &self.task {
             AnyTask::Finite(task) if changed => Ok(Arc::new(task.rescaled(unit_norm, score_scale)?)),
             AnyTask::Finite(task) => Ok(Arc::new(task.clone())),
-            AnyTask::CartPole(_) if changed => Err(LabError::Invalid(
-                "unit-norm and score-scale: expected a task with finitely many states".into(),
+            AnyTask::CartPole(_) if changed => Err(LabError::refused(
+                "unit-norm and score-scale",
+                "expected a task with finitely many states",
             )),
             AnyTask::CartPole(task) => Ok(Arc::new(task.clone())),
         }
@@ -136,10 +137,10 @@ impl TaskFile {
 
     /// The task that the file describes.
     pub fn into_task(self) -> Result<AnyTask, LabError> {
-        let missing = |name: &str| LabError::Invalid(format!("{name}: missing, expected numbers"));
+        let missing = |name: &str| LabError::refused(name, "missing, expected numbers");
         let matrix = |name: &str, rows: Vec<Numbers>| {
             let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
-            Matrix::from_rows(&rows).map_err(|e| LabError::Invalid(format!("{name}: {e}")))
+            Matrix::from_rows(&rows).map_err(|e| LabError::refused(name, e.to_string()))
         };
         // A discount that is no number is kept for the check that refuses it.
         let gamma = self.gamma.unwrap_or(f64::NAN);
@@ -147,7 +148,7 @@ impl TaskFile {
         let features = self.features.map(|rows| matrix("features", rows)).transpose()?;
         if let Some(physics) = self.cartpole {
             if self.transitions.is_some() {
-                return Err(LabError::Invalid("cartpole: expected without transitions".into()));
+                return Err(LabError::refused("cartpole", "expected without transitions"));
             }
             return Ok(AnyTask::CartPole(CartPole::new(physics, gamma, rewards, features)?));
         }
@@ -189,15 +190,16 @@ fn follows(
     let Some(given) = given.map(plain) else { return Ok(()) };
     let computed = computed()?;
     if given.len() != computed.len() {
-        let message = format!("{name}: {} numbers, expected {}", given.len(), computed.len());
-        return Err(LabError::Invalid(message));
+        let problem = format!("{} numbers, expected {}", given.len(), computed.len());
+        return Err(LabError::refused(name, problem));
     }
     let slack = tolerance * computed.iter().fold(0f64, |m, x| m.max(x.abs()));
     match given.iter().zip(&computed).position(|(g, c)| !((g - c).abs() <= slack)) {
-        Some(k) => Err(LabError::Invalid(format!(
-            "{name}: entry {k} is {}, expected {} as follows from the rest of the file",
-            given[k], computed[k]
-        ))),
+        Some(k) => Err(LabError::value(
+            format!("{name}: entry {k}"),
+            given[k],
+            format!("{} as follows from the rest of the file", computed[k]),
+        )),
         None => Ok(()),
     }
 }

@@ -4,12 +4,13 @@ use ictd::pretrain::emergence_of;
 use ictd::statistics::wilson;
 use serde::Serialize;
 
+use super::fig3_5::emerged;
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{Cell, Cells, Grid, Legend, Scene};
-use crate::files::OutputDir;
+use crate::report::{Report, Table};
 
 /// Query positions: the columns of the map.
 const QUERIES: [&str; 3] = ["next", "skip", "stationary"];
@@ -70,9 +71,7 @@ pub fn run(
     base: &[String],
     mut progress: impl FnMut(&BranchCount),
 ) -> Result<BranchMap, LabError> {
-    if seeds.is_empty() {
-        return Err(LabError::Invalid("seeds: expected at least one".into()));
-    }
+    check_range("seeds", seeds.len(), 1..=100_000)?;
     let fixed_size = settings(base, QUERIES[0], &[])?.config.own.is_some();
     let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
     let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
@@ -106,7 +105,7 @@ fn count(
     let states = pretrain::train(settings, seeds, false)?;
     if let Some(k) = states.iter().position(Option::is_none) {
         let message = format!("{change}, query {query}: training of seed {} diverged", seeds[k]);
-        return Err(LabError::Failed(message));
+        return Err(LabError::diverged(message));
     }
     let branches: Vec<&str> =
         states.iter().flatten().map(|s| emergence_of(&shape, &s.params).branch.as_str()).collect();
@@ -123,7 +122,7 @@ fn count(
         none: of("none"),
         td_low,
         td_high,
-        emerged: states.iter().flatten().filter(|s| pretrain::emerged(s)).count() as u64,
+        emerged: states.iter().flatten().filter(|s| emerged(s)).count() as u64,
     })
 }
 
@@ -158,12 +157,19 @@ impl BranchMap {
         );
         Grid { legend, ..Grid::new("Which solution pretraining finds", 1, [map], note) }.scene()
     }
+}
 
-    /// Writes the map and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("branches", &self.counts)?;
-        out.csv("first_gradient", &self.gradients)?;
-        out.figure("branches", &self.figure())
+impl Report for BranchMap {
+    fn text(&self, width: usize) -> String {
+        self.shown(&["branches", "first_gradient"], width)
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("branches".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("branches", &self.counts)?, Table::of("first_gradient", &self.gradients)?])
     }
 }
 

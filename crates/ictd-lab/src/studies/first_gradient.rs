@@ -1,10 +1,10 @@
 //! Which way the first gradient turns the reward coefficient, and the correlation behind it.
 
 use ictd::pretrain::first_gradient;
-use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::mean_sem;
 use super::pretrain::Settings;
 use crate::LabError;
 
@@ -36,16 +36,12 @@ impl FirstGradientSign {
         let found = seeds
             .par_iter()
             .map(|&seed| first_gradient(&settings.config, seed, TASKS))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|e| LabError::Failed(e.to_string()))?;
-        let statistic = |samples: Vec<f64>| {
-            MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
-        };
-        let measured = statistic(found.iter().flat_map(|f| f.gradient.clone()).collect())?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let measured = mean_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
         let factor = -2.0 * settings.config.num_layers as f64;
-        let predicted =
-            statistic(found.iter().flat_map(|f| f.reward_correlation.iter().map(|c| factor * c)).collect())?;
-        let values = statistic(found.iter().flat_map(|f| f.value_correlation.clone()).collect())?;
+        let rewards = found.iter().flat_map(|f| &f.reward_correlation);
+        let predicted = mean_sem("seeds", rewards.map(|c| factor * c))?;
+        let values = mean_sem("seeds", found.iter().flat_map(|f| f.value_correlation.clone()))?;
         Ok(Self {
             query: query.to_owned(),
             gradient: measured.mean,

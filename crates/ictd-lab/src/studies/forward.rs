@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
-use crate::files::OutputDir;
+use crate::report::{Report, Table, wrapped};
 
 /// Largest number of values (or token entries) kept: 1 GiB each for values and targets.
 const MAX_NUMBERS: u128 = 1 << 27;
@@ -76,13 +76,12 @@ pub fn report(
     let numbers = (transformer.num_layers() as u128 + 1) * context.num_columns() as u128;
     let per_column = if with_tokens { context.feature_dim() as u128 + 3 } else { 1 };
     if numbers * per_column > MAX_NUMBERS {
-        let message = format!(
-            "layers is {}, expected at most {} for {} columns: all layers are kept",
-            transformer.num_layers(),
+        let expected = format!(
+            "at most {} for {} columns: all layers are kept",
             (MAX_NUMBERS / per_column / context.num_columns() as u128).saturating_sub(1),
             context.num_columns()
         );
-        return Err(LabError::Invalid(message));
+        return Err(LabError::value("layers", transformer.num_layers(), expected));
     }
     let values = transformer.values(context)?;
     let layers = 0..=transformer.num_layers();
@@ -105,14 +104,12 @@ pub fn report(
 fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoint, LabError> {
     let config = transformer.config();
     if config.parameters != Parameters::ThetaStar {
-        return Err(LabError::Invalid("fixed-point: expected theta_*, found --params".into()));
+        return Err(LabError::refused("fixed-point", "expected theta_*, found --params"));
     }
     let num_states = ContextStatistics::per_state(context).num_groups();
     if num_states > MAX_STATES {
-        let message = format!(
-            "fixed-point: the context has {num_states} distinct states, expected at most {MAX_STATES}"
-        );
-        return Err(LabError::Invalid(message));
+        let problem = format!("the context has {num_states} distinct states, expected at most {MAX_STATES}");
+        return Err(LabError::refused("fixed-point", problem));
     }
     let operator = StateOperator::empirical(context, &config.attention, config.gamma)?;
     let by_state = operator.infinite_depth()?;
@@ -147,24 +144,81 @@ impl ForwardReport {
         };
         chart.scene(Width::Column)
     }
+}
 
-    /// Writes values, tokens and the figure.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+/// Columns shown in the terminal before the rest is left to --json and --out.
+const SHOWN: usize = 12;
+
+/// Six decimals for ordinary numbers, powers of ten for very large and very small ones.
+fn number(x: &f64) -> String {
+    if *x == 0.0 || (1e-4..1e6).contains(&x.abs()) { format!("{x:.6}") } else { format!("{x:.5e}") }
+}
+
+impl Report for ForwardReport {
+    fn text(&self, width: usize) -> String {
+        let columns = self.values[0].len();
+        let first = columns.saturating_sub(SHOWN);
+        let mut header: Vec<String> = vec!["layer".into()];
+        header.extend((first..columns).map(|j| format!("v[{j}]")));
+        let rows = self.values.iter().enumerate();
+        let rows =
+            rows.map(|(l, row)| [l.to_string()].into_iter().chain(row[first..].iter().map(number)).collect());
+        let mut out = Table::new(&header, rows).text(width);
+        if first > 0 {
+            out += &format!("(columns 0 to {} left out here; --json and --out give all)\n", first - 1);
+        }
+        if let Some(fixed) = &self.fixed_point {
+            let last: Vec<String> = fixed.values[first..].iter().map(number).collect();
+            out += &wrapped(&format!("\ninfinitely many layers: {}\n", last.join(" ")), width);
+            out += &format!(
+                "spectral radius {:.6}, {}: the iteration {}\n",
+                fixed.spectral_radius,
+                fixed.status,
+                if fixed.converges {
+                    "converges to these values"
+                } else if fixed.spectral_radius < 1.0 {
+                    "may not converge to them, rounding decides"
+                } else {
+                    "does not converge to them"
+                }
+            );
+        }
+        for (layer, z) in self.tokens.iter().flatten().enumerate() {
+            out += &format!("\nZ_{layer}\n");
+            let rows = z
+                .iter()
+                .zip(&self.row_names)
+                .map(|(row, name)| [name.clone()].into_iter().chain(row.iter().map(number)).collect());
+            let header: Vec<String> =
+                ["row".to_owned()].into_iter().chain((0..columns).map(|j| j.to_string())).collect();
+            out += &Table::new(&header, rows).text(width);
+        }
+        out
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("values".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
         let cells =
             self.values.iter().zip(&self.targets).enumerate().flat_map(|(layer, (values, targets))| {
                 let pairs = values.iter().zip(targets).enumerate();
                 pairs.map(move |(column, (&value, &target))| Cell { layer, column, value, target })
             });
-        out.csv("values", cells)?;
+        let mut tables = vec![Table::of("values", cells)?];
         if let Some(tokens) = &self.tokens {
             let cells = tokens.iter().enumerate().flat_map(|(layer, z)| {
                 z.iter().zip(&self.row_names).flat_map(move |(values, row)| {
                     values.iter().enumerate().map(move |(column, &value)| Token { layer, row, column, value })
                 })
             });
-            out.csv("tokens", cells)?;
+            tables.push(Table::of("tokens", cells)?);
         }
-        out.json("forward", self)?;
-        out.figure("values", &self.figure())
+        Ok(tables)
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("forward")
     }
 }

@@ -1,69 +1,69 @@
-//! The experiments: one file per figure or claim.
+//! The experiments: one file, or folder, per figure or claim, with what is computed, the criterion, the claim and
+//! the figure.
+//!
+//! To add a claim: write a file with a [`Study`] of a few lines, or a claim into an existing one, and list it in
+//! [`STUDIES`].
 
-pub mod attention;
 pub mod branches;
-pub mod chain_topology;
-pub mod cost;
+mod claim;
+pub mod compute;
+pub mod fig1;
+pub mod fig2;
+pub mod fig3_5;
+pub mod fig4;
+pub mod fig6;
 pub mod first_gradient;
 pub mod forward;
 pub mod mirror;
-pub mod msve;
 pub mod pretrain;
 pub mod readings;
 pub mod reproduce;
 pub mod self_concentration;
-pub mod shift_picture;
+pub mod setting;
+pub mod softmax_vs_linear;
 mod source;
-pub mod step_size;
+mod study;
 pub mod tasks;
+pub mod theorem1;
 pub mod theory;
-pub mod verify;
+pub mod tsm_cost;
 
+pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use source::{TaskChoice, Tasks};
+pub use study::{Plan, Section, Study};
 
-use std::fmt;
+use ictd::statistics::MeanSem;
 
-use serde::{Deserialize, Serialize};
+use crate::LabError;
 
-/// Whether a claim of the paper holds here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    /// The criterion is met.
-    #[serde(rename = "reproduced")]
-    Reproduced,
-    /// Nothing contradicts it, but the test is weak: an inequality kept with a slack above
-    /// [`SLACK_LIMIT`], or premises that hold only where the setting was chosen for them.
-    #[serde(rename = "consistent")]
-    Consistent,
-    /// Part of it is met.
-    #[serde(rename = "partly")]
-    Partly,
-    /// It is not met.
-    #[serde(rename = "not reproduced")]
-    NotReproduced,
-    /// There is nothing to measure.
-    #[serde(rename = "not testable")]
-    NotTestable,
+/// Mean and standard error of at least one sample; `of` says what samples are.
+fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem, LabError> {
+    let samples: Vec<f64> = samples.into_iter().collect();
+    MeanSem::of(&samples).ok_or_else(|| LabError::value(of, 0, "at least 1"))
 }
 
-/// An inequality whose right-hand side is more than this many times what was measured is consistent with the
-/// measurement rather than reproduced by it.
-pub const SLACK_LIMIT: f64 = 10.0;
-
-impl Verdict {
-    /// All verdicts, from the best.
-    pub const ALL: [Verdict; 5] =
-        [Self::Reproduced, Self::Consistent, Self::Partly, Self::NotReproduced, Self::NotTestable];
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Reproduced => "reproduced",
-            Self::Consistent => "consistent",
-            Self::Partly => "partly",
-            Self::NotReproduced => "not reproduced",
-            Self::NotTestable => "not testable",
-        })
-    }
-}
+/// All studies of the paper, in its order.
+pub const STUDIES: [Study; 22] = [
+    theorem1::STUDY,
+    tsm_cost::STUDY,
+    fig1::STUDY,
+    softmax_vs_linear::STUDY,
+    fig2::STUDY,
+    fig4::STUDY,
+    theory::assumption::STUDY,
+    theory::theorem2::STUDY,
+    theory::rates::STUDY,
+    theory::depth::STUDY,
+    theory::theorem3::STUDY,
+    theory::theorem3::inequality::STUDY,
+    theory::lemmas::STUDY,
+    fig3_5::LITERAL,
+    fig3_5::SOURCE,
+    fig3_5::STATIONARY,
+    fig3_5::GAIN,
+    self_concentration::STUDY,
+    fig6::LITERAL,
+    fig6::SOURCE,
+    fig6::STATIONARY,
+    compute::STUDY,
+];

@@ -32,10 +32,11 @@ impl TaskChoice {
         match text.parse::<Kind>() {
             Ok(kind) => Ok(Self::Family(Family::of(kind))),
             // What is no path at all is more likely a mistyped name.
-            Err(_) if text != "-" && !Path::new(text).exists() => Err(LabError::Invalid(format!(
-                "task is '{text}', expected {} or a task file that exists",
-                Kind::names()
-            ))),
+            Err(_) if text != "-" && !Path::new(text).exists() => Err(LabError::value(
+                "task",
+                format!("'{text}'"),
+                format!("{} or a task file that exists", Kind::names()),
+            )),
             Err(_) => {
                 let file = Box::new(read_task(Path::new(text))?);
                 Ok(Self::File { file, unit_norm: false, score_scale: 1.0 })
@@ -122,8 +123,7 @@ impl Tasks {
             family.check()?;
         }
         if !(self.rescaled_by > 0.0 && self.rescaled_by.is_finite()) {
-            let message = format!("score-scale is {}, expected a finite number > 0", self.rescaled_by);
-            return Err(LabError::Invalid(message));
+            return Err(LabError::value("score-scale", self.rescaled_by, "a finite number > 0"));
         }
         self.task(0)?;
         Ok(())

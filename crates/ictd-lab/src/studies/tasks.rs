@@ -5,9 +5,10 @@ use ictd::task::{CartPole, FiniteTask, Kind, TaskSource as _};
 use serde::Serialize;
 
 use super::TaskChoice;
-use super::chain_topology::ChainTopology;
+use super::fig4::ChainTopology;
 use crate::LabError;
 use crate::files::{AnyTask, ContextFile, OutputDir, TaskFile};
+use crate::report::Report;
 
 /// Largest number of transitions of a trajectory.
 const MAX_TRAJECTORY: usize = 10_000_000;
@@ -42,9 +43,7 @@ pub struct MadeTask {
 /// Makes the task.
 pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
     if let Some(n) = request.trajectory.filter(|n| !(1..=MAX_TRAJECTORY).contains(n)) {
-        return Err(LabError::Invalid(format!(
-            "trajectory is {n}, expected 1 to {MAX_TRAJECTORY} transitions"
-        )));
+        return Err(LabError::value("trajectory", n, format!("1 to {MAX_TRAJECTORY} transitions")));
     }
     let stream = |purpose| Stream::new(request.seed, purpose, request.index);
     let mut is_boyan = false;
@@ -118,7 +117,7 @@ fn trajectory_file(task: &FiniteTask, states: Vec<usize>) -> ContextFile {
 
 impl MadeTask {
     /// A few lines for a person.
-    pub fn summary(&self) -> String {
+    fn summary(&self) -> String {
         let mut out = match &self.task {
             AnyTask::Finite(task) => {
                 let range = |v: &[f64]| {
@@ -162,9 +161,25 @@ impl MadeTask {
         out += "(--json prints everything, --out DIR writes JSON and CSV)\n";
         out
     }
+}
+
+/// As JSON the trajectory where there is one, the task otherwise.
+impl Serialize for MadeTask {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.trajectory {
+            Some(trajectory) => trajectory.serialize(serializer),
+            None => self.file.serialize(serializer),
+        }
+    }
+}
+
+impl Report for MadeTask {
+    fn text(&self, _: usize) -> String {
+        self.summary()
+    }
 
     /// Writes the task, its tables and the trajectory.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+    fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         if let AnyTask::Finite(task) = &self.task {
             let (mrp, features) = (task.mrp(), task.features());
             let states = (0..mrp.num_states()).map(|s| {

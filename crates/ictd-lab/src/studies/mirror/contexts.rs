@@ -356,7 +356,7 @@ mod tests {
 
     use super::*;
 
-    /// Two roads to the same numbers: direct form and engine, on the same tasks.
+    /// Two ways to the same numbers: direct form and engine, on the same tasks.
     #[test]
     fn the_engine_predicts_what_the_direct_form_does() {
         let config = PretrainConfig { batch: 8, ..PretrainConfig::paper() };

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::path::{Point, Trace};
-use super::{MirrorConfig, failed, statistic};
+use super::{MirrorConfig, statistic};
 use crate::LabError;
 use crate::studies::pretrain::Settings;
 
@@ -113,9 +113,8 @@ pub fn run(
                 let params = if k == 0 { literal[s].params.clone() } else { train(&config, seed)? };
                 end(&config, seed, &params, study.tasks)
             })
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(failed)?;
-        let first = first_gradient(&config, seeds[0], study.tasks).map_err(failed)?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let first = first_gradient(&config, seeds[0], study.tasks)?;
         let row = EndRow {
             first_gradient: statistic(first.gradient)?.mean,
             correlation: statistic(first.value_correlation)?.mean,

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::contexts::Contexts;
-use super::{failed, statistic};
+use super::statistic;
 use crate::LabError;
 
 /// Temperatures of the comparison; the slope is fitted from [`FIT_FROM`] on.
@@ -203,13 +203,13 @@ fn best_scales(
     num_tasks: u64,
 ) -> Result<Vec<EstimatorRow>, LabError> {
     let (search, report) = (num_tasks.div_ceil(2), 4 * num_tasks);
-    let found = first_gradient(config, seed, report).map_err(failed)?;
+    let found = first_gradient(config, seed, report)?;
     let correlation = statistic(found.value_correlation)?;
     let shape = config.shape();
     let look = |seed: u64, tasks: u64, sign: f64, step: f64, score: f64| {
         let u = [1.0, 1.0, -1.0].map(|p| sign * step * p);
         let params: Vec<f32> = reduced_params(&shape, u, sign * score).iter().map(|&x| x as f32).collect();
-        measure::<f32>(config, seed, &params, tasks).map_err(failed)
+        Ok(measure::<f32>(config, seed, &params, tasks)?)
     };
     let grid: Vec<(f64, f64)> = SCALES.into_iter().flat_map(|s| SCALES.map(|a| (s, a))).collect();
     [("td", 1.0), ("mirror", -1.0)]

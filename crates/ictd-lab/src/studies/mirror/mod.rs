@@ -5,16 +5,16 @@ mod ends;
 mod estimator;
 mod figure;
 mod path;
+mod show;
 
-use ictd::pretrain::{PretrainConfig, TrainError};
+use ictd::pretrain::PretrainConfig;
 use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use contexts::Contexts;
 
-use crate::LabError;
-use crate::files::OutputDir;
+use crate::error::{LabError, check_range};
 pub use ends::{EndRow, PairRow};
 pub use estimator::{ConstantRow, Estimator, EstimatorRow, TemperatureRow};
 pub use path::{FirstGradientRow, HeldRow, PathRow, Point, PredictedPhase, PullRow, Settling};
@@ -81,36 +81,26 @@ pub struct Mirror {
     pub pairs: Vec<PairRow>,
 }
 
-fn failed(error: TrainError) -> LabError {
-    LabError::Failed(error.to_string())
-}
-
 fn statistic(samples: Vec<f64>) -> Result<MeanSem, LabError> {
-    MeanSem::of(&samples).ok_or_else(|| LabError::Invalid("seeds: expected at least one".into()))
+    super::mean_sem("seeds", samples)
 }
 
 /// Runs the study; tells `progress` about each part.
 pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirror, LabError> {
-    if !(1..=100_000).contains(&config.seeds) {
-        return Err(LabError::Invalid(format!("seeds is {}, expected 1 to 100000", config.seeds)));
-    }
-    if !(1..=100_000).contains(&config.tasks) {
-        return Err(LabError::Invalid(format!("tasks is {}, expected 1 to 100000", config.tasks)));
-    }
-    let last = config.seed.checked_add(config.seeds).filter(|last| *last < u64::MAX).ok_or_else(|| {
-        LabError::Invalid(format!("seed is {}, expected room for {} more", config.seed, config.seeds))
-    })?;
+    check_range("seeds", config.seeds, 1..=100_000)?;
+    check_range("tasks", config.tasks, 1..=100_000)?;
+    let last = config
+        .seed
+        .checked_add(config.seeds)
+        .filter(|last| *last < u64::MAX)
+        .ok_or_else(|| LabError::value("seed", config.seed, format!("room for {} more", config.seeds)))?;
     let literal = PretrainConfig { epochs: config.epochs, ..PretrainConfig::paper() };
-    literal.check().map_err(|e| LabError::Invalid(e.to_string()))?;
+    literal.check()?;
     let seeds: Vec<u64> = (config.seed..last).collect();
     // What is measured at a point uses tasks of a seed that nothing was trained on.
     let contexts = Contexts::sample(&literal, last, config.tasks)?;
     let first_gradients = path::first_gradients(&literal, last, &contexts, config.tasks)?;
-    let traces = seeds
-        .par_iter()
-        .map(|&seed| path::trace(&literal, seed))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(failed)?;
+    let traces = seeds.par_iter().map(|&seed| path::trace(&literal, seed)).collect::<Result<Vec<_>, _>>()?;
     progress(&format!("path: {} seeds trained", traces.len()));
     let pulls = path::pulls(&literal, last, &contexts, config.tasks, &traces)?;
     progress("pulls along the mean path measured");
@@ -141,22 +131,4 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
         ends,
         pairs,
     })
-}
-
-impl Mirror {
-    /// Writes the figure and the tables.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("first_gradients", &self.first_gradients)?;
-        out.csv("settling", &self.settling)?;
-        out.csv("path", &self.path)?;
-        out.csv("pulls", &self.pulls)?;
-        out.csv("held", &self.held)?;
-        out.csv("best", &self.best)?;
-        out.csv("temperatures", &self.estimator.temperatures)?;
-        out.csv("constants", &self.estimator.constants)?;
-        out.csv("estimators", &self.estimator.estimators)?;
-        out.csv("ends", &self.ends)?;
-        out.csv("pairs", &self.pairs)?;
-        out.figure("mirror", &self.figure())
-    }
 }

@@ -1,4 +1,6 @@
 //! How training walks to the mirror block: first gradients, the path, and training with A held.
+//!
+//! More than 400 lines, because the records of six tables stand beside what fills them.
 
 use ictd::pretrain::{
     Drift, ParamsView, PretrainConfig, TrainError, Trainer, drift, measure, reduced_params,
@@ -8,7 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::contexts::Contexts;
-use super::{failed, statistic};
+use super::statistic;
 use crate::LabError;
 
 /// p_r at which the first gradients are measured: small, so that what the formulas leave out is 1e-3 of them.
@@ -206,7 +208,7 @@ pub fn first_gradients(
     num_tasks: u64,
 ) -> Result<Vec<FirstGradientRow>, LabError> {
     let params = reduced_params(&config.shape(), [PROBE, 0.0, 0.0], 0.0);
-    let drifts = drift::<f64>(config, seed, &params, num_tasks).map_err(failed)?;
+    let drifts = drift::<f64>(config, seed, &params, num_tasks)?;
     let found = contexts.correlations();
     let (layers, c, d) = (config.num_layers as f64, found.mean_reward, found.reward_covariance);
     let pairs = layers * (layers - 1.0) / 2.0;
@@ -347,7 +349,7 @@ pub fn pulls(
             });
             let (u, a) = ([mean[0], mean[1], mean[2]], mean[3]);
             let params: Vec<f32> = reduced_params(&shape, u, a).iter().map(|&x| x as f32).collect();
-            let drifts = drift::<f32>(config, seed, &params, num_tasks).map_err(failed)?;
+            let drifts = drift::<f32>(config, seed, &params, num_tasks)?;
             let of = |f: &dyn Fn(&Drift) -> f64| drifts.iter().map(f).sum::<f64>() / drifts.len() as f64;
             let [pull_r, pull_t, pull_v] = [0, 1, 2].map(|k| -of(&|d| d.value[k]));
             let (gamma, orders) = (config.task.gamma, contexts.orders(u, a));
@@ -400,7 +402,7 @@ fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Re
         let td_loss = measure::<f32>(config, seed, &state.params, num_tasks)?.td_loss;
         Ok((Point::of(config, &state.params), td_loss))
     };
-    let ends = seeds.par_iter().map(train).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let ends = seeds.par_iter().map(train).collect::<Result<Vec<_>, _>>()?;
     let with = |signs: &str| ends.iter().filter(|(p, _)| p.signs() == signs).count();
     let mean = |k: usize| ends.iter().map(|(p, _)| p.u[k]).sum::<f64>() / ends.len() as f64;
     let (td, mirror, predicted) = (with("++−"), with("−−+"), with("−++"));

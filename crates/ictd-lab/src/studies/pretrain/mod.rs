@@ -1,18 +1,15 @@
 //! Pretraining runs: many seeds, run directories, checkpoints, results.
 
 mod checkpoint;
-mod emergence;
 mod run_dir;
 mod settings;
-mod trend;
+mod show;
 
-pub use emergence::{EmergenceFigures, figure_6, write_figure_6};
 pub use run_dir::RunDir;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
-pub use trend::{EMERGED, Onset, Trend, emerged};
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,13 +101,21 @@ pub struct RunResult {
     /// The final states, for figures.
     #[serde(skip)]
     pub states: Vec<TrainState<f32>>,
+    /// What was trained.
+    #[serde(skip)]
+    pub settings: Settings,
 }
 
 /// How a run ended.
 #[derive(Debug)]
 pub enum Ending {
     /// All seeds are done.
-    Done(RunResult),
+    Done {
+        /// What was found.
+        result: Box<RunResult>,
+        /// Where figures of all seeds belong.
+        figures: PathBuf,
+    },
     /// It was stopped; checkpoints are written.
     Stopped,
 }
@@ -153,11 +158,15 @@ pub fn run(
         }
     }
     match diverged.into_iter().next() {
-        Some(LabError::Failed(text)) if seeds.len() > 1 => {
-            Err(LabError::Failed(format!("{text}; {} of {} seeds are done", well.len(), seeds.len())))
+        Some(LabError::Diverged { place, source, note }) if seeds.len() > 1 => {
+            let note = format!("{note}; {} of {} seeds are done", well.len(), seeds.len());
+            Err(LabError::Diverged { place, source, note })
         }
         Some(error) => Err(error),
-        None => Ok(Ending::Done(result)),
+        None => {
+            let figures = run_dir::run_directory(out, settings, &sha256).join("figures");
+            Ok(Ending::Done { result: Box::new(result), figures })
+        }
     }
 }
 
@@ -185,7 +194,7 @@ fn train_in_memory(settings: &Settings, seeds: &[u64], measured: bool) -> Result
     let runs = seeds
         .iter()
         .map(|&seed| {
-            let trainer = Trainer::new(&settings.config, seed).map_err(train_error)?;
+            let trainer = Trainer::new(&settings.config, seed)?;
             Ok(Training { trainer, measured, files: None })
         })
         .collect::<Result<Vec<_>, LabError>>()?;
@@ -204,7 +213,12 @@ fn conclude(
         .zip(seeds)
         .map(|(state, &seed)| summarise(settings, seed, state))
         .collect::<Result<Vec<_>, LabError>>()?;
-    Ok(RunResult { train_seconds: trained_in.as_secs_f64(), seeds: results, states })
+    Ok(RunResult {
+        train_seconds: trained_in.as_secs_f64(),
+        seeds: results,
+        states,
+        settings: settings.clone(),
+    })
 }
 
 /// Epochs a thread trains a seed before it takes up the next: long enough that hand-overs cost nothing,
@@ -237,8 +251,7 @@ impl<'a> Training<'a> {
         let trainer = match dir.latest_checkpoint(config)? {
             Some(state) => Trainer::resume(config, dir.seed(), state),
             None => Trainer::new(config, dir.seed()),
-        }
-        .map_err(train_error)?;
+        }?;
         let saved = trainer.state().epoch;
         monitor.epochs.fetch_add(saved, Ordering::Relaxed);
         let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Instant::now() };
@@ -253,14 +266,14 @@ impl<'a> Training<'a> {
             }
             let result = if self.measured { self.trainer.epoch() } else { self.trainer.epoch_unmeasured() };
             let Some(files) = &mut self.files else {
-                result.map_err(train_error)?;
+                result?;
                 continue;
             };
             match result {
                 Err(error @ TrainError::Diverged { .. }) => {
                     return Err(files.diverged(self.trainer.state(), error));
                 }
-                other => other.map_err(train_error)?,
+                other => other?,
             }
             monitor.epochs.fetch_add(1, Ordering::Relaxed);
             files.checkpoint_if_due(&self.trainer)?;
@@ -293,13 +306,10 @@ impl Files<'_> {
         if let Err(error) = self.dir.diverged(&self.settings.config, state) {
             return error;
         }
-        match train_error(error) {
-            LabError::Failed(text) => LabError::Failed(format!(
-                "seed {}: {text}; the last finite parameters are in {}",
-                self.dir.seed(),
-                self.dir.diverged_path().display()
-            )),
-            other => other,
+        LabError::Diverged {
+            place: format!("seed {}: ", self.dir.seed()),
+            source: error.into(),
+            note: format!("; the last finite parameters are in {}", self.dir.diverged_path().display()),
         }
     }
 }
@@ -331,8 +341,7 @@ fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor, start: Instant) -> Resu
                 while lock(&failure).is_none() {
                     let Some((index, mut run)) = lock(&waiting).pop_front() else { return };
                     match run.turn(monitor) {
-                        // Training itself fails in no other way.
-                        Err(error @ LabError::Failed(_)) => lock(&diverged).push((index, error)),
+                        Err(error @ LabError::Diverged { .. }) => lock(&diverged).push((index, error)),
                         Err(error) => {
                             lock(&failure).get_or_insert(error);
                             lock(&ended).push((index, run));
@@ -377,15 +386,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn train_error(error: TrainError) -> LabError {
-    match error {
-        TrainError::Config(e) => LabError::Invalid(e.to_string()),
-        TrainError::Task(e) => e.into(),
-        TrainError::Diverged { .. } => LabError::Failed(error.to_string()),
-        other => LabError::Invalid(other.to_string()),
-    }
-}
-
 fn summarise(settings: &Settings, seed: u64, state: &TrainState<f32>) -> Result<SeedResult, LabError> {
     Ok(SeedResult {
         seed,
@@ -400,7 +400,7 @@ fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabErr
     let view = ParamsView::new(&shape, params);
     let emergence = view.emergence();
     let Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, .. } =
-        measure::<f32>(&settings.config, seed, params, MEASURED_TASKS).map_err(train_error)?;
+        measure::<f32>(&settings.config, seed, params, MEASURED_TASKS)?;
     Ok(Point {
         branch: emergence.branch.as_str(),
         v_em: emergence.value,

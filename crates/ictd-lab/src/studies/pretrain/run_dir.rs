@@ -20,6 +20,11 @@ use super::{SeedResult, Settings};
 use crate::LabError;
 use crate::files::{EventFile, OutputDir, Tensors, process, sha256};
 
+/// The directory of all seeds of a configuration.
+pub(super) fn run_directory(out: &Path, settings: &Settings, sha256: &str) -> PathBuf {
+    out.join(&settings.name).join(&sha256[..8])
+}
+
 /// The directory of one seed.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -69,7 +74,7 @@ impl RunDir {
         seed: u64,
         resume: bool,
     ) -> Result<Self, LabError> {
-        let root = out.join(&settings.name).join(&sha256[..8]).join(format!("seed_{seed:04}"));
+        let root = run_directory(out, settings, sha256).join(format!("seed_{seed:04}"));
         let checkpoints = root.join("ckpt");
         if !resume {
             let names = ["result.json", "provenance.json", "metrics.csv", "diverged.safetensors", "ckpt"];
@@ -161,7 +166,8 @@ impl RunDir {
     }
 
     fn encoded(&self, config: &PretrainConfig, state: &TrainState<f32>) -> Result<Vec<u8>, LabError> {
-        let tensors = encode(config, &self.sha256, self.seed, state).map_err(LabError::Failed)?;
+        let tensors = encode(config, &self.sha256, self.seed, state)
+            .map_err(|e| LabError::internal("checkpoint", e))?;
         Ok(tensors.to_bytes())
     }
 

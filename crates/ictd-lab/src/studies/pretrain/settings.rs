@@ -38,7 +38,7 @@ impl Settings {
     pub fn preset(name: &str, overrides: &[String]) -> Result<Self, LabError> {
         let config = PretrainConfig::preset(name).ok_or_else(|| {
             let known = PretrainConfig::PRESETS.join(", ");
-            LabError::Invalid(format!("preset is '{name}', expected one of {known}"))
+            LabError::value("preset", format!("'{name}'"), format!("one of {known}"))
         })?;
         Self::resolve(name, table_of(&config)?, overrides)
     }
@@ -59,31 +59,28 @@ impl Settings {
     fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
         for text in overrides {
             let (key, value) = text.split_once('=').ok_or_else(|| {
-                LabError::Invalid(format!("set: '{text}' is no assignment, expected key=value"))
+                LabError::refused("set", format!("'{text}' is no assignment, expected key=value"))
             })?;
             let (key, value) = (key.trim(), value.trim());
-            let set_failed = |m| LabError::Invalid(format!("set: {m}"));
+            let set_failed = |m| LabError::refused("set", m);
             match TASK_KEYS.iter().find(|(old, _)| *old == key) {
                 _ if key == "task" => choose(&mut table, value.trim_matches('"')).map_err(set_failed)?,
                 Some((_, name)) => set(&mut table, &format!("task.{name}"), value).map_err(set_failed)?,
                 None => set(&mut table, key, value).map_err(set_failed)?,
             }
         }
-        let mut config: PretrainConfig =
-            serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
-                let path = e.path().to_string();
-                LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
-            })?;
+        let mut config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
+            .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
         config.simd = simd_level()?;
         config.task.check()?;
         read_own(&mut config)?;
-        config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
+        config.check()?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
     }
 
     /// The resolved configuration as TOML, keys sorted.
     pub fn to_toml(&self) -> Result<String, LabError> {
-        toml::to_string(&table_of(&self.config)?).map_err(|e| LabError::Failed(e.to_string()))
+        toml::to_string(&table_of(&self.config)?).map_err(|e| LabError::internal("config", e))
     }
 
     /// SHA-256 of the resolved configuration.
@@ -97,7 +94,7 @@ pub const SIMD_VARIABLE: &str = "ICTD_SIMD";
 
 /// The vector instructions that the environment asks for: the best there are where it says nothing.
 pub fn simd_level() -> Result<SimdLevel, LabError> {
-    let invalid = |what: &dyn std::fmt::Display| LabError::Invalid(format!("{SIMD_VARIABLE}: {what}"));
+    let invalid = |what: &dyn std::fmt::Display| LabError::refused(SIMD_VARIABLE, what.to_string());
     let Some(name) = std::env::var_os(SIMD_VARIABLE) else { return Ok(SimdLevel::Best) };
     let level: SimdLevel = name.to_string_lossy().parse().map_err(|e| invalid(&e))?;
     if level.is_available() {
@@ -126,7 +123,7 @@ fn in_words(message: &str) -> String {
 }
 
 fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
-    Table::try_from(value).map_err(|e| LabError::Failed(e.to_string()))
+    Table::try_from(value).map_err(|e| LabError::internal("config", e))
 }
 
 /// Takes the tasks that `text` names, a family or a file, into the table.
@@ -171,10 +168,13 @@ fn read_own(config: &mut PretrainConfig) -> Result<(), LabError> {
     let file = read_task(Path::new(&own.name))?;
     if own.sha256.as_ref().is_some_and(|expected| *expected != file.sha256) {
         let expected = own.sha256.take().unwrap_or_default();
-        return Err(LabError::Invalid(format!(
-            "own: {} has SHA-256 {}, expected {expected}: the file is not the one of this configuration",
-            own.name, file.sha256
-        )));
+        return Err(LabError::refused(
+            "own",
+            format!(
+                "{} has SHA-256 {}, expected {expected}: the file is not the one of this configuration",
+                own.name, file.sha256
+            ),
+        ));
     }
     let unit_norm = config.task.feature_map == FeatureMap::UnitNorm;
     own.source = Some(file.source(unit_norm, config.task.score_scale)?);

@@ -5,7 +5,10 @@
 //! sources, which has no masked column. [`Prompt`] spells out the choices, [`run`] trains all of them.
 //! `docs/readings.md` tells what each assumes and what follows.
 
+mod prompt;
 mod show;
+
+pub use prompt::{PROMPTS, Prompt};
 
 use std::fs;
 use std::path::Path;
@@ -15,58 +18,11 @@ use ictd::pretrain::{Branch, TrainState, emergence_of};
 use ictd::statistics::wilson;
 use serde::{Deserialize, Serialize};
 
+use super::fig3_5::{Trend, emerged};
 use super::first_gradient::FirstGradientSign;
-use super::pretrain::{self, Settings, Trend, emerged};
-use crate::LabError;
+use super::pretrain::{self, Settings};
+use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, process};
-
-/// The prompt and the target: all that matters without diagonal mixing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Prompt {
-    /// What is the query: `masked`, as the prompt's equation has it, or `source`.
-    pub query: &'static str,
-    /// Columns of the prompt.
-    pub columns: &'static str,
-    /// Whether the prompt shows the reward paid on leaving the query.
-    pub query_reward: &'static str,
-    /// The context that the successor's value is read from.
-    pub target: &'static str,
-}
-
-/// All prompts, the literal one first.
-pub const PROMPTS: [Prompt; 10] = {
-    const fn prompt(query: &'static str, columns: &'static str, query_reward: &'static str) -> [Prompt; 2] {
-        [
-            Prompt { query, columns, query_reward, target: "shifted" },
-            Prompt { query, columns, query_reward, target: "same" },
-        ]
-    }
-    let [a, b] = prompt("masked", "n+1", "hidden");
-    let [c, d] = prompt("source", "n", "visible");
-    let [e, f] = prompt("source", "n+1", "visible");
-    let [g, h] = prompt("source", "n", "hidden");
-    let [i, j] = prompt("source", "n+1", "hidden");
-    [a, b, c, d, e, f, g, h, i, j]
-};
-
-impl Prompt {
-    /// The keys of a pretraining configuration that make it.
-    pub fn overrides(&self) -> Vec<String> {
-        let mut keys = vec![format!("target={}", self.target)];
-        if self.query == "source" {
-            keys.push("query=source".into());
-            keys.push(format!("source.columns={}", self.columns));
-            keys.push(format!("source.reward={}", self.query_reward));
-        }
-        keys
-    }
-
-    /// What mixing may do to the query's column. The formula has no entry on the diagonal of a masked query, so that
-    /// `mixed` and `scaled` are the same there.
-    fn mixings(&self) -> &'static [&'static str] {
-        if self.query == "source" { &["mixed", "scaled", "unmixed"] } else { &["mixed", "unmixed"] }
-    }
-}
 
 /// A figure that is looked for, and the preset that is trained for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,16 +198,15 @@ pub fn run(
     out: &Path,
     mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Readings, LabError> {
-    if search.seeds.is_empty() {
-        return Err(LabError::Invalid("seeds is 0, expected at least 1".into()));
-    }
+    check_range("seeds", search.seeds.len(), 1..=100_000)?;
     let chosen = ["query", "source", "target", "rho", "mask"];
     if let Some(key) =
         search.changes.iter().find(|c| chosen.contains(&c.split(['.', '=']).next().unwrap_or("")))
     {
-        return Err(LabError::Invalid(format!(
-            "set: '{key}' is what readings differ in, expected another key"
-        )));
+        return Err(LabError::refused(
+            "set",
+            format!("'{key}' is what readings differ in, expected another key"),
+        ));
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! The map of readings and its numbers in files.
+//! The map of readings: as a figure, as text and in files.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::{Figure, PROMPTS, Readings, Row};
 use crate::LabError;
 use crate::figure::style::{PALETTE, PAPER};
 use crate::figure::{Cell, Cells, Grid, Scene};
-use crate::files::OutputDir;
+use crate::report::{Report, Table, wrapped};
 
 impl Readings {
     /// The map: a row per reading, a column per figure, the share of seeds that show it.
@@ -46,13 +46,58 @@ impl Readings {
         };
         Grid::new("Which reading shows which figure", 1, [map], note).scene()
     }
+}
 
-    /// Writes the map and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.json("readings", self)?;
-        out.csv("readings", self.rows.iter().map(Flat::from))?;
-        out.csv("first_gradient", &self.gradients)?;
-        out.figure("readings", &self.figure())
+impl Report for Readings {
+    fn text(&self, width: usize) -> String {
+        let rows = self.readings().map(|(prompt, mixing)| {
+            let words = [prompt.query, prompt.columns, prompt.query_reward, prompt.target, mixing];
+            let cells = self.of(&prompt, mixing).into_iter().map(|row| {
+                let counts = row.counts;
+                let share = format!("{}/{} ({:.2}–{:.2})", counts.shown, counts.seeds, row.low, row.high);
+                let ends = if row.mixing.is_some() { format!(", {} td", counts.td) } else { String::new() };
+                let lost = counts.diverged;
+                share + &ends + &if lost > 0 { format!(", {lost} diverged") } else { String::new() }
+            });
+            words.into_iter().map(String::from).chain(cells).collect()
+        });
+        let mut header =
+            ["query", "columns", "its reward", "target", "its column under ρ"].map(String::from).to_vec();
+        header.extend(Figure::ALL.map(|f| format!("Figure {}", f.name())));
+        let mut notes = "\nseeds that show a figure, of all, and the 95 % interval of their share (Wilson); td: seeds that end in the TD block\n"
+            .to_owned();
+        let best = self.best();
+        if best.is_empty() {
+            notes += "no reading shows a figure on every seed\n";
+        }
+        for (prompt, mixing, figures) in best {
+            let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
+            notes += &format!(
+                "on every seed Figures {}: {} query, {} columns, reward {}, {} target, its column {mixing}\n",
+                names.join("; "),
+                prompt.query,
+                prompt.columns,
+                prompt.query_reward,
+                prompt.target
+            );
+        }
+        let table = Table::new(&header, rows).words(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        table.text(width) + &wrapped(&notes, width) + "\n" + &self.shown(&["first_gradient"], width)
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("readings".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![
+            Table::of("readings", self.rows.iter().map(Flat::from))?,
+            Table::of("first_gradient", &self.gradients)?,
+        ])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("readings")
     }
 }
 

@@ -2,9 +2,8 @@
 
 use serde::Deserialize;
 
-use super::Claim;
 use crate::LabError;
-use crate::studies::Verdict;
+use crate::studies::{Claim, Verdict};
 
 /// Verdicts and values of a full run with seed 0, each with the tolerance within which another machine must find it.
 const EXPECTED: &str = include_str!("expected.json");
@@ -31,7 +30,7 @@ pub struct Drift {
 /// The claims of a full run with seed 0 that differ from the stored ones.
 pub fn drifts(claims: &[Claim]) -> Result<Vec<Drift>, LabError> {
     let expected: Vec<Expected> =
-        serde_json::from_str(EXPECTED).map_err(|e| LabError::Failed(format!("expected values: {e}")))?;
+        serde_json::from_str(EXPECTED).map_err(|e| LabError::internal("expected values", e))?;
     Ok(claims.iter().filter_map(|claim| drift(claim, &expected)).collect())
 }
 
@@ -56,7 +55,7 @@ fn drift(claim: &Claim, expected: &[Expected]) -> Option<Drift> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::reproduce::STUDIES;
+    use crate::studies::STUDIES;
 
     /// Every claim has a stored value, and every stored value a claim.
     #[test]

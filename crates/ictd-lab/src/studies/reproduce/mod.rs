@@ -1,25 +1,15 @@
 //! The whole paper in one run: every claim, with a verdict.
 //!
-//! A [`Study`] computes something once and judges the [`Claim`]s that rest on it. Criteria stand in the code of the
-//! study. To add a claim: write a study of a few lines, or a claim into an existing one,
-//! and list it in [`STUDIES`].
+//! Here are the runner with its cache, the check against stored values, the count of verdicts over seeds, and the
+//! page. What is computed and judged stands with the [studies](super).
 
 mod check;
-mod claim;
-mod concentration;
-mod convergence;
-mod emergence;
-mod equivalence;
-mod figures;
-mod masks;
-mod objective;
 mod report;
-mod setting;
+mod show;
 mod stability;
 
 pub use check::{Drift, drifts};
-pub use claim::{Claim, Scope};
-pub use stability::{Stability, Verdicts, measure, num_seeds, stability_drifts};
+pub use stability::{Stability, VerdictCounts, Verdicts, measure, num_seeds, stability_drifts};
 
 use std::fs;
 use std::path::Path;
@@ -27,115 +17,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::Verdict;
-use super::cost::{self, CostTimes};
-use crate::LabError;
+use super::tsm_cost::{self, CostTimes};
+use super::{Claim, Plan, STUDIES, Study};
+use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, Written, process, sha256, to_json_17};
-
-/// What to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Plan {
-    /// Seed of every random draw.
-    pub seed: u64,
-    /// Pretraining seeds; the paper's 5, and 10 for the masks, when `None`.
-    pub seeds: Option<u64>,
-    /// Fewer samples: everything is there, with wider intervals.
-    pub quick: bool,
-}
-
-impl Plan {
-    /// The full number of samples, or the quick one.
-    pub fn samples(&self, full: u64, quick: u64) -> u64 {
-        if self.quick { quick } else { full }
-    }
-
-    /// The pretraining seeds, `paper` of them unless told otherwise.
-    fn seeds(&self, paper: u64) -> Vec<u64> {
-        let number = self.seeds.unwrap_or(if self.quick { paper.min(3) } else { paper });
-        (self.seed..self.seed + number).collect()
-    }
-
-    /// The options that give this plan.
-    fn options(&self) -> String {
-        let mut text = String::new();
-        if self.seed != 0 {
-            text += &format!(" --seed {}", self.seed);
-        }
-        if let Some(seeds) = self.seeds {
-            text += &format!(" --seeds {seeds}");
-        }
-        if self.quick {
-            text += " --quick";
-        }
-        text
-    }
-}
-
-/// Reproduced or not, where there is nothing between.
-fn verdict(holds: bool) -> Verdict {
-    if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
-}
-
-/// A computation and the claims that rest on it.
-#[derive(Clone, Copy, Debug)]
-pub struct Study {
-    /// Its name on the command line.
-    pub id: &'static str,
-    /// The claims it judges.
-    pub claims: &'static [&'static str],
-    /// Computes, writes figures and numbers, judges.
-    pub run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
-}
-
-/// All studies, in the order of the paper.
-pub const STUDIES: [Study; 22] = [
-    Study {
-        id: "equivalence",
-        claims: &["thm1", "lem1", "special-cases", "fig7", "step-size"],
-        run: equivalence::run,
-    },
-    Study { id: "tsm-cost", claims: &["tsm-cost"], run: equivalence::cost },
-    Study { id: "fig1", claims: &["fig1"], run: figures::figure_1 },
-    Study { id: "softmax-vs-linear", claims: &["softmax-vs-linear"], run: figures::softmax_against_linear },
-    Study { id: "fig2", claims: &["fig2"], run: figures::figure_2 },
-    Study { id: "fig4", claims: &["fig4"], run: figures::figure_4 },
-    Study {
-        id: "assumption",
-        claims: &["ass5.1", "ass5.1-at-identity", "stability"],
-        run: convergence::assumption,
-    },
-    Study {
-        id: "theorem2",
-        claims: &["lem4", "lem5", "lem6", "lem7", "thm2-bound"],
-        run: convergence::theorem_2,
-    },
-    Study { id: "rates", claims: &["thm2-decay", "thm2-floor"], run: convergence::rates },
-    Study { id: "depth", claims: &["depth"], run: convergence::depth },
-    Study { id: "theorem3", claims: &["thm3", "thm3-paper", "same-prompt"], run: objective::theorem_3 },
-    Study { id: "thm3-bound", claims: &["thm3-bound"], run: objective::theorem_3_bound },
-    Study { id: "lemmas", claims: &["lem8", "lem9", "lem10"], run: objective::lemmas },
-    Study { id: "fig3", claims: &["fig3a", "fig3b", "fig3b-onset", "fig5"], run: emergence::literal },
-    Study {
-        id: "fig3-source",
-        claims: &["fig3a-source", "fig3b-source", "fig3b-onset-source", "fig5-source"],
-        run: emergence::source,
-    },
-    Study {
-        id: "fig3-stationary",
-        claims: &["fig3a-stationary", "fig3b-stationary", "fig5-stationary"],
-        run: emergence::stationary,
-    },
-    Study { id: "fig3-gain", claims: &["fig3a-gain", "fig3b-gain", "fig5-gain"], run: emergence::gain },
-    Study {
-        id: "self-concentration",
-        claims: &["self-concentration", "self-concentration-source"],
-        run: concentration::run,
-    },
-    Study { id: "fig6", claims: &["fig6", "rho"], run: masks::literal },
-    Study { id: "fig6-source", claims: &["fig6-source", "rho-source"], run: masks::source },
-    Study { id: "fig6-stationary", claims: &["fig6-stationary"], run: masks::stationary },
-    Study { id: "compute", claims: &["compute"], run: emergence::compute },
-];
 
 /// The studies that judge the claims named, or the studies named; all of them when no name is given.
 pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
@@ -149,10 +34,8 @@ pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
                 known.push(study.id);
             }
         }
-        return Err(LabError::Invalid(format!(
-            "only: '{unknown}' is unknown, expected some of {}",
-            known.join(", ")
-        )));
+        let problem = format!("'{unknown}' is unknown, expected some of {}", known.join(", "));
+        return Err(LabError::refused("only", problem));
     }
     let wanted = |s: &Study| {
         names.is_empty() || names.iter().any(|name| name == s.id || s.claims.contains(&name.as_str()))
@@ -222,17 +105,8 @@ pub fn run(
     fresh: bool,
     mut progress: impl FnMut(&Study, Option<(&Timing, &[Claim])>),
 ) -> Result<Reproduction, LabError> {
-    if plan.seeds.is_some_and(|n| !(1..=10_000).contains(&n)) {
-        let found = plan.seeds.unwrap_or(0);
-        return Err(LabError::Invalid(format!("seeds is {found}, expected 1 to 10000")));
-    }
-    if plan.seed > u64::MAX - 10_000 {
-        return Err(LabError::Invalid(format!(
-            "seed is {}, expected at most {}",
-            plan.seed,
-            u64::MAX - 10_000
-        )));
-    }
+    plan.seeds.map_or(Ok(()), |n| check_range("seeds", n, 1..=10_000))?;
+    check_range("seed", plan.seed, 0..=u64::MAX - 10_000)?;
     let out = claim_directory(path)?;
     let start = Instant::now();
     let cache = OutputDir::create(&path.join("cache"))?;
@@ -249,7 +123,7 @@ pub fn run(
                 // From here on the files are in flux: whoever comes after a crash must not trust them.
                 forget(&cache, study)?;
                 out.take_written();
-                let mut found = (study.run)(plan, &out)?;
+                let mut found = study.judge(plan, &out)?;
                 for claim in &mut found {
                     claim.command = format!("ictd reproduce --only {}{}", claim.id, plan.options());
                 }
@@ -274,7 +148,7 @@ pub fn run(
     let reproduction = Reproduction { claims, timings };
     let all = with_others(&reproduction, &mut figures, studies, plan, &cache, path)?;
     out.json("claims", &all)?;
-    let layers = studies.iter().any(|s| s.id == "tsm-cost").then(cost::measure).transpose()?;
+    let layers = studies.iter().any(|s| s.id == "tsm-cost").then(tsm_cost::measure).transpose()?;
     out.json(
         "timings",
         &Timings {
@@ -348,15 +222,15 @@ fn refuse_foreign(path: &Path) -> Result<(), LabError> {
     if names.is_empty() || marked {
         return Ok(());
     }
-    Err(LabError::Invalid(format!(
-        "out {}: has files that no reproduction wrote ('{}' for one), expected an empty or new directory",
-        path.display(),
+    let problem = format!(
+        "has files that no reproduction wrote ('{}' for one), expected an empty or new directory",
         names[0]
-    )))
+    );
+    Err(LabError::refused(format!("out {}", path.display()), problem))
 }
 
 fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
-    let plan = to_json_17(plan).map_err(|e| LabError::Failed(format!("plan: {e}")))?;
+    let plan = to_json_17(plan).map_err(|e| LabError::internal("plan", e))?;
     // The executable stands for the code: another build may compute something else.
     let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), process::build_stamp(), study.id);
     Ok(sha256(text.as_bytes()))
@@ -383,22 +257,5 @@ mod tests {
         assert_eq!(names.len(), total);
         assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
         assert!(select(&["nobody".into()]).is_err());
-    }
-
-    /// Every study judges exactly the claims it is listed with.
-    #[test]
-    fn studies_judge_what_they_list() {
-        let dir = tempfile::tempdir().unwrap();
-        let out = OutputDir::create(dir.path()).unwrap();
-        let plan = Plan { seed: 0, seeds: Some(2), quick: true };
-        // Those without training: the others are run by the tests of the command.
-        for study in STUDIES.into_iter().filter(|s| {
-            ["equivalence", "tsm-cost", "fig1", "softmax-vs-linear", "fig2", "fig4", "rates", "depth"]
-                .contains(&s.id)
-        }) {
-            let found = (study.run)(&plan, &out).unwrap();
-            let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
-            assert_eq!(ids, study.claims);
-        }
     }
 }

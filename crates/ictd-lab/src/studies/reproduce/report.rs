@@ -2,31 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Claim, Plan, Reproduction, Scope};
-use crate::studies::Verdict;
+use super::{Claim, Plan, Reproduction};
+use crate::studies::{STUDIES, Scope, Section, Verdict};
 
 const STYLE: &str = include_str!("report.css");
-
-/// Where claims are shown, by the start of their names.
-const SECTIONS: [(&str, &str, &[&str]); 5] = [
-    (
-        "equivalence",
-        "The forward pass is TD",
-        &["thm1", "lem1", "special", "fig7", "step-size", "tsm-cost", "fig2"],
-    ),
-    ("evaluation", "Evaluating policies in context", &["fig1", "softmax-vs-linear", "fig4"]),
-    (
-        "convergence",
-        "Depth and context length",
-        &["ass5", "stability", "lem4", "lem5", "lem6", "thm2", "depth"],
-    ),
-    ("objective", "The pretraining objective", &["lem7", "lem8", "lem9", "lem10", "thm3", "same-prompt"]),
-    (
-        "emergence",
-        "What pretraining finds",
-        &["fig3", "fig5", "self-concentration", "fig6", "rho", "compute"],
-    ),
-];
 
 /// The report as HTML, from the claims and the SVG of their figures. The same claims give the same bytes.
 pub fn html(reproduction: &Reproduction, figures: &[(String, String)], plan: &Plan) -> String {
@@ -74,22 +53,15 @@ pub fn html(reproduction: &Reproduction, figures: &[(String, String)], plan: &Pl
     page
 }
 
-/// The sections that have claims, with those of no section last.
+/// The sections that have claims, those of studies of one's own last.
 fn sections(claims: &[Claim]) -> Vec<(&'static str, &'static str, Vec<&Claim>)> {
-    let placed: Vec<&str> =
-        SECTIONS.iter().flat_map(|s| members(claims, s.2)).map(|c| c.id.as_str()).collect();
-    let others: Vec<&Claim> = claims.iter().filter(|c| !placed.contains(&c.id.as_str())).collect();
-    let known =
-        SECTIONS.into_iter().map(|(anchor, title, prefixes)| (anchor, title, members(claims, prefixes)));
-    known.chain([("others", "Further claims", others)]).filter(|s| !s.2.is_empty()).collect()
-}
-
-fn members<'a>(claims: &'a [Claim], prefixes: &[&str]) -> Vec<&'a Claim> {
-    // "lem1" must not take "lem10".
-    let matches = |id: &str, prefix: &&str| {
-        id.strip_prefix(*prefix).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+    let section = |claim: &Claim| {
+        let study = STUDIES.iter().find(|s| s.claims.contains(&claim.id.as_str()));
+        study.map_or(Section::Others, |s| s.section)
     };
-    claims.iter().filter(|c| prefixes.iter().any(|p| matches(&c.id, p))).collect()
+    let members = |of: Section| claims.iter().filter(|c| section(c) == of).collect::<Vec<_>>();
+    let all = Section::ALL.into_iter().map(|(section, anchor, title)| (anchor, title, members(section)));
+    all.filter(|s| !s.2.is_empty()).collect()
 }
 
 fn class(verdict: Verdict) -> &'static str {
@@ -243,17 +215,15 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::reproduce::STUDIES;
 
-    /// Every claim stands in exactly one section.
+    /// Every claim stands in exactly one section, one of nobody's study in the last.
     #[test]
     fn every_claim_has_its_place() {
-        for id in STUDIES.iter().flat_map(|s| s.claims) {
-            let claim = Claim::new(id, "", "", "");
-            let claims = [claim];
-            let places = SECTIONS.iter().filter(|s| !members(&claims, s.2).is_empty()).count();
-            assert_eq!(places, 1, "{id}");
-        }
+        let ids = STUDIES.iter().flat_map(|s| s.claims).chain([&"own"]);
+        let claims: Vec<Claim> = ids.map(|id| Claim::new(id, "", "", "")).collect();
+        let sections = sections(&claims);
+        assert_eq!(sections.iter().map(|s| s.2.len()).sum::<usize>(), claims.len());
+        assert_eq!(sections.last().map(|s| (s.0, s.2[0].id.as_str())), Some(("others", "own")));
     }
 
     /// The news comes before the contents, the contents before the claims; a figure is taken as it is.

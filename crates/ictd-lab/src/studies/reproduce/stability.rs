@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Drift, Plan, Study, Timing, claim_directory, run};
+use super::{Drift, Timing, claim_directory, run};
 use crate::LabError;
-use crate::studies::Verdict;
+use crate::studies::{Claim, Plan, Study, Verdict};
 
 /// The verdicts of every claim over [`SEEDS`], as `ictd reproduce --stability` wrote them.
 const STORED: &str = include_str!("stability.json");
@@ -49,8 +49,16 @@ impl Verdicts {
     }
 }
 
+/// The verdicts of all claims over seeds; as JSON a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct VerdictCounts {
+    /// One entry per claim.
+    pub claims: Vec<Verdicts>,
+}
+
 fn stored() -> Result<Vec<Verdicts>, LabError> {
-    serde_json::from_str(STORED).map_err(|e| LabError::Failed(format!("stored stability: {e}")))
+    serde_json::from_str(STORED).map_err(|e| LabError::internal("stored stability", e))
 }
 
 /// Notes with every claim of a full run how often its verdict was found over seeds.
@@ -72,7 +80,7 @@ pub fn measure(
     path: &Path,
     fresh: bool,
     mut progress: impl FnMut(u64, &Timing),
-) -> Result<Vec<Verdicts>, LabError> {
+) -> Result<VerdictCounts, LabError> {
     claim_directory(path)?;
     let mut found: Vec<Verdicts> = Vec::new();
     for k in SEEDS {
@@ -91,7 +99,7 @@ pub fn measure(
             *found[at].verdicts.entry(claim.verdict.to_string()).or_default() += 1;
         }
     }
-    Ok(found)
+    Ok(VerdictCounts { claims: found })
 }
 
 /// The claims whose verdicts over seeds are not the stored ones.
@@ -111,7 +119,7 @@ pub fn num_seeds() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::reproduce::STUDIES;
+    use crate::studies::STUDIES;
 
     /// Every claim has its counts, over all seeds.
     #[test]

@@ -15,6 +15,10 @@ use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
 use crate::files::OutputDir;
+use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
+
+/// The second question of the paper's introduction, on its own tasks.
+pub const STUDY: Study = Study::new("depth", Section::Convergence, &["depth"], judge);
 
 /// Context lengths: prefixes of one trajectory per task.
 pub const LENGTHS: [usize; 3] = [100, 1000, 30_000];
@@ -174,9 +178,94 @@ impl DepthCurves {
     }
 }
 
+/// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let curves = run(&Tasks::paper(plan.seed), plan.samples(100, 25))?;
+    curves.write(out)?;
+    Ok(vec![claim(&curves)])
+}
+
+/// What the curves say.
+fn claim(curves: &DepthCurves) -> Claim {
+    let claim = Claim::new(
+        "depth",
+        "Question (Q2), on the paper's own tasks",
+        "The error decays with depth to a floor that vanishes as the context grows.",
+        "at every length the deepest network is better than answering 0 and not worse than a shallower one, and its error falls with the length, \
+         each by three standard errors; partly when that is so at some length and the error falls with the length",
+    )
+    .scoped(Scope::ChangedSetting)
+    .shown(Some("depth"), Some("depth.csv"));
+    let mut texts = Vec::new();
+    let mut last: Vec<&DepthPoint> = Vec::new();
+    for n in LENGTHS {
+        let points = curves.at(n);
+        let best = points.iter().min_by(|a, b| a.error.total_cmp(&b.error));
+        let (Some(first), Some(best), Some(&end)) = (points.first(), best, points.last()) else {
+            return claim;
+        };
+        texts.push(format!(
+            "n = {n}: {:.2} without layers, at best {:.2} at L = {}, {:.2} at L = {}",
+            first.error,
+            best.error,
+            best.layers.unwrap_or(0),
+            end.error,
+            end.layers.unwrap_or(0)
+        ));
+        last.push(end);
+    }
+    let decays = LENGTHS.map(|n| curves.decays(n));
+    let falls = last.windows(2).all(|w| w[0].error - w[1].error > 3.0 * w[0].sem.hypot(w[1].sem));
+    let judged = match (falls, decays) {
+        (true, all) if all.iter().all(|d| *d) => Verdict::Reproduced,
+        (true, some) if some.iter().any(|d| *d) => Verdict::Partly,
+        _ => Verdict::NotReproduced,
+    };
+    let errors: Vec<String> = last.iter().map(|p| format!("{:.3}", p.sem)).collect();
+    let limit = curves.limit(LENGTHS[LENGTHS.len() - 1]);
+    let limit = limit.map_or_else(String::new, |p| {
+        format!(
+            "; at infinite depth {:.2} ± {:.3} at n = {} on the {} contexts that visit every state",
+            p.error, p.sem, p.n, p.tasks
+        )
+    });
+    claim
+            .found(
+                judged,
+                last[0].error / last[last.len() - 1].error,
+                texts.join("; "),
+                format!("s.e. {} at the deepest, {} tasks{limit}", errors.join(", "), last[0].tasks),
+            )
+            .because(
+                "Assumption 5.1 fails on these tasks. Layers solve for the values that the counted transitions of the context have, whatever the \
+                 kernel, because M̂ − γP̂ = W(D − γN) with W invertible. Those of short contexts are far off, and the more layers, the nearer they get \
+                 to them: few layers are better. Long contexts have nearly the right ones, which takes millions of layers (claim 'stability').",
+            )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn point(n: usize, layers: usize, error: f64) -> DepthPoint {
+        let change = error - 1.0;
+        DepthPoint { n, layers: Some(layers), error, sem: 0.01, change, change_sem: 0.01, tasks: 100 }
+    }
+
+    /// Errors that rise again with depth, at some length or at all, and errors that longer contexts do not lower.
+    #[test]
+    fn errors_that_do_not_fall_are_not_reproduced() {
+        let verdict = |deepest: [f64; 3]| {
+            let of = |(n, error)| [point(n, 0, 1.0), point(n, 1, 0.6), point(n, 200, error)];
+            let points = LENGTHS.into_iter().zip(deepest).flat_map(of).collect();
+            claim(&DepthCurves { points, describe: String::new() }).verdict
+        };
+        assert_eq!(verdict([0.5, 0.3, 0.1]), Verdict::Reproduced);
+        assert_eq!(verdict([0.8, 0.3, 0.1]), Verdict::Partly);
+        assert_eq!(verdict([1.3, 1.2, 1.1]), Verdict::NotReproduced);
+        assert_eq!(verdict([0.3, 0.3, 0.3]), Verdict::NotReproduced);
+        assert_eq!(verdict([0.5, 0.3, f64::NAN]), Verdict::NotReproduced);
+    }
 
     /// On a family with Assumption 5.1 depth decays at every length, to the floor of infinite depth.
     #[test]

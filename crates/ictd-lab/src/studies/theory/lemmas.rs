@@ -5,16 +5,22 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::largest;
 use ictd::task::FiniteTask;
 use ictd::theory::lemmas::{Ratio, kernel_derivative, softmax_lipschitz, softmax_lipschitz_sharp};
 use ictd::theory::{Constants, Stability};
-use ictd::transformer::{Adjoint, AdjointError, TransformerConfig};
+use ictd::transformer::{Adjoint, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Tasks;
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
+use crate::report::{Report, Table};
+use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
+
+/// The lemmas behind Theorem 3.
+pub const STUDY: Study = Study::new("lemmas", Section::Objective, &["lem8", "lem9", "lem10"], judge);
 
 /// Depths at which gradients are measured.
 const DEPTHS: [usize; 4] = [1, 5, 30, 200];
@@ -24,6 +30,8 @@ const LENGTH: usize = 200;
 const TASKS: u64 = 100;
 /// Contexts at most at the threshold, each of more than a million transitions.
 const CONTEXTS: u64 = 16;
+/// A few roundings of numbers of order 1 do not break a bound.
+const ROUNDING: f64 = 1e-12;
 /// Confidence of the gradient bound.
 const DELTA: f64 = 0.1;
 
@@ -46,11 +54,17 @@ pub struct LemmaRow {
     pub premises: &'static str,
 }
 
+/// What was found; as JSON the rows.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Lemmas {
+    /// Every lemma on everything it was measured on.
+    pub rows: Vec<LemmaRow>,
+}
+
 /// Measures `trials` random inputs per lemma; those about tasks on `given` ones, else on families where they speak.
-pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Vec<LemmaRow>, LabError> {
-    if !(1..=1_000_000).contains(&trials) {
-        return Err(LabError::Invalid(format!("trials is {trials}, expected 1 to 1000000")));
-    }
+pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabError> {
+    check_range("trials", trials, 1..=1_000_000)?;
     let row = |lemma, on: &str, ratio: Ratio, premises| LemmaRow {
         lemma,
         on: on.to_owned(),
@@ -102,7 +116,7 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Vec<LemmaRow
             rows.push(LemmaRow { trials, ..row("gradient bound", &family.describe(), gradient, premises) });
         }
     }
-    Ok(rows)
+    Ok(Lemmas { rows })
 }
 
 fn attention() -> Result<Attention, LabError> {
@@ -131,7 +145,7 @@ fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
         Ok(Some(Ratio { measured, bound: constants(&task)?.kernel_bound(d) }))
     };
     let found = (0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?;
-    worst(found).ok_or_else(|| LabError::Invalid("tasks: expected at least one".into()))
+    worst(found).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
 /// The largest gradient over all states, parameters and [`DEPTHS`], against the bound at a length, or at the smallest
@@ -155,15 +169,13 @@ fn gradient_bound(
         states.windows(2).for_each(|pair| counts[(pair[0], pair[1])] += 1.0);
         let statistics = ContextStatistics::counted(task.features(), task.mrp().rewards(), &counts);
         let mut pass = Adjoint::default();
-        let failed = |error: AdjointError| LabError::Failed(error.to_string());
-        pass.forward(&transformer, &statistics).map_err(failed)?;
+        pass.forward(&transformer, &statistics)?;
         let mut measured: f64 = 0.0;
         for query in (0..m).filter(|s| states.contains(s)) {
             let mut direction = vec![0.0; m];
             direction[query] = 1.0;
             for layers in DEPTHS {
-                let gradient =
-                    pass.backward(&transformer, &statistics, layers, &direction).map_err(failed)?;
+                let gradient = pass.backward(&transformer, &statistics, layers, &direction)?;
                 // Θ^Looped leaves V's entries on features at 0.
                 let by_u = &gradient.value_rows.row(0)[d..];
                 let numbers = by_u.iter().chain(gradient.score_blocks[0].as_slice());
@@ -179,7 +191,110 @@ fn gradient_bound(
     Ok(worst(ratios).map(|ratio| (ratio, reached)))
 }
 
-/// Writes the table.
-pub fn write(rows: &[LemmaRow], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("lemmas", rows)
+impl LemmaRow {
+    /// Whether the bound is kept, up to rounding, where it promises something.
+    fn holds(&self) -> bool {
+        !self.premises.is_empty() || self.ratio <= 1.0 + ROUNDING
+    }
+}
+
+impl Report for Lemmas {
+    fn text(&self, width: usize) -> String {
+        self.shown(&["lemmas"], width)
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("lemmas", &self.rows)?])
+    }
+
+    fn holds(&self) -> bool {
+        self.rows.iter().all(LemmaRow::holds)
+    }
+}
+
+/// Lemmas 8 to 10: no random input breaks them.
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let found = run(plan.seed, plan.samples(5000, 500), None)?;
+    found.write(out)?;
+    Ok(claims(&found.rows))
+}
+
+/// The claims that rest on the rows.
+fn claims(rows: &[LemmaRow]) -> Vec<Claim> {
+    let claim = |id, paper, says, lemma: &str| {
+        let all = rows.iter().filter(|r| r.lemma.starts_with(lemma));
+        // A bound whose premise fails promises nothing; that it is kept proves nothing.
+        let (own, others): (Vec<&LemmaRow>, Vec<_>) = all.partition(|r| r.premises.is_empty());
+        let worst = largest(own.iter().map(|r| r.ratio));
+        let trials: u64 = own.iter().map(|r| r.trials).sum();
+        let mut measured = format!("the bound is at least {:.3e} times what is measured", 1.0 / worst);
+        for row in others {
+            measured += &format!(
+                "; {:.1e} times on {}, where a premise fails: {}",
+                1.0 / row.ratio,
+                row.on,
+                row.premises
+            );
+        }
+        let judged = if own.is_empty() { Verdict::NotTestable } else { verdict(worst <= 1.0 + ROUNDING) };
+        Claim::new(
+            id,
+            paper,
+            says,
+            "where its premises hold, measured/bound is at most 1 for every random input",
+        )
+        .found(judged, worst, measured, format!("{trials} random inputs"))
+        .with_slack(1.0 / worst)
+        .shown(None, Some("lemmas.csv"))
+    };
+    vec![
+        claim(
+            "lem8",
+            "Lemma 8 (softmax columns)",
+            "Softmax columns move by at most twice the largest change of a score.",
+            "softmax columns, 2",
+        ),
+        claim(
+            "lem9",
+            "Lemma 9 (kernel bound)",
+            "The kernel's derivative by a parameter is bounded.",
+            "kernel bound",
+        ),
+        claim(
+            "lem10",
+            "Lemma 10 (gradient bound)",
+            "The gradient of the output is bounded at every depth.",
+            "gradient bound",
+        )
+        .in_chosen_setting(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A broken bound is seen, by the command and by its claim alone; where a premise fails nothing is promised.
+    #[test]
+    fn a_broken_bound_is_seen() {
+        let mut found = run(3, 2, None).unwrap();
+        let verdicts =
+            |found: &Lemmas| claims(&found.rows).into_iter().map(|c| c.verdict).collect::<Vec<_>>();
+        assert!(found.holds() && !verdicts(&found).contains(&Verdict::NotReproduced));
+        let at = |found: &Lemmas, premises: bool| {
+            let fits = |r: &LemmaRow| r.lemma == "gradient bound" && r.premises.is_empty() == premises;
+            found.rows.iter().position(fits).unwrap()
+        };
+        let without = at(&found, false);
+        found.rows[without].ratio = 2.0;
+        assert!(found.holds() && verdicts(&found)[2] != Verdict::NotReproduced);
+        let with = at(&found, true);
+        for ratio in [1.1, f64::NAN] {
+            found.rows[with].ratio = ratio;
+            assert!(!found.holds());
+            let verdicts = verdicts(&found);
+            assert_eq!(verdicts[2], Verdict::NotReproduced);
+            assert!(!verdicts[..2].contains(&Verdict::NotReproduced));
+        }
+    }
 }

@@ -5,10 +5,14 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Tasks;
-use super::bound::{self, BoundConfig, BoundReport};
+use super::theorem2::{self, BoundConfig, BoundReport};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
+use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
+
+/// Theorem 2's rates, pooled over tasks.
+pub const STUDY: Study = Study::new("rates", Section::Convergence, &["thm2-decay", "thm2-floor"], judge);
 
 /// Deepest layer that the figure shows.
 const SHOWN: usize = 30;
@@ -90,7 +94,7 @@ pub fn run(family: &Tasks, tasks: u64, contexts: u64) -> Result<Rates, LabError>
     };
     let reports = (0..tasks)
         .into_par_iter()
-        .map(|index| bound::run(&config(index)))
+        .map(|index| theorem2::run(&config(index)))
         .collect::<Result<Vec<BoundReport>, LabError>>()?;
     let tasks: Vec<TaskRates> = reports
         .iter()
@@ -193,9 +197,100 @@ impl Rates {
     }
 }
 
+/// Decay with depth and floor with length, pooled over tasks of a family chosen so that the assumption holds.
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let found = run(&Tasks::certified(plan.seed), plan.samples(25, 20), plan.samples(20, 10))?;
+    found.write(out)?;
+    Ok(claims(&found))
+}
+
+/// What the pooled rates say.
+fn claims(found: &Rates) -> Vec<Claim> {
+    let claim = |id, paper, says, criterion| {
+        Claim::new(id, paper, says, criterion).shown(Some("rates"), Some("rates.csv"))
+    };
+    let decay = claim(
+        "thm2-decay",
+        "Theorem 2, decay with depth",
+        "The error decays geometrically with depth, at least as fast as (1 − C)^L.",
+        "over at least 20 tasks, the 95 % interval of the mean of (fitted slope of log ‖v_L − v_∞‖∞ per layer, the part of the error that depth takes away, \
+         − that task's log(1 − C)) lies below 0, and no task's own interval lies above log(1 − C)",
+    );
+    let floor = claim(
+        "thm2-floor",
+        "Theorem 2, floor over length",
+        "What depth leaves falls like 1/√n.",
+        "over at least 20 tasks, the 95 % interval of the mean slope of log error against log n lies between −0.6 and −0.4",
+    );
+    let untested = |claim: Claim, what: &str| {
+        let measured = format!("fewer than 20 of {} tasks have {what}", found.tasks.len());
+        claim.found(Verdict::NotTestable, f64::NAN, measured, String::new())
+    };
+    let many = |p: &Pooled| p.tasks >= 20;
+    let decay = match (found.decay, found.beyond.filter(many)) {
+        (Some(slope), Some(beyond)) => {
+            let judged = match (beyond.mean + beyond.half_width < 0.0, found.contradictions) {
+                (true, 0) => Verdict::Reproduced,
+                (true, _) => Verdict::Partly,
+                (false, _) => Verdict::NotReproduced,
+            };
+            decay.found(
+                judged,
+                beyond.mean,
+                format!(
+                    "mean slope {:.4} per layer where log(1 − C) is {:.4}; {} of {} tasks contradict",
+                    slope.mean,
+                    slope.mean - beyond.mean,
+                    found.contradictions,
+                    beyond.tasks
+                ),
+                format!(
+                    "± {:.4} and ± {:.4} (95 %, {} tasks)",
+                    slope.half_width, beyond.half_width, beyond.tasks
+                ),
+            )
+        }
+        _ => untested(decay, "a rate to compare with and contexts that visit every state"),
+    };
+    let floor = match found.floor.filter(many) {
+        Some(f) => floor.found(
+            verdict((f.mean + 0.5).abs() + f.half_width < 0.1),
+            f.mean,
+            format!("mean slope {:.3}", f.mean),
+            format!("± {:.3} (95 %, {} tasks)", f.half_width, f.tasks),
+        ),
+        None => untested(floor, "three lengths at which every context visits every state"),
+    };
+    vec![decay.in_chosen_setting(), floor.in_chosen_setting()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Slower decay than promised, a task that contradicts, too few tasks and another floor are all seen.
+    #[test]
+    fn rates_that_differ_are_not_consistent() {
+        let pooled = |mean, half_width, tasks| Some(Pooled { mean, half_width, tasks });
+        let good = || Rates {
+            tasks: Vec::new(),
+            decay: pooled(-0.3, 0.01, 25),
+            beyond: pooled(-0.1, 0.01, 25),
+            contradictions: 0,
+            floor: pooled(-0.5, 0.02, 25),
+            reports: Vec::new(),
+        };
+        let verdicts = |found: Rates| <[Claim; 2]>::try_from(claims(&found)).unwrap().map(|c| c.verdict);
+        use Verdict::{Consistent, NotReproduced, NotTestable, Partly};
+        assert_eq!(verdicts(good()), [Consistent, Consistent]);
+        assert_eq!(verdicts(Rates { contradictions: 1, ..good() })[0], Partly);
+        assert_eq!(verdicts(Rates { beyond: pooled(-0.1, 0.2, 25), ..good() })[0], NotReproduced);
+        assert_eq!(verdicts(Rates { floor: pooled(-0.5, 0.2, 25), ..good() })[1], NotReproduced);
+        assert_eq!(verdicts(Rates { floor: pooled(-1.0, 0.01, 25), ..good() })[1], NotReproduced);
+        assert_eq!(verdicts(Rates { floor: pooled(f64::NAN, 0.01, 25), ..good() })[1], NotReproduced);
+        let few = Rates { beyond: pooled(-0.1, 0.01, 19), floor: None, ..good() };
+        assert_eq!(verdicts(few), [NotTestable, NotTestable]);
+    }
 
     /// A task whose interval lies above the paper's rate contradicts it; one whose interval meets it does not.
     #[test]

@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Tasks;
-use crate::LabError;
+use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
-use crate::files::OutputDir;
+use crate::report::{Report, Table};
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
 const SCALES: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0, 20.0, 50.0, 200.0, 1000.0, 5000.0];
@@ -84,16 +84,9 @@ pub struct RegimeMap {
 /// Examines `tasks` tasks at every score scale and discount, instead of their own: processes, rewards and features
 /// are those of the source.
 pub fn run(family: &Tasks, tasks: u64) -> Result<RegimeMap, LabError> {
-    if family.num_states() > MAX_STATES {
-        return Err(LabError::Invalid(format!(
-            "states is {}, expected at most {MAX_STATES}",
-            family.num_states()
-        )));
-    }
+    check_range("states", family.num_states(), 1..=MAX_STATES)?;
     family.check()?;
-    if !(1..=10_000).contains(&tasks) {
-        return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 10000")));
-    }
+    check_range("tasks", tasks, 1..=10_000)?;
     let mut points = Vec::new();
     for (repair, _) in REPAIRS {
         for gamma in GAMMAS {
@@ -165,32 +158,40 @@ impl RegimeMap {
         let legend = Legend::squares(REGIMES.map(|(_, name, color)| (name, color)));
         Grid { legend, ..Grid::new("When depth converges", 3, REPAIRS.map(panel), note) }.scene()
     }
+}
 
-    /// Writes the map and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("regimes", &self.cells)?;
-        out.figure("regimes", &self.figure())
+impl Report for RegimeMap {
+    fn text(&self, width: usize) -> String {
+        let header: Vec<String> =
+            std::iter::once("gamma".to_owned()).chain(SCALES.iter().map(|s| format!("scale {s}"))).collect();
+        let panel = |(repair, name): (Repair, &str)| {
+            let rows = GAMMAS.map(|gamma| {
+                let own = self.cells.iter().filter(|c| c.repair == repair && c.gamma == gamma);
+                std::iter::once(gamma.to_string()).chain(own.map(Cell::commonest)).collect()
+            });
+            let table = Table::new(&header, rows).words(&(1..=SCALES.len()).collect::<Vec<_>>());
+            format!("{name}: the commonest regime and its share\n\n{}\n", table.text(width))
+        };
+        REPAIRS.map(panel).concat()
     }
 
-    /// A table for the terminal: the commonest regime of every cell, with its share.
-    pub fn rows(&self, repair: Repair) -> Vec<Vec<String>> {
-        GAMMAS
-            .into_iter()
-            .map(|gamma| {
-                let mut row = vec![gamma.to_string()];
-                for cell in self.cells.iter().filter(|c| c.repair == repair && c.gamma == gamma) {
-                    let counts = [cell.assumption, cell.provable, cell.in_fact, cell.marginal, cell.unstable];
-                    let (k, count) = counts.into_iter().enumerate().max_by_key(|c| c.1).unwrap_or_default();
-                    let share = (100 * count).div_ceil(cell.tasks);
-                    row.push(format!("{} {share}%", REGIMES[k].0.as_str()));
-                }
-                row
-            })
-            .collect()
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("regimes".into(), self.figure())]
     }
 
-    /// The columns of [`rows`](Self::rows).
-    pub fn header() -> Vec<String> {
-        std::iter::once("gamma".to_owned()).chain(SCALES.iter().map(|s| format!("scale {s}"))).collect()
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("regimes", &self.cells)?])
+    }
+}
+
+impl Cell {
+    fn counts(&self) -> [u64; REGIMES.len()] {
+        [self.assumption, self.provable, self.in_fact, self.marginal, self.unstable]
+    }
+
+    /// The commonest regime with its share.
+    fn commonest(&self) -> String {
+        let (k, count) = self.counts().into_iter().enumerate().max_by_key(|c| c.1).unwrap_or_default();
+        format!("{} {}%", REGIMES[k].0.as_str(), (100 * count).div_ceil(self.tasks))
     }
 }

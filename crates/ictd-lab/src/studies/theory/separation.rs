@@ -9,13 +9,12 @@ use serde::Serialize;
 
 use super::Tasks;
 use crate::LabError;
-use crate::files::OutputDir;
 
 /// Score scales.
 const SCALES: [f64; 6] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
 
 /// How many tasks satisfy what at a score scale.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct SeparationRow {
     /// Features divided by their length, or as they are.
     pub unit_norm: bool,
@@ -78,11 +77,6 @@ fn examine(task: &FiniteTask, attention: &Attention) -> Result<[bool; 3], LabErr
 fn gap(scores: &Matrix, s: usize) -> f64 {
     let others = (0..scores.num_cols()).filter(|&u| u != s).map(|u| scores[(s, u)]);
     scores[(s, s)] - others.fold(f64::NEG_INFINITY, f64::max)
-}
-
-/// Writes the table.
-pub fn write(rows: &[SeparationRow], out: &OutputDir) -> Result<(), LabError> {
-    out.csv("separation", rows)
 }
 
 #[cfg(test)]

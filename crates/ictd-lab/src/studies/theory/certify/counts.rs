@@ -6,11 +6,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{LayerConfig, check_states};
-use crate::LabError;
+use crate::error::{LabError, check_range};
+use crate::report::{Report, Table};
 use crate::studies::Tasks;
 
 /// How many tasks of a family satisfy what.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Tasks examined.
     pub tasks: u64,
@@ -31,12 +32,28 @@ pub struct Counts {
     pub layers_per_tenfold_worst: Option<f64>,
 }
 
+impl Report for Counts {
+    fn text(&self, width: usize) -> String {
+        let row = |name: &str, count: u64| vec![name.to_owned(), format!("{count} of {}", self.tasks)];
+        let rows = [
+            row("Assumption 5.1 holds", self.assumption_holds),
+            row("a layer contracts, norm_inf < 1", self.norm_inf_below_one),
+            row("spectral radius < 1", self.spectral_radius_below_one),
+            row("provably stable for a small step", self.provably_stable),
+            row("unstable: no step size converges", self.unstable),
+        ];
+        Table::new(&["", "tasks"], rows).text(width)
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("counts")
+    }
+}
+
 /// Examines the first `tasks` tasks of a family, in the population.
 pub fn count(family: &Tasks, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
     check_states(family)?;
-    if !(1..=1_000_000).contains(&tasks) {
-        return Err(LabError::Invalid(format!("tasks is {tasks}, expected 1 to 1000000")));
-    }
+    check_range("tasks", tasks, 1..=1_000_000)?;
     let attention = config.attention()?;
     let flags = (0..tasks)
         .into_par_iter()

@@ -18,7 +18,7 @@ use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, Suggestio
 use serde::Serialize;
 
 use super::Tasks;
-use crate::LabError;
+use crate::error::{LabError, check_range};
 
 /// Largest number of distinct states: eigenvalues cost their cube.
 const MAX_STATES: usize = 3000;
@@ -48,13 +48,10 @@ impl LayerConfig {
     fn attention(&self) -> Result<Attention, LabError> {
         for (name, value) in [("step-size", self.step_size), ("tolerance", self.tolerance)] {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(LabError::Invalid(format!("{name} is {value}, expected a finite number > 0")));
+                return Err(LabError::value(name, value, "a finite number > 0"));
             }
         }
-        if self.num_layers > 1_000_000 {
-            let message = format!("layers is {}, expected at most 1000000", self.num_layers);
-            return Err(LabError::Invalid(message));
-        }
+        check_range("layers", self.num_layers, 0..=1_000_000)?;
         Ok(Attention::new(self.kernel.at(self.temperature)?, 0.0)?)
     }
 
@@ -134,12 +131,7 @@ struct Curve {
 }
 
 fn check_states(family: &Tasks) -> Result<(), LabError> {
-    if family.num_states() > MAX_STATES {
-        return Err(LabError::Invalid(format!(
-            "states is {}, expected at most {MAX_STATES}",
-            family.num_states()
-        )));
-    }
+    check_range("states", family.num_states(), 1..=MAX_STATES)?;
     family.check()
 }
 
@@ -155,9 +147,7 @@ pub fn task(family: &Tasks, index: u64, config: &LayerConfig) -> Result<Report, 
 /// The certificate of a context of `n` transitions sampled from a task.
 pub fn sampled(family: &Tasks, index: u64, n: usize, config: &LayerConfig) -> Result<Report, LabError> {
     check_states(family)?;
-    if !(1..=10_000_000).contains(&n) {
-        return Err(LabError::Invalid(format!("n is {n}, expected 1 to 10000000")));
-    }
+    check_range("n", n, 1..=10_000_000)?;
     let task = family.task(index)?;
     let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
     let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());
@@ -172,7 +162,7 @@ pub fn context(
     config: &LayerConfig,
 ) -> Result<Report, LabError> {
     if !(0.0..1.0).contains(&gamma) {
-        return Err(LabError::Invalid(format!("gamma is {gamma}, expected 0 <= gamma < 1")));
+        return Err(LabError::value("gamma", gamma, "0 <= gamma < 1"));
     }
     let subject = format!("a context of {} transitions", context.num_transitions());
     context_report(subject, context, gamma, unit_norm, config)
@@ -188,12 +178,11 @@ fn context_report(
     let mut statistics = ContextStatistics::per_state(context);
     if statistics.num_groups() > MAX_STATES {
         let found = statistics.num_groups();
-        let message = format!("the context has {found} distinct states, expected at most {MAX_STATES}");
-        return Err(LabError::Invalid(message));
+        return Err(LabError::value("number of distinct states", found, format!("at most {MAX_STATES}")));
     }
     if unit_norm {
         statistics = statistics.with_unit_features().ok_or_else(|| {
-            LabError::Invalid("unit-norm: a feature vector is 0, expected a length to divide by".into())
+            LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
         })?;
     }
     let operator = StateOperator::of(statistics, &config.attention()?, gamma)?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Report, SuggestionJson};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
-use crate::files::OutputDir;
+use crate::report::{Table, wrapped};
 
 impl Report {
     /// The error to infinite depth against depth: as it is, and with the first suggestion of every kind.
@@ -25,25 +25,10 @@ impl Report {
         };
         chart.scene(Width::Column)
     }
+}
 
-    /// Writes the certificate, the figure and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        #[derive(Serialize)]
-        struct Row<'a> {
-            case: &'a str,
-            layer: usize,
-            error: f64,
-        }
-        let rows = self.curves.iter().flat_map(|c| {
-            c.errors.iter().enumerate().map(|(layer, &error)| Row { case: &c.name, layer, error })
-        });
-        out.csv("depth", rows)?;
-        out.figure("depth", &self.figure())?;
-        out.json("certificate", self)
-    }
-
-    /// The lines for a terminal.
-    pub fn text(&self) -> String {
+impl crate::report::Report for Report {
+    fn text(&self, width: usize) -> String {
         let (certificate, c) = (&self.certificate, &self.certificate.contraction);
         let optional = |x: Option<f64>| x.map_or_else(|| "none".into(), |x| format!("{x:.6}"));
         let mut text = format!("{}\n{}\n", certificate.status.as_str().to_uppercase(), self.subject);
@@ -112,7 +97,28 @@ impl Report {
             }
         }
         text += "\nnot checked: that the transitions are the policy's own, and that equal features are the same state\n";
-        text
+        wrapped(&text, width)
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("depth".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        #[derive(Serialize)]
+        struct Row<'a> {
+            case: &'a str,
+            layer: usize,
+            error: f64,
+        }
+        let rows = self.curves.iter().flat_map(|c| {
+            c.errors.iter().enumerate().map(|(layer, &error)| Row { case: &c.name, layer, error })
+        });
+        Ok(vec![Table::of("depth", rows)?])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("certificate")
     }
 }
 

@@ -1,0 +1,22 @@
+//! The appendix on compute resources: the main experiment, timed. The time itself is in `timings.json`.
+
+use super::setting::LITERAL;
+use super::{Claim, Plan, Scope, Section, Study};
+use crate::LabError;
+use crate::files::OutputDir;
+
+/// An hour on an H100.
+pub const STUDY: Study = Study::new("compute", Section::Emergence, &["compute"], judge);
+
+fn judge(plan: &Plan, _: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    LITERAL.train("paper", &[], &plan.seeds(5))?;
+    let mut claim = Claim::new(
+        "compute",
+        "Appendix, compute resources",
+        "The main experiment takes about an hour on an H100.",
+        "none: there is no H100 here",
+    );
+    claim.measured =
+        "the same experiment on this machine's CPU: seconds of study 'compute' in timings.json".into();
+    Ok(vec![claim.shown(None, Some("timings.json")).scoped(Scope::Illustration)])
+}

@@ -1,0 +1,363 @@
+//! Figure 1: the error of in-context policy evaluation falls with the context length.
+
+use ictd::kernel::{Attention, KernelName};
+use ictd::random::{Purpose, Stream};
+use ictd::statistics::{MeanSem, msve, spearman};
+use ictd::task::{Family, Kind};
+use ictd::transformer::{Block, Evaluator, Parameters, Transformer, TransformerConfig};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::{Claim, Plan, Section, Study, Tasks, Verdict, mean_sem};
+use crate::LabError;
+use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
+use crate::files::OutputDir;
+use crate::report::{Report, Table, wrapped};
+
+/// Figure 1: the error falls with the context length.
+pub const STUDY: Study = Study::new("fig1", Section::Evaluation, &["fig1"], judge);
+
+/// What to measure. The defaults are our reading of Figure 1, and contexts longer than it shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct MsveConfig {
+    /// Tasks, with the seed of all draws.
+    #[serde(flatten)]
+    pub tasks: Tasks,
+    /// Number of tasks.
+    #[serde(rename = "tasks")]
+    pub num_tasks: u64,
+    /// Context lengths n that the verdict rests on.
+    #[serde(rename = "lengths")]
+    pub context_lens: Vec<usize>,
+    /// Longer contexts, shown beside.
+    #[serde(rename = "longer_lengths")]
+    pub longer_lens: Vec<usize>,
+    /// Depth L.
+    #[serde(rename = "layers")]
+    pub num_layers: usize,
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Temperature τ.
+    pub temperature: f64,
+    /// Step size α.
+    pub step_size: f64,
+}
+
+impl MsveConfig {
+    /// Figure 1's tasks of a seed.
+    pub fn of_seed(seed: u64) -> Self {
+        Self { tasks: Tasks::of_family(Family::of(Kind::Figure1), seed), ..Self::default() }
+    }
+}
+
+impl Default for MsveConfig {
+    fn default() -> Self {
+        Self {
+            tasks: Tasks::of_family(Family::of(Kind::Figure1), 0),
+            num_tasks: 300,
+            context_lens: (1..40).step_by(2).collect(),
+            longer_lens: vec![60, 100, 200, 300, 500, 1000],
+            num_layers: 15,
+            kernel: "softmax".into(),
+            temperature: 1.0,
+            step_size: 1.0,
+        }
+    }
+}
+
+/// A point of Figure 1.
+#[derive(Clone, Debug, Serialize)]
+pub struct MsvePoint {
+    /// Context length n.
+    #[serde(rename = "n")]
+    pub context_len: usize,
+    /// Mean of the mean square value error over tasks.
+    #[serde(rename = "msve")]
+    pub mean: f64,
+    /// Its standard error.
+    pub sem: f64,
+    /// Mean over tasks of (error of the predictor 0 - error), tasks paired: positive where the Transformer is better.
+    pub gain: f64,
+    /// Its standard error.
+    pub gain_sem: f64,
+    /// Number of tasks.
+    pub tasks: usize,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct MsveCurve {
+    /// What was run.
+    pub config: MsveConfig,
+    /// The curve.
+    pub points: Vec<MsvePoint>,
+    /// Mean error of the predictor 0, which no context changes.
+    pub zero: f64,
+    /// Its standard error.
+    pub zero_sem: f64,
+    /// The shortest context from which on the Transformer is better than the predictor 0 by more than three
+    /// standard errors, at every longer context too.
+    pub beats_zero_from: Option<usize>,
+    /// Mean over tasks of (error at the shortest context - error at the longest), with its standard
+    /// error: tasks are paired.
+    pub drop: f64,
+    /// Standard error of the drop.
+    pub drop_sem: f64,
+    /// Spearman's rank correlation of mean error and context length.
+    pub rank_correlation: f64,
+    /// Reproduced when the drop exceeds three standard errors and the rank correlation is ≤ -0.9;
+    /// partly when only the drop is there.
+    pub verdict: Verdict,
+}
+
+/// Runs the study: per task one trajectory, whose prefixes are the contexts, and every state a query.
+pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
+    if config.num_tasks < 2 {
+        return Err(LabError::value("tasks", config.num_tasks, "at least 2"));
+    }
+    let mut config = config.clone();
+    config.context_lens.sort_unstable();
+    config.context_lens.dedup();
+    let judged = config.context_lens.last().copied().unwrap_or(0);
+    config.longer_lens.retain(|n| *n > judged);
+    config.longer_lens.sort_unstable();
+    config.longer_lens.dedup();
+    let config = &config;
+    let lens: Vec<usize> = config.context_lens.iter().chain(&config.longer_lens).copied().collect();
+    let longest = lens.last().copied().unwrap_or(0);
+    if config.context_lens.len() < 2 || config.context_lens[0] == 0 || longest > 100_000 {
+        return Err(LabError::refused("lengths", "expected at least two different ones from 1 to 100000"));
+    }
+    config.tasks.check()?;
+    let kernel: KernelName = config.kernel.parse()?;
+    let transformer = TransformerConfig {
+        block: Block::DualHead,
+        attention: Attention::new(kernel.at(config.temperature)?, 0.0)?,
+        parameters: Parameters::ThetaStar,
+        num_layers: config.num_layers,
+        gamma: config.tasks.gamma(),
+        step_sizes: vec![config.step_size],
+    };
+    let transformer = transformer.check()?;
+    // Collected in task order, so that sums do not depend on the number of threads.
+    let errors = (0..config.num_tasks)
+        .into_par_iter()
+        .map(|task| errors_of_task(&config.tasks, &transformer, &lens, task))
+        .collect::<Result<Vec<TaskErrors>, LabError>>()?;
+    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_sem("tasks", errors.iter().map(of));
+    let points = lens
+        .iter()
+        .enumerate()
+        .map(|(i, &context_len)| {
+            let MeanSem { mean, sem, count } = statistic(&|e| e.by_length[i])?;
+            let gain = statistic(&|e| e.zero - e.by_length[i])?;
+            if !sem.is_finite() {
+                let message =
+                    format!("the error at context length {context_len} overflows; lower the step size");
+                return Err(LabError::diverged(message));
+            }
+            Ok(MsvePoint { context_len, mean, sem, gain: gain.mean, gain_sem: gain.sem, tasks: count })
+        })
+        .collect::<Result<Vec<_>, LabError>>()?;
+    let last = config.context_lens.len() - 1;
+    let drop = statistic(&|e| e.by_length[0] - e.by_length[last])?;
+    let judged = &points[..=last];
+    let lens: Vec<f64> = judged.iter().map(|p| p.context_len as f64).collect();
+    let means: Vec<f64> = judged.iter().map(|p| p.mean).collect();
+    let rank_correlation = spearman(&lens, &means);
+    let zero = statistic(&|e| e.zero)?;
+    let better = points.iter().rev().take_while(|p| p.gain > 3.0 * p.gain_sem);
+    let beats_zero_from = better.last().map(|p| p.context_len);
+    let verdict = match (drop.mean > 3.0 * drop.sem, rank_correlation <= -0.9) {
+        (true, true) => Verdict::Reproduced,
+        (true, false) => Verdict::Partly,
+        (false, _) => Verdict::NotReproduced,
+    };
+    Ok(MsveCurve {
+        config: config.clone(),
+        points,
+        zero: zero.mean,
+        zero_sem: zero.sem,
+        beats_zero_from,
+        drop: drop.mean,
+        drop_sem: drop.sem,
+        rank_correlation,
+        verdict,
+    })
+}
+
+/// The errors of a task.
+struct TaskErrors {
+    by_length: Vec<f64>,
+    zero: f64,
+}
+
+fn errors_of_task(
+    tasks: &Tasks,
+    transformer: &Transformer,
+    lens: &[usize],
+    index: u64,
+) -> Result<TaskErrors, LabError> {
+    let task = tasks.draw(index)?;
+    let longest = lens.last().copied().unwrap_or(0);
+    let states = task.mrp().sample_states(longest, &mut Stream::new(tasks.seed, Purpose::Trajectory, index));
+    let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
+    let mut evaluator = Evaluator::default();
+    let error_of = |estimates: &[f64]| msve(estimates, task.values(), task.stationary_distribution());
+    let error = |&n: &usize| -> Result<f64, LabError> {
+        let context = task.context_of(&states[..=n], &queries);
+        let values = evaluator.evaluate(transformer, &context)?;
+        let estimates: Vec<f64> =
+            queries.iter().map(|s| values.value(transformer.num_layers(), n + 1 + s)).collect();
+        Ok(error_of(&estimates))
+    };
+    let zero = error_of(&vec![0.0; queries.len()]);
+    Ok(TaskErrors { by_length: lens.iter().map(error).collect::<Result<_, LabError>>()?, zero })
+}
+
+impl MsveCurve {
+    /// Figure 1: mean error by context length with its standard error, in the paper's range and beyond, beside that of
+    /// the predictor 0.
+    pub fn figure(&self) -> Scene {
+        let c = &self.config;
+        let shortest = c.context_lens.first().copied().unwrap_or(1) as f64;
+        let chart = |title: &str, x: Axis, last: usize| {
+            let own: Vec<&MsvePoint> = self.points.iter().filter(|p| p.context_len <= last).collect();
+            let curve = own.iter().map(|p| (p.context_len as f64, p.mean)).collect();
+            let band = own.iter().map(|p| ((p.mean - p.sem).max(0.1 * p.mean), p.mean + p.sem)).collect();
+            let zero = vec![(shortest, self.zero), (last as f64, self.zero)];
+            let zero_band = vec![(self.zero - self.zero_sem, self.zero + self.zero_sem); 2];
+            Chart {
+                title: title.into(),
+                x,
+                y: Axis::log("mean square value error"),
+                series: vec![
+                    Series::new(&c.kernel, PALETTE[0], curve).with_band(band),
+                    Series::new("predictor 0", PALETTE[1], zero).dashed().with_band(zero_band),
+                ],
+                note: String::new(),
+            }
+        };
+        let note = format!(
+            "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. (drawn down to 0.1 of the mean) over {} Loop tasks",
+            c.kernel, c.num_layers, c.num_tasks
+        );
+        let title = "Value error against context length";
+        let judged = c.context_lens.last().copied().unwrap_or(1);
+        let short = Axis::linear("context length *n* (transitions)");
+        let Some(&longest) = c.longer_lens.last() else {
+            return Chart { note, ..chart(title, short, judged) }.scene(Width::Column);
+        };
+        let long = Axis::log("context length *n* (transitions)");
+        let panels =
+            vec![chart("(a) the paper's range", short, judged), chart("(b) longer contexts", long, longest)];
+        Grid::new(title, 2, panels, note).scene()
+    }
+}
+
+impl Report for MsveCurve {
+    fn text(&self, width: usize) -> String {
+        let beats = self.beats_zero_from.map_or_else(|| "nowhere".into(), |n| format!("from n = {n} on"));
+        self.shown(&["fig1"], width)
+            + &wrapped(
+                &format!(
+                    "predictor 0: {:.4} ± {:.4}; the Transformer is better {beats}\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
+                    self.zero,
+                    self.zero_sem,
+                    self.config.num_tasks,
+                    self.drop,
+                    self.drop_sem,
+                    self.rank_correlation,
+                    self.verdict
+                ),
+                width,
+            )
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("fig1".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of("fig1", &self.points)?])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("fig1")
+    }
+}
+
+fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    let config = MsveConfig { num_tasks: plan.samples(300, 60), ..MsveConfig::of_seed(plan.seed) };
+    let curve = run(&config)?;
+    curve.write(out)?;
+    let (first, last) = (&curve.points[0], &curve.points[curve.config.context_lens.len() - 1]);
+    let beats = curve.beats_zero_from.map_or_else(
+        || "at no length tried".into(),
+        |n| {
+            format!(
+                "from n = {n} on, so {} the paper's range",
+                if n <= last.context_len { "within" } else { "beyond" }
+            )
+        },
+    );
+    let longest = &curve.points[curve.points.len() - 1];
+    let measured = format!(
+        "MSVE {:.2} at n = {}, {:.2} at n = {}; rank correlation {:.2}. The predictor 0 has {:.2}: the Transformer is better {beats} ({:.3} at n = {})",
+        first.mean,
+        first.context_len,
+        last.mean,
+        last.context_len,
+        curve.rank_correlation,
+        curve.zero,
+        longest.mean,
+        longest.context_len
+    );
+    let uncertainty = format!("± {:.2} and ± {:.2} (s.e.m. over {} tasks)", first.sem, last.sem, first.tasks);
+    Ok(vec![
+        Claim::new(
+            "fig1",
+            "Figure 1",
+            "The value error of a fixed Transformer falls as its context grows.",
+            "over the paper's lengths, 1 to 39, the drop from the shortest to the longest context exceeds three standard errors and the rank correlation \
+             of error and length is at most −0.9",
+        )
+        .found(curve.verdict, curve.rank_correlation, measured, uncertainty)
+        .shown(Some("fig1"), Some("fig1.csv")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_counts_do_not_change_a_bit() {
+        let config = MsveConfig { num_tasks: 20, ..Default::default() };
+        let with = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            serde_json::to_string(&pool.install(|| run(&config)).unwrap()).unwrap()
+        };
+        assert_eq!(with(1), with(4));
+    }
+
+    /// An error that does not fall must not be called reproduced: with step size 0 it is constant, that of the
+    /// predictor 0.
+    #[test]
+    fn a_flat_curve_is_not_reproduced() {
+        let flat = MsveConfig { num_tasks: 10, step_size: 0.0, ..Default::default() };
+        let curve = run(&flat).unwrap();
+        assert_eq!((curve.verdict, curve.beats_zero_from), (Verdict::NotReproduced, None));
+        assert!(curve.points.iter().all(|p| p.mean == curve.zero && p.gain == 0.0));
+    }
+
+    #[test]
+    fn longer_contexts_do_not_decide() {
+        let short = MsveConfig { num_tasks: 20, longer_lens: Vec::new(), ..Default::default() };
+        let long = MsveConfig { longer_lens: vec![500, 7], ..short.clone() };
+        let (a, b) = (run(&short).unwrap(), run(&long).unwrap());
+        assert_eq!((a.points.len(), b.points.len()), (20, 21));
+        // One trajectory per task: longer contexts change nothing about its prefixes.
+        assert_eq!((a.rank_correlation, a.drop, a.zero), (b.rank_correlation, b.drop, b.zero));
+    }
+}

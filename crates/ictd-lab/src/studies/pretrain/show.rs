@@ -1,0 +1,45 @@
+//! A run as text and as figures.
+
+use super::RunResult;
+use crate::LabError;
+use crate::figure::Scene;
+use crate::report::{Report, Table};
+use crate::studies::fig3_5::EmergenceFigures;
+
+impl RunResult {
+    fn emergence(&self) -> EmergenceFigures {
+        let title: Vec<&str> =
+            [&self.settings.name].into_iter().chain(&self.settings.overrides).map(String::as_str).collect();
+        EmergenceFigures::new(&self.settings, &title.join(", "), &self.states)
+    }
+}
+
+impl Report for RunResult {
+    fn text(&self, width: usize) -> String {
+        let rows = self.seeds.iter().map(|s| {
+            let p = &s.last;
+            let numbers = [p.v_em, p.a_em, p.v_em_signed, p.a_em_signed, p.diag_mean, p.td_loss, p.msve];
+            let first = [s.seed.to_string(), p.branch.to_owned()];
+            first
+                .into_iter()
+                .chain(numbers.map(|x| format!("{x:.3}")))
+                .chain([s.best_step.to_string()])
+                .collect()
+        });
+        let header =
+            ["seed", "branch", "V_em", "A_em", "signed V", "signed A", "d_t", "TD loss", "MSVE", "best step"];
+        let config = &self.settings.config;
+        let contexts = config.num_steps() * config.batch as u64 * self.seeds.len() as u64;
+        Table::new(&header, rows).words(&[1]).text(width)
+            + &format!("\n{} seeds, {contexts} contexts in {:.3} s\n", self.seeds.len(), self.train_seconds)
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        let figures = self.emergence();
+        vec![("fig3".into(), figures.figure_3()), ("fig5".into(), figures.figure_5())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        self.emergence().tables("fig3", "fig5")
+    }
+}

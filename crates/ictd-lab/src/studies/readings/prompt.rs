@@ -1,0 +1,51 @@
+//! What the sentences of the paper leave open about the prompt and the target.
+
+use serde::Serialize;
+
+/// The prompt and the target: all that matters without diagonal mixing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Prompt {
+    /// What is the query: `masked`, as the prompt's equation has it, or `source`.
+    pub query: &'static str,
+    /// Columns of the prompt.
+    pub columns: &'static str,
+    /// Whether the prompt shows the reward paid on leaving the query.
+    pub query_reward: &'static str,
+    /// The context that the successor's value is read from.
+    pub target: &'static str,
+}
+
+/// All prompts, the literal one first.
+pub const PROMPTS: [Prompt; 10] = {
+    const fn prompt(query: &'static str, columns: &'static str, query_reward: &'static str) -> [Prompt; 2] {
+        [
+            Prompt { query, columns, query_reward, target: "shifted" },
+            Prompt { query, columns, query_reward, target: "same" },
+        ]
+    }
+    let [a, b] = prompt("masked", "n+1", "hidden");
+    let [c, d] = prompt("source", "n", "visible");
+    let [e, f] = prompt("source", "n+1", "visible");
+    let [g, h] = prompt("source", "n", "hidden");
+    let [i, j] = prompt("source", "n+1", "hidden");
+    [a, b, c, d, e, f, g, h, i, j]
+};
+
+impl Prompt {
+    /// The keys of a pretraining configuration that make it.
+    pub fn overrides(&self) -> Vec<String> {
+        let mut keys = vec![format!("target={}", self.target)];
+        if self.query == "source" {
+            keys.push("query=source".into());
+            keys.push(format!("source.columns={}", self.columns));
+            keys.push(format!("source.reward={}", self.query_reward));
+        }
+        keys
+    }
+
+    /// What mixing may do to the query's column. The formula has no entry on the diagonal of a masked query, so that
+    /// `mixed` and `scaled` are the same there.
+    pub(super) fn mixings(&self) -> &'static [&'static str] {
+        if self.query == "source" { &["mixed", "scaled", "unmixed"] } else { &["mixed", "unmixed"] }
+    }
+}

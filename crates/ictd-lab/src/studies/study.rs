@@ -1,0 +1,130 @@
+//! A study: a computation and the claims that rest on it.
+
+use serde::Serialize;
+
+use super::Claim;
+use crate::LabError;
+use crate::files::OutputDir;
+
+/// What to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Pretraining seeds; the paper's 5, and 10 for the masks, when `None`.
+    pub seeds: Option<u64>,
+    /// Fewer samples: everything is there, with wider intervals.
+    pub quick: bool,
+}
+
+impl Plan {
+    /// The full number of samples, or the quick one.
+    pub fn samples(&self, full: u64, quick: u64) -> u64 {
+        if self.quick { quick } else { full }
+    }
+
+    /// The pretraining seeds, `paper` of them unless told otherwise.
+    pub fn seeds(&self, paper: u64) -> Vec<u64> {
+        let number = self.seeds.unwrap_or(if self.quick { paper.min(3) } else { paper });
+        (self.seed..self.seed + number).collect()
+    }
+
+    /// The options that give this plan.
+    pub(super) fn options(&self) -> String {
+        let mut text = String::new();
+        if self.seed != 0 {
+            text += &format!(" --seed {}", self.seed);
+        }
+        if let Some(seeds) = self.seeds {
+            text += &format!(" --seeds {seeds}");
+        }
+        if self.quick {
+            text += " --quick";
+        }
+        text
+    }
+}
+
+/// A section of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Theorem 1 and what follows.
+    Equivalence,
+    /// Values read off contexts.
+    Evaluation,
+    /// Assumption 5.1 and Theorem 2.
+    Convergence,
+    /// Theorem 3.
+    Objective,
+    /// The experiments.
+    Emergence,
+    /// What is in no other.
+    Others,
+}
+
+impl Section {
+    /// All sections, in the order of the report, with the anchor and the title of each.
+    pub const ALL: [(Section, &str, &str); 6] = [
+        (Self::Equivalence, "equivalence", "The forward pass is TD"),
+        (Self::Evaluation, "evaluation", "Evaluating policies in context"),
+        (Self::Convergence, "convergence", "Depth and context length"),
+        (Self::Objective, "objective", "The pretraining objective"),
+        (Self::Emergence, "emergence", "What pretraining finds"),
+        (Self::Others, "others", "Further claims"),
+    ];
+}
+
+/// A computation and the claims that rest on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// Its name on the command line.
+    pub id: &'static str,
+    /// Where its claims stand in the report.
+    pub section: Section,
+    /// The claims it judges, in the order in which [`run`](Self::run) gives them.
+    pub claims: &'static [&'static str],
+    /// Computes, writes figures and numbers, judges.
+    pub run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
+}
+
+impl Study {
+    /// A study by its name, its place in the report, its claims and what computes and judges them.
+    pub const fn new(
+        id: &'static str,
+        section: Section,
+        claims: &'static [&'static str],
+        run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
+    ) -> Self {
+        Self { id, section, claims, run }
+    }
+
+    /// Runs it, and refuses claims other than those it is listed with.
+    pub fn judge(&self, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+        let found = (self.run)(plan, out)?;
+        let ids: Vec<&str> = found.iter().map(|c| c.id.as_str()).collect();
+        if ids != self.claims {
+            let (found, expected) = (ids.join(", "), self.claims.join(", "));
+            return Err(LabError::Claims { study: self.id, found, expected });
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever runs a study learns when it judges something else than it is listed with.
+    #[test]
+    fn studies_judge_what_they_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = OutputDir::create(dir.path()).unwrap();
+        let plan = Plan { seed: 0, seeds: None, quick: true };
+        let run = |_: &Plan, _: &OutputDir| Ok(["a", "b"].map(|id| Claim::new(id, "", "", "")).to_vec());
+        let with = |claims| Study::new("s", Section::Others, claims, run).judge(&plan, &out);
+        assert_eq!(with(&["a", "b"]).unwrap().len(), 2);
+        for other in [&["b", "a"][..], &["a"], &["a", "b", "c"], &[]] {
+            assert!(matches!(with(other), Err(LabError::Claims { study: "s", .. })), "{other:?}");
+        }
+    }
+}

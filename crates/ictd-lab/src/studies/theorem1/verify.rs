@@ -1,0 +1,355 @@
+//! Theorem 1, Lemma 1, the special cases and Figure 7: the forward pass is weighted softmax TD.
+
+use ictd::context::{Context, End};
+use ictd::kernel::{Attention, KernelName};
+use ictd::operator::StateOperator;
+use ictd::random::{Purpose, Stream};
+use ictd::statistics::largest;
+use ictd::task::{Boyan, FiniteTask, Representation};
+use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
+use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};
+use serde::Serialize;
+
+use crate::error::{LabError, check_range};
+use crate::figure::style::PALETTE;
+use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
+use crate::studies::Verdict;
+
+/// The kernels that Figure 7 shows.
+const FIGURE_7: [KernelName; 4] = [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf];
+/// Where an exact zero is drawn on the logarithmic axis.
+const FLOOR: f64 = 1e-17;
+
+/// What to verify. The defaults are the paper's (Section "Numerical verification on Theorem 1").
+#[derive(Clone, Debug, Serialize)]
+pub struct VerifyConfig {
+    /// Feature dimension d.
+    #[serde(rename = "features")]
+    pub feature_dim: usize,
+    /// Context length n.
+    #[serde(rename = "n")]
+    pub context_len: usize,
+    /// Depth L.
+    #[serde(rename = "layers")]
+    pub num_layers: usize,
+    /// Discount γ.
+    pub gamma: f64,
+    /// Number of prompts.
+    #[serde(rename = "trials")]
+    pub num_trials: u64,
+    /// States of the Boyan chain each prompt is drawn from; fewer than n, so that states repeat.
+    #[serde(rename = "states")]
+    pub num_states: usize,
+    /// Largest discrepancy that counts as rounding.
+    pub tolerance: f64,
+    /// Seed of all draws.
+    pub seed: u64,
+}
+
+impl Default for VerifyConfig {
+    fn default() -> Self {
+        Self {
+            feature_dim: 8,
+            context_len: 20,
+            num_layers: 10,
+            gamma: 0.9,
+            num_trials: 50,
+            num_states: 10,
+            tolerance: 1e-12,
+            seed: 0,
+        }
+    }
+}
+
+/// The largest discrepancies of one kernel over all trials, layers and columns, each divided by the size of
+/// the numbers compared where that exceeds 1.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct KernelDiscrepancies {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// All entries of Z: dual head against single head with temporal shift (Lemma 1).
+    pub dual_vs_tsm: f64,
+    /// Values: single head with temporal shift against direct weighted softmax TD (Theorem 1).
+    pub tsm_vs_direct: f64,
+    /// Values and targets: token matrices against the fast path.
+    pub full_vs_fast: f64,
+    /// Values: one group per column against one group per state.
+    pub columns_vs_states: f64,
+}
+
+impl KernelDiscrepancies {
+    /// The four numbers, in the order of the table.
+    pub fn entries(&self) -> [f64; 4] {
+        [self.dual_vs_tsm, self.tsm_vs_direct, self.full_vs_fast, self.columns_vs_states]
+    }
+}
+
+/// A special case and its largest discrepancy.
+#[derive(Clone, Debug, Serialize)]
+pub struct SpecialCase {
+    /// What equals what.
+    pub name: String,
+    /// Largest discrepancy.
+    pub discrepancy: f64,
+}
+
+/// A point of Figure 7: |transformer - TD| at the query after a layer, over the trials.
+#[derive(Clone, Debug, Serialize)]
+pub struct LayerDiscrepancy {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// The layer.
+    pub layer: usize,
+    /// Smallest over trials.
+    pub min: f64,
+    /// Median over trials.
+    pub median: f64,
+    /// Largest over trials.
+    pub max: f64,
+    /// Number of trials.
+    pub trials: u64,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    /// What was run.
+    pub config: VerifyConfig,
+    /// One row per kernel.
+    pub kernels: Vec<KernelDiscrepancies>,
+    /// The special cases.
+    pub special_cases: Vec<SpecialCase>,
+    /// The numbers of Figure 7.
+    pub figure_7: Vec<LayerDiscrepancy>,
+    /// The largest discrepancy of all.
+    pub worst: f64,
+    /// Whether every discrepancy is at rounding level.
+    pub verdict: Verdict,
+}
+
+/// Runs the verification.
+pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
+    if config.num_trials == 0 {
+        return Err(LabError::value("trials", 0, "at least 1"));
+    }
+    // Every trial holds L + 1 token matrices of (d + 3) × (n + 1) and an attention matrix of (n + 1)².
+    check_range("length", config.context_len, 1..=2000)?;
+    check_range("layers", config.num_layers, 1..=10_000)?;
+    check_range("features", config.feature_dim, 1..=1000)?;
+    let numbers = (config.num_layers + 1) * (config.feature_dim + 3) * (config.context_len + 1);
+    if numbers > 1 << 26 {
+        return Err(LabError::refused("layers × features × length", "expected a product below 67 million"));
+    }
+    if !(config.tolerance >= 0.0) {
+        return Err(LabError::value("tolerance", config.tolerance, "a number >= 0"));
+    }
+    let contexts =
+        (0..config.num_trials).map(|trial| prompt(config, trial)).collect::<Result<Vec<_>, _>>()?;
+    let mut kernels = Vec::new();
+    let mut figure_7 = Vec::new();
+    for kernel in KernelName::ALL {
+        let mut row = KernelDiscrepancies { kernel: kernel.to_string(), ..Default::default() };
+        // Entry [layer][trial]: |v_l - y_l| at the query.
+        let mut at_query = vec![Vec::new(); config.num_layers + 1];
+        for context in &contexts {
+            let query = compare(config, kernel, context, &mut row)?;
+            at_query.iter_mut().zip(query).for_each(|(layer, gap)| layer.push(gap));
+        }
+        if FIGURE_7.contains(&kernel) {
+            figure_7.extend(at_query.into_iter().enumerate().map(|(layer, mut gaps)| {
+                gaps.sort_by(f64::total_cmp);
+                LayerDiscrepancy {
+                    kernel: kernel.to_string(),
+                    layer,
+                    min: gaps[0],
+                    median: median_of_sorted(&gaps),
+                    max: gaps[gaps.len() - 1],
+                    trials: config.num_trials,
+                }
+            }));
+        }
+        kernels.push(row);
+    }
+    let special_cases = special_cases(config, &contexts)?;
+    let entries = kernels.iter().flat_map(KernelDiscrepancies::entries);
+    let worst = entries.chain(special_cases.iter().map(|c| c.discrepancy)).fold(0.0, nan_max);
+    let verdict = if worst <= config.tolerance { Verdict::Reproduced } else { Verdict::NotReproduced };
+    Ok(Verification { config: config.clone(), kernels, special_cases, figure_7, worst, verdict })
+}
+
+fn task(config: &VerifyConfig, trial: u64) -> Result<FiniteTask, LabError> {
+    let family = Boyan {
+        num_states: config.num_states,
+        feature_dim: config.feature_dim,
+        gamma: config.gamma,
+        representation: Representation::Free,
+    };
+    Ok(family.generate(&mut Stream::new(config.seed, Purpose::Task, trial))?)
+}
+
+pub(super) fn prompt(config: &VerifyConfig, trial: u64) -> Result<Context, LabError> {
+    let mut stream = Stream::new(config.seed, Purpose::Trajectory, trial);
+    Ok(task(config, trial)?.sample_context(config.context_len, &mut stream).0)
+}
+
+/// Updates the row of a kernel with one context; returns |v_l - y_l| at the query per layer.
+fn compare(
+    config: &VerifyConfig,
+    kernel: KernelName,
+    context: &Context,
+    row: &mut KernelDiscrepancies,
+) -> Result<Vec<f64>, LabError> {
+    let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
+    let mut tsm = TransformerConfig::theta_star(attention.clone(), config.num_layers, config.gamma);
+    let dual = TransformerConfig { block: Block::DualHead, ..tsm.clone() }.check()?;
+    tsm.block = Block::TemporalShift;
+    let tsm = tsm.check()?;
+
+    let z_dual = dual.tokens(context)?;
+    let z_tsm = tsm.tokens(context)?;
+    for (a, b) in z_dual.iter().zip(&z_tsm) {
+        row.dual_vs_tsm = nan_max(row.dual_vs_tsm, gap(a.matrix().as_slice(), b.matrix().as_slice()));
+    }
+    let td = WeightedSoftmaxTd { attention, gamma: config.gamma, step_sizes: vec![1.0; config.num_layers] };
+    let direct = td.run(context)?;
+    let columns = Evaluator::default().evaluate_along(Path::Columns, &tsm, context)?;
+    let states = Evaluator::default().evaluate_along(Path::States, &tsm, context)?;
+    let mut query = Vec::with_capacity(z_tsm.len());
+    for (layer, z) in z_tsm.iter().enumerate() {
+        row.tsm_vs_direct = nan_max(row.tsm_vs_direct, gap(z.values(), &direct[layer]));
+        for fast in [&columns, &states] {
+            row.full_vs_fast = nan_max(row.full_vs_fast, gap(z.values(), &fast.values(layer)));
+            row.full_vs_fast = nan_max(row.full_vs_fast, gap(z.targets(), &fast.targets(layer)));
+        }
+        row.columns_vs_states =
+            nan_max(row.columns_vs_states, gap(&columns.values(layer), &states.values(layer)));
+        let last = context.num_columns() - 1;
+        query.push(gap(&z.values()[last..], &direct[layer][last..]));
+    }
+    Ok(query)
+}
+
+/// The kernels that make a layer another algorithm, and its operator form.
+fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<SpecialCase>, LabError> {
+    let step_sizes = vec![1.0; config.num_layers];
+    let gamma = config.gamma;
+    let forward = |kernel: KernelName, context: &Context| -> Result<LayerValues, LabError> {
+        let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
+        Ok(TransformerConfig::theta_star(attention, config.num_layers, gamma).check()?.values(context)?)
+    };
+    let history_gap = |values: &LayerValues, history: &[Vec<f64>]| {
+        history.iter().enumerate().map(|(l, v)| gap(&values.values(l), v)).fold(0.0, nan_max)
+    };
+    let gaussian = |x: &[f64], y: &[f64]| {
+        let d2: f64 = x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum();
+        (-0.5 * d2).exp()
+    };
+    let (mut linear, mut tabular, mut gauss, mut operator, mut one_hot) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for (trial, context) in contexts.iter().enumerate() {
+        let td = LinearTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
+        linear = nan_max(linear, history_gap(&forward(KernelName::Linear, context)?, &td));
+        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
+        tabular = nan_max(tabular, history_gap(&forward(KernelName::Tabular, context)?, &td));
+        let td = NonParametricTd { kappa: gaussian, gamma, step_sizes: step_sizes.clone() }.run(context)?;
+        gauss = nan_max(gauss, history_gap(&forward(KernelName::Rbf, context)?, &td));
+
+        let values = forward(KernelName::Softmax, context)?;
+        let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+        let map = StateOperator::empirical(context, &attention, gamma)?;
+        let mut v = vec![0.0; map.statistics().num_groups()];
+        for layer in 1..=config.num_layers {
+            v = map.apply(1.0, &v);
+            let by_column: Vec<f64> = (0..context.num_columns())
+                .map(|j| map.statistics().group_of(j).map_or(0.0, |u| v[u]))
+                .collect();
+            operator = nan_max(operator, gap(&values.values(layer), &by_column));
+        }
+
+        let hot = one_hot_context(config, trial as u64)?;
+        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(&hot)?;
+        one_hot = nan_max(one_hot, history_gap(&forward(KernelName::Softmax, &hot)?, &td));
+    }
+    let case = |name: &str, discrepancy| SpecialCase { name: name.to_owned(), discrepancy };
+    Ok(vec![
+        case("linear kernel = batch linear TD", linear),
+        case("tabular kernel = expected tabular TD", tabular),
+        case("softmax, one-hot features × 7 = tabular TD", one_hot),
+        case("rbf kernel = normalised non-parametric TD", gauss),
+        case("layer = operator form J v + M̂ r", operator),
+    ])
+}
+
+/// A trajectory through every state once and then at random, with one-hot features scaled by 7: weights
+/// of other states are then at most exp(-49) ≈ 5e-22.
+fn one_hot_context(config: &VerifyConfig, trial: u64) -> Result<Context, LabError> {
+    let m = config.num_states;
+    let mut stream = Stream::new(config.seed, Purpose::Prompt, trial);
+    let wander = (0..=config.context_len).map(|_| stream.below(m as u32) as usize).collect::<Vec<_>>();
+    let features: Vec<Vec<f64>> =
+        (0..m).chain(wander).map(|s| (0..m).map(|a| if a == s { 7.0 } else { 0.0 }).collect()).collect();
+    let rewards = stream.uniform_vec(features.len() - 1, -1.0, 1.0);
+    Ok(Context::builder().episode(&features, &rewards, End::Truncated).build()?)
+}
+
+/// The largest |a - b| over the size of the numbers, max(1, largest |b|): an absolute error for numbers
+/// of order 1, as in the paper, a relative one where values grow. NaN when any number is.
+pub(in crate::studies) fn gap(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len(), "gap: lengths differ");
+    let size = nan_max(1.0, largest(b.iter().map(|x| x.abs())));
+    largest(a.iter().zip(b).map(|(x, y)| (x - y).abs() / size))
+}
+
+/// The larger number, or NaN when either is, so that no NaN passes for a small discrepancy.
+pub(in crate::studies) fn nan_max(a: f64, b: f64) -> f64 {
+    largest([a, b])
+}
+
+fn median_of_sorted(x: &[f64]) -> f64 {
+    let middle = x.len() / 2;
+    if x.len() % 2 == 1 { x[middle] } else { 0.5 * (x[middle - 1] + x[middle]) }
+}
+
+impl Verification {
+    /// Figure 7: discrepancy by layer, median with the range over trials, one panel per kernel.
+    pub fn figure(&self) -> Scene {
+        let highest = self.figure_7.iter().map(|r| r.max).fold(1e-14, f64::max);
+        let panel = |(kernel, color): (&KernelName, Color)| {
+            let rows = || self.figure_7.iter().filter(|r| r.kernel == kernel.as_str());
+            let medians = rows().map(|r| (r.layer as f64, r.median.max(FLOOR))).collect();
+            let band = rows().map(|r| (r.min.max(FLOOR), r.max.max(FLOOR))).collect();
+            Chart {
+                title: kernel.to_string(),
+                x: Axis::linear("layer *l*"),
+                y: Axis::log("|*v*_{*l*}(query) − TD|").over(FLOOR, highest),
+                series: vec![Series::new(kernel.as_str(), color, medians).with_band(band)],
+                note: String::new(),
+            }
+        };
+        let c = &self.config;
+        let note = format!(
+            "line: median, band: range over {} prompts; *d* = {}, *n* = {}, γ = {}, float64; an exact 0 is drawn at 10^{{−17}}",
+            c.num_trials, c.feature_dim, c.context_len, c.gamma
+        );
+        let title = "Transformer against weighted softmax TD, layer by layer";
+        Grid::new(title, 2, FIGURE_7.iter().zip(PALETTE).map(panel), note).scene()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nan_is_the_largest_discrepancy() {
+        assert!(nan_max(f64::NAN, 1.0).is_nan() && nan_max(1.0, f64::NAN).is_nan());
+        assert!(gap(&[f64::NAN], &[0.0]).is_nan());
+    }
+
+    #[test]
+    fn verdict_follows_the_tolerance() {
+        let strict = VerifyConfig { tolerance: 0.0, num_trials: 3, ..Default::default() };
+        assert_eq!(run(&strict).unwrap().verdict, Verdict::NotReproduced);
+        let usual = VerifyConfig { num_trials: 3, ..Default::default() };
+        assert_eq!(run(&usual).unwrap().verdict, Verdict::Reproduced);
+    }
+}

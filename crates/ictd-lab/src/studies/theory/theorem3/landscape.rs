@@ -1,0 +1,105 @@
+//! J on a plane through theta_*.
+
+use ictd::matrix::Matrix;
+use ictd::transformer::AttentionParams;
+use serde::Serialize;
+
+use super::estimate;
+use crate::LabError;
+use crate::figure::style::GRAY;
+use crate::figure::{Cell, Cells, ColorBar, Grid, Scene, Width, sequential};
+use crate::studies::Tasks;
+
+/// Points of the landscape in each direction.
+const POINTS: usize = 17;
+
+/// J over scalings of V and A through theta_*.
+#[derive(Clone, Debug, Serialize)]
+pub struct Landscape {
+    describe: String,
+    n: usize,
+    layers: usize,
+    samples: u64,
+    /// One entry per point.
+    pub points: Vec<LandscapePoint>,
+}
+
+/// J at α·V, β·A.
+#[derive(Clone, Debug, Serialize)]
+pub struct LandscapePoint {
+    /// α.
+    pub value_scale: f64,
+    /// β.
+    pub score_scale: f64,
+    /// J; `None` where layers diverge.
+    pub neu: Option<f64>,
+    /// Its standard error.
+    pub sem: Option<f64>,
+}
+
+/// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.
+pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Result<Landscape, LabError> {
+    let d = family.feature_dim();
+    let scales: Vec<f64> = (0..POINTS).map(|k| 2.0 * k as f64 / (POINTS - 1) as f64).collect();
+    let mut points = Vec::new();
+    for &score_scale in &scales {
+        for &value_scale in &scales {
+            let value_row = [1.0, 1.0, -1.0].map(|u| value_scale * u);
+            let theta = AttentionParams::looped(value_row, &Matrix::diag(&vec![score_scale; d]));
+            let found = match estimate(family, &theta, n, &[layers], samples) {
+                Ok(mut found) => found.pop(),
+                Err(LabError::Diverged { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            points.push(LandscapePoint {
+                value_scale,
+                score_scale,
+                neu: found.as_ref().map(|f| f.norm),
+                sem: found.map(|f| f.norm_sem),
+            });
+        }
+    }
+    Ok(Landscape { describe: family.describe(), n, layers, samples, points })
+}
+
+impl Landscape {
+    /// The plane as coloured cells, dark where J is small.
+    pub fn figure(&self) -> Scene {
+        let logs: Vec<f64> =
+            self.points.iter().filter_map(|p| p.neu).filter(|j| *j > 0.0).map(f64::log10).collect();
+        let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
+        // Divergence would hide everything else.
+        let high = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max).min(low + 5.0);
+        let cell = |point: &LandscapePoint| {
+            let share = |j: f64| (j.max(1e-300).log10() - low) / (high - low);
+            let color = point.neu.map_or(GRAY, |j| sequential(share(j)));
+            Cell::Tile { color, text: String::new(), rows: 1 }
+        };
+        // Every fourth point has a name: 0, ½, … 2.
+        let name = |k: usize| if k.is_multiple_of(4) { (k as f64 / 8.0).to_string() } else { String::new() };
+        let tick = |k: usize| {
+            let share = k as f64 / 4.0;
+            (share, format!("10^{{{:.1}}}", low + share * (high - low)).replace('-', "−"))
+        };
+        let map = Cells {
+            title: "NEU on a plane through θ_{∗}".into(),
+            x: "scale of *V*".into(),
+            y: "scale of *A*".into(),
+            columns: (0..POINTS).map(name).collect(),
+            rows: (0..POINTS).rev().map(name).collect(),
+            cells: self.points.chunks(POINTS).rev().map(|row| row.iter().map(cell).collect()).collect(),
+            ring: Some((POINTS / 2, POINTS / 2)),
+            bar: Some(ColorBar {
+                color: sequential,
+                label: "*J*".into(),
+                ticks: (0..=4).map(tick).collect(),
+            }),
+            note: format!(
+                "{}; n = {}, L = {}, {} tasks; circle: θ_{{∗}}; grey: layers diverge",
+                self.describe, self.n, self.layers, self.samples
+            ),
+            ..Cells::default()
+        };
+        Grid { width: Width::Column, ..Grid::new("", 1, [map], String::new()) }.scene()
+    }
+}

@@ -1,0 +1,334 @@
+//! NEU: the pretraining objective at theta_*, at a checkpoint, at other points of Θ^Looped, over depth and context
+//! length, and as a landscape.
+
+mod claims;
+mod controls;
+pub mod inequality;
+mod landscape;
+mod report;
+mod show;
+
+pub use claims::STUDY;
+pub use controls::{Control, Controls, controls};
+pub use landscape::{Landscape, LandscapePoint, landscape};
+pub use report::{NeuComparison, NeuSweeps};
+pub use show::{figure, same_prompt_figure};
+
+use ictd::kernel::{Attention, KernelName};
+use ictd::operator::StateOperator;
+use ictd::statistics::fit::{self, Slope};
+use ictd::theory::{Constants, Neu, NeuSampler, Stability, Theorem3};
+use ictd::transformer::{AttentionParams, Block, Parameters};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::Tasks;
+use crate::error::{LabError, check_range};
+
+/// Tasks that uniform constants are taken over.
+const CONSTANT_TASKS: u64 = 200;
+
+/// What to estimate.
+#[derive(Clone, Debug, Serialize)]
+pub struct NeuConfig {
+    /// Tasks.
+    pub family: Tasks,
+    /// Context lengths of the sweep.
+    pub lengths: Vec<usize>,
+    /// Depths of the sweep.
+    pub layers: Vec<usize>,
+    /// Tasks per estimate, one trajectory each; see `samples_at`.
+    pub samples: u64,
+}
+
+impl NeuConfig {
+    /// Tasks per estimate at a length: short contexts cost less and scatter more, and get up to four times as many.
+    fn samples_at(&self, n: usize) -> u64 {
+        let longest = self.lengths.iter().copied().max().unwrap_or(n);
+        self.samples.saturating_mul((longest / (10 * n.max(1))).clamp(1, 4) as u64)
+    }
+}
+
+/// An estimate.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NeuPoint {
+    /// `theta_*`, another point in words, or the name of a file.
+    pub theta: String,
+    /// Context length n.
+    pub n: usize,
+    /// Depth L.
+    pub layers: usize,
+    /// J as the sum of absolute means, which shows its noise where it is 0.
+    pub neu: f64,
+    /// Its standard error.
+    pub sem: f64,
+    /// What J would show if it were 0.
+    pub noise: f64,
+    /// J without the noise, from one half of the samples along the signs of the other.
+    pub split: f64,
+    /// An upper bound of its standard error.
+    pub split_sem: f64,
+    /// J with the successor's value read off the same prompt, as the proof does.
+    pub same_prompt: f64,
+    /// The mean of |E\[δ\]|.
+    pub mean_error: f64,
+    /// The mean difference of E\[δ\] and its value on the same prompt.
+    pub prompt_gap: f64,
+    /// Its standard error.
+    pub prompt_gap_sem: f64,
+    /// Theorem 3's terms: depth, sampling, bad events.
+    pub bound_depth: Option<f64>,
+    /// Second term.
+    pub bound_sampling: Option<f64>,
+    /// Third term.
+    pub bound_events: Option<f64>,
+    /// Samples.
+    pub samples: u64,
+    /// Whether the point is in the fit of the slope against n, and in that against L.
+    pub in_length_fit: bool,
+    /// In the fit against L.
+    pub in_depth_fit: bool,
+}
+
+/// What was found on a family.
+#[derive(Clone, Debug, Serialize)]
+pub struct NeuReport {
+    /// What its files are called.
+    #[serde(skip)]
+    name: String,
+    /// What was estimated.
+    pub config: NeuConfig,
+    describe: String,
+    /// Every length with every depth.
+    pub points: Vec<NeuPoint>,
+    /// Slope of log J against log n at the largest depth, over the points above three times their standard error.
+    pub length_slope: Option<Slope>,
+    /// Slope of log J against L at the largest length, from the largest J to three times the floor.
+    pub depth_slope: Option<Slope>,
+    /// The smallest margin of Assumption 5.1 over the first tasks.
+    pub margin: f64,
+    /// From which n on Theorem 3 speaks.
+    pub threshold: Option<f64>,
+    theorem: TheoremJson,
+}
+
+/// The ends of a sweep: the shortest context and the deepest network, the longest with the shallowest, the longest with
+/// the deepest.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends<'a> {
+    /// Shortest and deepest.
+    pub short: &'a NeuPoint,
+    /// Longest and shallowest.
+    pub shallow: &'a NeuPoint,
+    /// Longest and deepest.
+    pub last: &'a NeuPoint,
+}
+
+impl<'a> Ends<'a> {
+    /// The ends of the points of one θ; `None` when a corner is missing.
+    pub fn of(points: &'a [NeuPoint]) -> Option<Self> {
+        let (short, long) = (points.iter().map(|p| p.n).min()?, points.iter().map(|p| p.n).max()?);
+        let shallow = points.iter().map(|p| p.layers).min()?;
+        let deep = points.iter().map(|p| p.layers).max()?;
+        let at = |n, layers| points.iter().find(|p| p.n == n && p.layers == layers);
+        Some(Self { short: at(short, deep)?, shallow: at(long, shallow)?, last: at(long, deep)? })
+    }
+
+    /// J at the longest over J at the shortest context, in the deepest network.
+    pub fn ratio(&self) -> f64 {
+        self.last.split / self.short.split
+    }
+
+    /// What Theorem 3's √(log n / n) falls by between these lengths.
+    pub fn rate(&self) -> f64 {
+        let term = |n: usize| ((n as f64).ln() / n as f64).sqrt();
+        term(self.last.n) / term(self.short.n)
+    }
+
+    /// Whether J falls with the length by more than three standard errors and at least by the theorem's rate, and whether
+    /// it falls with the depth by more than three standard errors.
+    pub fn falls(&self) -> (bool, bool) {
+        let beyond =
+            |from: &NeuPoint| from.split - self.last.split > 3.0 * from.split_sem.hypot(self.last.split_sem);
+        (beyond(self.short) && self.ratio() <= self.rate(), beyond(self.shallow))
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct TheoremJson {
+    /// C₂, the factor of depth and sampling.
+    depth_factor: Option<f64>,
+    /// C₃, the factor of bad events.
+    context_factor: Option<f64>,
+    constants_over_tasks: u64,
+}
+
+/// Estimates J at a length and several depths.
+pub fn estimate(
+    family: &Tasks,
+    params: &AttentionParams,
+    n: usize,
+    layers: &[usize],
+    samples: u64,
+) -> Result<Vec<Neu>, LabError> {
+    family.check()?;
+    let d = family.feature_dim();
+    if params.feature_dim() != d {
+        let found = params.feature_dim();
+        let problem = format!("the parameters are for {found} features, the tasks have {d}");
+        return Err(LabError::refused("params", problem));
+    }
+    // A half of the samples needs two for a standard error; contexts are kept while they are counted.
+    check_range("n", n, 1..=10_000_000)?;
+    check_range("samples", samples, 4..=4_000_000)?;
+    layers.iter().try_for_each(|&l| check_range("layers", l, 1..=10_000))?;
+    let sampler = NeuSampler {
+        task: |index| family.task(index),
+        attention: Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?,
+        context_len: n,
+        depths: layers.to_vec(),
+        samples,
+        seed: family.seed,
+    };
+    Ok(sampler.estimate(params)?)
+}
+
+/// Parameters from a file that all layers share and whose scores see features only.
+pub fn looped(parameters: &Parameters) -> Result<AttentionParams, LabError> {
+    let Parameters::Tied(params) = parameters else {
+        return Err(LabError::refused("params", "expected one V and A for all layers"));
+    };
+    if params.needs_tokens(Block::TemporalShift) {
+        return Err(LabError::refused(
+            "params",
+            "expected scores that depend on features alone (masks full or looped) and a V that writes the memory rows only",
+        ));
+    }
+    Ok(params.clone())
+}
+
+/// The sweep at theta_*.
+pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
+    let mut config = config.clone();
+    for list in [&mut config.lengths, &mut config.layers] {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let config = &config;
+    let (Some(&longest), Some(&deepest)) = (config.lengths.iter().max(), config.layers.iter().max()) else {
+        return Err(LabError::refused("lengths and layers", "expected at least one each"));
+    };
+    config.family.check()?;
+    let d = config.family.feature_dim();
+    let uniform = uniform_constants(&config.family)?;
+    let theorem = Theorem3::of(&uniform, d);
+    let star = AttentionParams::theta_star(d);
+    let mut points = Vec::new();
+    for &n in &config.lengths {
+        let found = estimate(&config.family, &star, n, &config.layers, config.samples_at(n))?;
+        points.extend(found.iter().map(|f| point("theta_*", n, f, theorem.as_ref())));
+    }
+    // Against n: what stands out of noise. Against L: from the depth with the largest J on, as far as the floor of the longest
+    // context, at least three times what the deepest network leaves. Points say whether they are in.
+    let peak = points
+        .iter()
+        .filter(|p| p.n == longest)
+        .max_by(|a, b| a.split.total_cmp(&b.split))
+        .map_or(0, |p| p.layers);
+    let floor = points.iter().find(|p| p.n == longest && p.layers == deepest).map_or(0.0, |p| p.split);
+    for p in &mut points {
+        let seen = p.split > 3.0 * p.split_sem;
+        p.in_length_fit = p.layers == deepest && seen;
+        p.in_depth_fit = p.n == longest && p.layers >= peak && seen && p.split > 3.0 * floor;
+    }
+    let chosen = |of: fn(&NeuPoint) -> bool| points.iter().filter(move |p| of(p));
+    let by_length: Vec<(f64, f64)> = chosen(|p| p.in_length_fit).map(|p| (p.n as f64, p.split)).collect();
+    let by_depth: Vec<(f64, f64)> =
+        chosen(|p| p.in_depth_fit).map(|p| (p.layers as f64, p.split.ln())).collect();
+    let (length_slope, depth_slope) = (fit::power(&by_length), fit::line(&by_depth));
+    Ok(NeuReport {
+        name: "neu".into(),
+        describe: config.family.describe(),
+        config: config.clone(),
+        points,
+        length_slope,
+        depth_slope,
+        margin: uniform.margin,
+        threshold: theorem.map(|t| t.threshold()).filter(|n| n.is_finite()),
+        theorem: TheoremJson {
+            depth_factor: theorem.map(|t| t.depth_factor),
+            context_factor: theorem.map(|t| t.context_factor),
+            constants_over_tasks: CONSTANT_TASKS,
+        },
+    })
+}
+
+/// A point of a table.
+pub fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuPoint {
+    let layers = found.num_layers;
+    let terms = theorem.map(|t| t.terms(layers as f64, n as f64)).filter(|t| t.iter().all(|x| x.is_finite()));
+    NeuPoint {
+        theta: theta.to_owned(),
+        n,
+        layers,
+        neu: found.norm,
+        sem: found.norm_sem,
+        noise: found.noise,
+        split: found.split,
+        split_sem: found.split_sem,
+        same_prompt: found.norm_same_prompt,
+        mean_error: found.error.mean,
+        prompt_gap: found.prompt_gap.mean,
+        prompt_gap_sem: found.prompt_gap.sem,
+        bound_depth: terms.map(|t| t[0]),
+        bound_sampling: terms.map(|t| t[1]),
+        bound_events: terms.map(|t| t[2]),
+        samples: found.samples,
+        in_length_fit: false,
+        in_depth_fit: false,
+    }
+}
+
+/// Constants that hold for the first tasks of a family.
+pub fn uniform_constants(family: &Tasks) -> Result<Constants, LabError> {
+    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let constants = |index| -> Result<Constants, LabError> {
+        let task = family.task(index)?;
+        let margin = Stability::of(&StateOperator::population(&task, &attention)?)?.margin;
+        Ok(Constants::of(&task, margin)?)
+    };
+    let all = (0..CONSTANT_TASKS).into_par_iter().map(constants).collect::<Result<Vec<_>, LabError>>()?;
+    let uniform = all.into_iter().reduce(Constants::worse);
+    uniform.ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
+}
+
+impl NeuReport {
+    /// In words.
+    pub fn describe(&self) -> &str {
+        &self.describe
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(n: usize, layers: usize, split: f64) -> NeuPoint {
+        NeuPoint { n, layers, neu: split, split, split_sem: 0.01, samples: 4, ..NeuPoint::default() }
+    }
+
+    /// √(log n / n) falls to a quarter from 30 to 1000.
+    #[test]
+    fn what_stays_does_not_fall() {
+        let falls = |short: f64, shallow: f64, last: f64| {
+            let points = [at(30, 40, short), at(1000, 2, shallow), at(1000, 40, last)];
+            Ends::of(&points).unwrap().falls()
+        };
+        assert_eq!(falls(1.0, 1.0, 0.1), (true, true));
+        assert_eq!(falls(1.0, 1.0, 0.5), (false, true));
+        assert_eq!(falls(1.0, 0.12, 0.1), (true, false));
+        assert_eq!(falls(0.03, 1.0, 0.001), (false, true));
+        assert_eq!(falls(1.0, 1.0, f64::NAN), (false, false));
+        assert!(Ends::of(&[at(30, 40, 1.0), at(1000, 2, 1.0)]).is_none());
+    }
+}

@@ -1,0 +1,126 @@
+//! Results as text, as tables and as files.
+#![allow(missing_docs)]
+
+use ictd_lab::LabError;
+use ictd_lab::files::OutputDir;
+use ictd_lab::report::{Report, Table, wrapped};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Found {
+    name: &'static str,
+    holds: bool,
+}
+
+impl Report for Found {
+    fn text(&self, _: usize) -> String {
+        self.name.into()
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![Table::of(self.name, [("x", 1.5)])?])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some(self.name)
+    }
+
+    fn holds(&self) -> bool {
+        self.holds
+    }
+}
+
+#[test]
+fn one_that_fails_fails_all_and_each_writes_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = OutputDir::create(dir.path()).unwrap();
+    let both = vec![Found { name: "a", holds: true }, Found { name: "b", holds: false }];
+    both.write(&out).unwrap();
+    let mut names = out.take_written().files;
+    names.sort();
+    assert_eq!(names, ["a.csv", "a.json", "b.csv", "b.json"]);
+    assert_eq!((both.text(80).as_str(), both.holds()), ("a\nb\n", false));
+}
+
+fn table() -> Table {
+    let rows = [
+        ["thm1", "reproduced", "largest discrepancy 5.7e-16 over all prompts", "0.20"],
+        ["a-very-long-name-of-a-claim", "no", "x", "12.00"],
+    ];
+    let rows = rows.map(|row| row.map(String::from).to_vec());
+    Table::new(&["claim", "verdict", "what was measured", "seconds"], rows).words(&[1, 2])
+}
+
+#[test]
+fn what_fits_is_one_line_per_row() {
+    let text = table().text(200);
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(text.lines().nth(2).unwrap().ends_with("all prompts     0.20"), "{text}");
+}
+
+/// Never wider than asked for, and nothing is lost.
+#[test]
+fn every_width_is_kept_and_every_word_is_there() {
+    for width in 30..120 {
+        let text = table().text(width);
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+        for word in ["thm1", "discrepancy", "5.7e-16", "prompts", "12.00", "seconds", "reproduced"] {
+            assert!(text.contains(word), "{width}, {word}:\n{text}");
+        }
+    }
+}
+
+/// Columns of numbers that have no room follow below, beside the first column.
+#[test]
+fn numbers_are_never_broken() {
+    let names: Vec<String> = (0..9).map(|k| format!("c{k}")).collect();
+    let row: Vec<String> = (0..9).map(|k| format!("{k}.000000")).collect();
+    let text = Table::new(&names, [row]).text(40);
+    assert_eq!(text.matches("0.000000").count(), text.matches("c0").count(), "{text}");
+    assert!((1..9).all(|k| text.contains(&format!("{k}.000000"))) && text.matches("c0").count() > 1);
+}
+
+#[test]
+fn csv_is_what_records_serialise_to() {
+    #[derive(Serialize)]
+    struct Row {
+        name: &'static str,
+        x: f64,
+        missing: Option<u8>,
+    }
+    let rows =
+        [Row { name: "a, \"b\"", x: 0.1, missing: None }, Row { name: "", x: -1e300, missing: Some(2) }];
+    let table = Table::of("t", &rows).unwrap();
+    let expected = "name,x,missing\n\"a, \"\"b\"\"\",0.1,\n,-1e300,2\n";
+    assert_eq!(table.csv().unwrap(), expected);
+    let none = Table::of("none", Vec::<Row>::new()).unwrap();
+    assert_eq!((none.csv().unwrap(), none.text(80)), (String::new(), String::new()));
+}
+
+#[test]
+fn text_rounds_what_records_have_in_full() {
+    let text = Table::of("t", [Mixed { x: 1.0 / 3.0, n: 12345, small: 1e-9, word: "w" }]).unwrap().text(80);
+    assert_eq!(text.split_whitespace().skip(8).collect::<Vec<_>>(), ["0.3333", "12345", "1.000e-9", "w"]);
+    let two = Table::of("t", [Pair { x: 0.5, y: 1.5 }]).unwrap().only(&["y"]);
+    assert_eq!(two.text(80), "y\n------\n1.5000\n");
+}
+
+#[derive(Serialize)]
+struct Mixed {
+    x: f64,
+    n: u64,
+    small: f64,
+    word: &'static str,
+}
+
+#[derive(Serialize)]
+struct Pair {
+    x: f64,
+    y: f64,
+}
+
+#[test]
+fn prose_is_wrapped_and_keeps_its_indentation() {
+    let text = wrapped("  - one two three four five\nshort\n", 16);
+    assert_eq!(text, "  - one two\n    three four\n    five\nshort\n");
+}
