@@ -130,7 +130,8 @@ impl Table {
         }
         if total(&widths) > width {
             // Columns will follow below anyway: words get their share of the line again.
-            let share = |(c, &w): (usize, &usize)| if words[c] { w.min(width / 3) } else { w };
+            let share =
+                |(c, &w): (usize, &usize)| if words[c] { w.min((width / 3).max(NARROWEST)) } else { w };
             widths = full.iter().enumerate().map(share).collect();
         }
         let mut text = String::new();
