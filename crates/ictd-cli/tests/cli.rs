@@ -9,14 +9,38 @@ use std::path::Path;
 use assert_cmd::Command;
 use common::{CONTEXT, assert_refused, forward, ictd, ictd_in, json};
 
+/// The commands that help lists, each with its purpose.
+fn commands_of_help() -> Vec<(String, String)> {
+    let text = String::from_utf8(ictd(&["--help"]).stdout).unwrap();
+    let listed = text.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let is_entry = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let entry = |line: &str| {
+        let (name, purpose) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        (name.to_owned(), purpose.trim().to_owned())
+    };
+    listed.lines().filter(is_entry).map(entry).filter(|(name, _)| name != "help").collect()
+}
+
+/// Every command has a purpose, help of its own, the options that all have, and a line in the README; the README has no other.
 #[test]
-fn help_lists_every_command_with_its_purpose() {
-    let output = ictd(&["--help"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success());
-    for command in ["reproduce", "verify", "msve", "forward", "task"] {
-        assert!(text.contains(&format!("  {command} ")), "{command} is missing:\n{text}");
+fn help_and_readme_list_every_command_with_its_purpose() {
+    let commands = commands_of_help();
+    assert!(commands.len() >= 14, "{commands:?}");
+    for (name, purpose) in &commands {
+        assert!(purpose.len() > 20, "{name}: {purpose}");
+        let output = ictd(&[name, "--help"]);
+        assert!(output.status.success(), "{name}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        for option in ["--json", "--out", "--seed"] {
+            assert!(text.contains(option), "{name} has no {option}:\n{text}");
+        }
     }
+    let readme = include_str!("../../../README.md");
+    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `ictd ")?.split('`').next());
+    let mut listed: Vec<&str> = rows.collect();
+    let mut known: Vec<&str> = commands.iter().map(|(name, _)| name.as_str()).collect();
+    (listed.sort_unstable(), known.sort_unstable());
+    assert_eq!(listed, known);
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn regimes_and_lemmas_write_their_tables() {
     let dir = tempfile::tempdir().unwrap();
     let map = json(&ictd_in(dir.path(), &["regimes", "--states", "8", "--tasks", "2", "--json"]));
     let cells = map["cells"].as_array().unwrap();
-    // Unnormalised kernels, docs/theory.md (b): a step size per state is stable everywhere.
+    // Unnormalised kernels, docs/proofs.md (b): a step size per state is stable everywhere.
     assert!(cells.iter().filter(|c| c["repair"] == "step-per-state").all(|c| c["unstable"] == 0));
     assert!(dir.path().join("out/regimes/regimes.svg").is_file());
     let rows = json(&ictd(&["lemmas", "--trials", "50", "--json"]));

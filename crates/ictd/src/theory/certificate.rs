@@ -88,7 +88,7 @@ pub struct FixedPoint {
     /// ‖v_L - v_∞‖∞ over all states, queries included, from the closed form.
     pub error: f64,
     /// A proved bound on it, rounding included: what the TD errors after L layers say through U K⁻¹
-    /// (`docs/theory.md`). `None` when nothing is proved.
+    /// (`docs/proofs.md`). `None` when nothing is proved.
     pub error_bound: Option<f64>,
     /// Layers until the error is below the tolerance, predicted from the rate.
     pub layers_predicted: Option<u64>,

@@ -1,0 +1,41 @@
+//! Damaged files are refused in one line: the first inputs of `cargo xtask fuzz`.
+#![allow(missing_docs)]
+
+mod common {
+    pub mod fuzz;
+    pub mod readers;
+}
+
+use std::time::Duration;
+
+use common::{fuzz, readers};
+
+/// Inputs of a reader that only reads, and of one that also computes.
+const INPUTS: [(&str, u64); 10] = [
+    ("context", 3000),
+    ("params", 3000),
+    ("safetensors", 3000),
+    ("safetensors-header", 3000),
+    ("config", 1500),
+    ("set", 1500),
+    ("checkpoint", 150),
+    ("journal", 30),
+    ("cache", 60),
+    ("label", 1500),
+];
+
+#[test]
+fn damaged_files_are_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut failures = Vec::new();
+    let mut readers = readers::all(dir.path());
+    assert!(readers.iter().map(|r| r.name).eq(INPUTS.map(|(name, _)| name)));
+    for (reader, (name, inputs)) in readers.iter_mut().zip(INPUTS) {
+        let outcome = fuzz::run(reader, 0, inputs, Duration::MAX, dir.path());
+        // A harness whose inputs are all accepted, or all refused, tests nothing.
+        assert!(outcome.accepted > 0, "{name}: {outcome:?}");
+        assert!(outcome.refused > 0 || name == "label", "{name}: {outcome:?}");
+        failures.extend(outcome.failures);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
