@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use ictd_lab::LabError;
+use ictd_lab::{LabError, one_line};
 
 /// Reinforcement learning in a Transformer's forward pass.
 ///
@@ -133,7 +133,7 @@ fn main() -> ExitCode {
         // The code of `timeout`: engines resubmit on it.
         Ok(Outcome::Stopped) => ExitCode::from(124),
         Err(error) => {
-            message(&format!("error: {error}"));
+            message(&one_line(&format!("error: {error}")));
             ExitCode::from(error.exit_code())
         }
     }

@@ -6,6 +6,8 @@
 pub mod error;
 pub mod figure;
 pub mod files;
+mod one_line;
 pub mod studies;
 
 pub use error::LabError;
+pub use one_line::one_line;

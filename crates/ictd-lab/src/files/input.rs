@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::safetensors::Tensors;
-use crate::LabError;
+use crate::{LabError, one_line};
 
 /// Numbers of a file: `null`, and with it Python's `NaN` and `Infinity`, is kept as `None` so that
 /// the error can name the place.
@@ -153,7 +153,7 @@ pub fn read_context(path: &Path) -> Result<Context, LabError> {
 pub fn read_params(path: &Path) -> Result<Parameters, LabError> {
     if path.extension().is_some_and(|e| e == "safetensors") {
         let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-        let failed = |message| LabError::Parse { path: path.to_owned(), message };
+        let failed = |message: String| at(path, LabError::Invalid(message));
         let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
         return checkpoint_params(&tensors).map_err(|e| at(path, e));
     }
@@ -165,8 +165,9 @@ pub fn read_params(path: &Path) -> Result<Parameters, LabError> {
 fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
     let matrix = |name: &str| {
         let (shape, numbers) = tensors.tensors.get(name)?;
+        let &[_, columns] = shape.as_slice() else { return None };
         let rows = numbers
-            .chunks(*shape.get(1)?.max(&1))
+            .chunks(columns.max(1))
             .map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
         Some(rows.collect::<Vec<Numbers>>())
     };
@@ -185,7 +186,9 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
 /// Names the file in an error about its contents.
 fn at(path: &Path, error: LabError) -> LabError {
     match error {
-        LabError::Invalid(message) => LabError::Parse { path: path.to_owned(), message },
+        LabError::Invalid(message) => {
+            LabError::Parse { path: path.to_owned(), message: one_line(&message) }
+        }
         other => other,
     }
 }
@@ -199,7 +202,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
     } else {
         fs::read(path).map_err(read_failed)?
     };
-    let parse_failed = |message: String| LabError::Parse { path: path.to_owned(), message };
+    let parse_failed = |message: String| at(path, LabError::Invalid(message));
     let text = std::str::from_utf8(&bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
     // Windows editors put a byte-order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

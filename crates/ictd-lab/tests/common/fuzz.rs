@@ -16,7 +16,7 @@ const HANGS: Duration = Duration::from_secs(60);
 /// Inputs have at most this many bytes.
 const LONGEST: usize = 1 << 16;
 /// A message of more characters is no line that anybody reads.
-const LONGEST_LINE: usize = 600;
+const LONGEST_LINE: usize = 1200;
 /// More memory than this is no answer to an input of [`LONGEST`] bytes.
 const MEMORY_KIB: u64 = 1 << 20;
 /// Failures that are reported before a reader is given up.
@@ -39,8 +39,10 @@ impl<T> From<Result<T, ictd_lab::LabError>> for Answer {
 /// A reader and what it is given.
 pub struct Reader {
     pub name: &'static str,
-    /// Inputs that are accepted, to be damaged.
+    /// Inputs to be damaged; the first is accepted.
     pub valid: Vec<Vec<u8>>,
+    /// Whether it refuses anything; others do the work again, or take everything.
+    pub refuses: bool,
     /// What is put into them.
     pub words: &'static [&'static str],
     /// Reads the input, which stands in a file too.
@@ -114,7 +116,7 @@ pub fn run(reader: &mut Reader, first: u64, inputs: u64, time: Duration, scratch
     outcome
 }
 
-/// Input number `number` of a reader: first the valid ones as they are, then damaged ones.
+/// Input number `number` of a reader: first those to be damaged, as they are, then damaged ones.
 pub fn input(reader: &Reader, number: u64) -> Vec<u8> {
     if let Some(valid) = reader.valid.get(number as usize) {
         return valid.clone();
@@ -152,7 +154,7 @@ fn damage(bytes: &mut Vec<u8>, reader: &Reader, stream: &mut Stream) {
     let put = |bytes: &mut Vec<u8>, begin: usize, end: usize, with: &[u8]| {
         bytes.splice(begin..end, with.iter().copied());
     };
-    match below(stream, 11) {
+    match below(stream, 16) {
         0 if begin < bytes.len() => bytes[begin] ^= 1 << below(stream, 8),
         1 if begin < bytes.len() => bytes[begin] = below(stream, 256) as u8,
         2 => put(bytes, begin, end, &[]),
@@ -182,6 +184,10 @@ fn damage(bytes: &mut Vec<u8>, reader: &Reader, stream: &mut Stream) {
             let from = bytes[..begin].iter().rposition(|b| !is_part(b)).map_or(0, |k| k + 1);
             let to = bytes[begin..].iter().position(|b| !is_part(b)).map_or(bytes.len(), |k| begin + k);
             let word = reader.words[below(stream, reader.words.len())];
+            // A word with quotes replaces one with quotes, a number stays where it is.
+            let quoted = word.len() > 1 && word.starts_with('"') && word.ends_with('"');
+            let in_quotes = from > 0 && bytes[from - 1] == b'"' && bytes.get(to) == Some(&b'"');
+            let (from, to) = if quoted && in_quotes { (from - 1, to + 1) } else { (from, to) };
             put(bytes, from, to, word.as_bytes());
         }
     }

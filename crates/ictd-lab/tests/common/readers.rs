@@ -9,7 +9,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::transformer::{Parameters, TransformerConfig};
 use ictd_lab::LabError;
 use ictd_lab::figure::{Anchor, Label, Scene, to_png, to_svg};
-use ictd_lab::files::{OutputDir, Tensors, read_context, read_params};
+use ictd_lab::files::{Tensors, read_context, read_params};
 use ictd_lab::studies::pretrain::{self, EmergenceFigures, Ending, Monitor, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce::{self, Plan};
@@ -62,6 +62,7 @@ fn evaluate(parameters: Parameters, context: &Context, number: usize) -> Answer 
 fn context() -> Reader {
     Reader {
         name: "context",
+        refuses: true,
         valid: bytes(&[
             r#"{"features": [[1, 0.5], [0.5, -0.25], [-1.0, 0.75]], "rewards": [1.0, -0.5]}"#,
             r#"{"features": [[1], [2], [1]], "rewards": [1, 2], "terminated": true, "queries": [[0.5], [1]], "states": [0, 1, 0], "values": [1, 2, 1]}"#,
@@ -84,6 +85,7 @@ fn params() -> Reader {
     let pair = format!(r#"{{"V": {v}, "A": {a}}}"#);
     Reader {
         name: "params",
+        refuses: true,
         valid: bytes(&[&pair, &format!(r#"{{"layers": [{pair}, {pair}]}}"#), r#"{"layers": []}"#]),
         words: words!["\"V\"", "\"A\"", "\"layers\"", "[0,0,0,0]", "[]"],
         read: Box::new(|path, input| run_params(path, input.len())),
@@ -112,13 +114,19 @@ fn tensors() -> Tensors {
 fn read_tensors(input: &[u8], path: &Path) -> Answer {
     let file = path.with_extension("safetensors");
     fs::write(&file, input).expect("the scratch directory can be written to");
-    run_params(&file, input.len())
+    let answer = run_params(&file, input.len());
+    if let (Answer::Accepted, Ok(tensors)) = (&answer, Tensors::from_bytes(input)) {
+        let is_matrix = |name: &str| tensors.tensors.get(name).is_some_and(|(shape, _)| shape.len() == 2);
+        assert!(is_matrix("V") && is_matrix("A") || is_matrix("layers.0.V"), "parameters of another shape");
+    }
+    answer
 }
 
 /// A whole file, its binary part too.
 fn safetensors() -> Reader {
     Reader {
         name: "safetensors",
+        refuses: true,
         valid: vec![tensors().to_bytes(), Tensors::default().to_bytes()],
         words: words!["\"dtype\"", "\"F32\"", "\"shape\"", "\"data_offsets\"", "\"V\"", "[4,4]", "[0,64]"],
         read: Box::new(|path, input| read_tensors(input, path)),
@@ -141,8 +149,9 @@ fn header() -> Reader {
     let (header, data) = split(&tensors().to_bytes());
     Reader {
         name: "safetensors-header",
+        refuses: true,
         valid: vec![header],
-        words: words!["\"dtype\"", "\"F32\"", "\"shape\"", "\"V\"", "[4,4]", "[2,4,2]", "[16]", "[0,64]", "[64,0]"],
+        words: words!["\"dtype\"", "\"F32\"", "\"shape\"", "\"V\"", "4,4", "2,4,2", "2,8", "[16]", "[0,64]", "[64,0]"],
         read: Box::new(move |path, input| read_tensors(&joined(input, &data), path)),
     }
 }
@@ -163,6 +172,7 @@ fn config() -> Reader {
     let preset = Settings::preset("mask-relaxed", &[]).and_then(|s| s.to_toml()).expect("a preset");
     Reader {
         name: "config",
+        refuses: true,
         valid: bytes(&[
             &preset,
             "epochs = 7\nquery = \"skip\"\n[optimizer]\nlr = 1\n",
@@ -179,6 +189,7 @@ fn config() -> Reader {
 fn overrides() -> Reader {
     Reader {
         name: "set",
+        refuses: true,
         valid: bytes(&["query=skip", "optimizer.lr=3e-4\0n=20", "rho.end=0.5\0mask=\"relaxed\"", "init.gain=1"]),
         words: words![
             "epochs", "batch", "features", "states", "gamma", "tau", "source.reward", "target", ".", "=", "\0", "[1,2]",
@@ -213,11 +224,31 @@ fn checkpoint(dir: &Path) -> Reader {
     let newest = seed.join("ckpt/step_00000008.safetensors");
     let whole = fs::read(&newest).expect("a checkpoint");
     let (header, data) = split(&whole);
+    // Damage that a single change would rarely do: histories of other lengths, a best step that was never reached.
+    let with = |changes: &[(&str, serde_json::Value)]| {
+        let mut entries: serde_json::Value = serde_json::from_slice(&header).expect("a header");
+        for (pointer, value) in changes {
+            *entries.pointer_mut(pointer).expect("an entry") = value.clone();
+        }
+        entries.to_string().into_bytes()
+    };
+    let none = serde_json::json!({"dtype": "F32", "shape": [0], "data_offsets": [0, 0]});
+    let some = serde_json::json!({"dtype": "F32", "shape": [3], "data_offsets": [0, 12]});
+    let mut valid = vec![
+        header.clone(),
+        with(&[("/__metadata__/best_step", "9".into()), ("/__metadata__/best_joint_bits", "3ff0000000000000".into())]),
+        with(&[("/__metadata__/epoch", "2".into())]),
+        with(&[("/__metadata__/best_joint_bits", "7ff8000000000000".into())]),
+    ];
+    for name in ["td_loss", "v_em", "diag_mean", "eval_diag_mean", "eval_msve"] {
+        valid.extend([&none, &some].map(|entry| with(&[(&format!("/history.{name}"), entry.clone())])));
+    }
     Reader {
         name: "checkpoint",
-        valid: vec![header],
+        refuses: true,
+        valid,
         words: words![
-            "\"epoch\"", "\"8\"", "\"3\"", "\"18446744073709551615\"", "\"best_step\"", "\"7ff8000000000000\"",
+            "\"epoch\"", "\"8\"", "\"3\"", "3ff0000000000000", "7ff8000000000000", "\"18446744073709551615\"", "\"best_step\"", "\"7ff8000000000000\"",
             "\"history.td_loss\"", "\"history.eval_msve\"", "\"shape\"", "[8]", "[0]", "[4,4]", "\"best.V\"", "[0,4]",
             "[0,32]", "\"seed\"",
         ],
@@ -249,6 +280,7 @@ fn journal(dir: &Path) -> Reader {
     let entry = dir.join("journal/paper-masked-nplus1-hidden-shifted.json");
     Reader {
         name: "journal",
+        refuses: false,
         valid: vec![fs::read(&entry).expect("an entry")],
         words: words!["\"key\"", "\"counts\"", "\"fig3a\"", "\"fig6-full\"", "\"seeds\"", "\"td\""],
         read: Box::new(move |_, input| {
@@ -274,6 +306,7 @@ fn cache(dir: &Path) -> Reader {
     let entry = dir.join("out/cache/fig4.json");
     Reader {
         name: "cache",
+        refuses: false,
         valid: vec![fs::read(&entry).expect("a cached result")],
         words: words![
             "\"key\"", "\"claims\"", "\"files\"", "\"verdict\"", "\"partly\"", "\"..\"", "\"/\"", "\"fig4\"", "\"stability\"",
@@ -290,6 +323,7 @@ fn cache(dir: &Path) -> Reader {
 fn label() -> Reader {
     Reader {
         name: "label",
+        refuses: false,
         valid: bytes(&["error *v*_{l} = 10^{−5}", "**n** = 5, Z_{*l*+1}", "plain"]),
         words: words!["*", "**", "_{", "^{", "}", "&", "<", ">", "\u{302}", "\u{1f600}"],
         read: Box::new(|_, input| {

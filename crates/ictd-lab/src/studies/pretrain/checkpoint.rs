@@ -18,7 +18,10 @@ pub const HISTORIES: [&str; 10] = [
     "eval_msve",
 ];
 
-/// The histories in the order of their names; the last four have one entry per epoch.
+/// Histories with one entry per gradient step come first; the others have one per epoch.
+pub const PER_STEP: usize = 6;
+
+/// The histories in the order of their names.
 pub fn histories(history: &History) -> [&Vec<f32>; 10] {
     [
         &history.td_loss,
@@ -109,8 +112,19 @@ pub fn decode(
     for (name, slot) in HISTORIES.iter().zip(histories_mut(&mut history)) {
         *slot = tensors.get(&format!("history.{name}"))?.to_vec();
     }
+    let (epoch, best_step) = (number("epoch")?, number("best_step")?);
+    let steps = epoch.saturating_mul(config.batches as u64);
+    for (k, (name, values)) in HISTORIES.iter().zip(histories(&history)).enumerate() {
+        let expected = if k < PER_STEP { steps } else { epoch };
+        if values.len() as u64 != expected {
+            return Err(format!("history.{name} has {} entries, expected {expected}", values.len()));
+        }
+    }
+    if best_step > steps {
+        return Err(format!("metadata best_step is {best_step}, expected at most {steps}"));
+    }
     Ok(TrainState {
-        epoch: number("epoch")?,
+        epoch,
         params: read_params(tensors, &shape, "")?,
         moments: Moments {
             first: read_params(tensors, &shape, "opt.m.")?,
@@ -118,7 +132,7 @@ pub fn decode(
         },
         history,
         best: Best {
-            step: number("best_step")?,
+            step: best_step,
             joint: [bits("best_joint_bits")?, bits("best_joint_signed_bits")?],
             params: read_params(tensors, &shape, "best.")?,
         },

@@ -15,13 +15,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ictd::pretrain::{PretrainConfig, TrainState};
 use serde::Serialize;
 
-use super::checkpoint::{HISTORIES, decode, encode, histories};
+use super::checkpoint::{HISTORIES, PER_STEP, decode, encode, histories};
 use super::{SeedResult, Settings};
-use crate::LabError;
+use crate::{LabError, one_line};
 use crate::files::{EventFile, OutputDir, Tensors, process};
 
-/// Histories with one entry per gradient step come first; the others have one per epoch.
-const PER_STEP: usize = 6;
 /// Tags of the histories in TensorBoard.
 const TAGS: [&str; 10] = [
     "train/mstde",
@@ -135,7 +133,7 @@ impl RunDir {
         let Some(path) = self.checkpoint_files()?.pop() else { return Ok(None) };
         let bytes = fs::read(&path).map_err(|source| LabError::Read { path: path.clone(), source })?;
         let state = Tensors::from_bytes(&bytes).and_then(|t| decode(config, &self.sha256, self.seed, &t));
-        state.map(Some).map_err(|message| LabError::Parse { path, message })
+        state.map(Some).map_err(|message| LabError::Parse { path, message: one_line(&message) })
     }
 
     /// Checkpoints, oldest first.

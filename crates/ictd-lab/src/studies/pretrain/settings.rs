@@ -7,7 +7,7 @@ use ictd::pretrain::PretrainConfig;
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-use crate::LabError;
+use crate::{LabError, one_line};
 
 /// A resolved configuration: what is trained, under which name, and how it was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Settings {
     pub fn file(path: &Path, overrides: &[String]) -> Result<Self, LabError> {
         let text =
             fs::read_to_string(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-        let failed = |message: String| LabError::Parse { path: path.to_owned(), message };
+        let failed = |message: String| LabError::Parse { path: path.to_owned(), message: one_line(&message) };
         let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
         merge(&mut table, file, "").map_err(failed)?;
@@ -45,13 +45,14 @@ impl Settings {
     fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
         for text in overrides {
             let (key, value) = text.split_once('=').ok_or_else(|| {
-                LabError::Invalid(format!("set: '{text}' is no assignment, expected key=value"))
+                LabError::Invalid(one_line(&format!("set: '{text}' is no assignment, expected key=value")))
             })?;
-            set(&mut table, key.trim(), value.trim()).map_err(|m| LabError::Invalid(format!("set: {m}")))?;
+            set(&mut table, key.trim(), value.trim())
+                .map_err(|m| LabError::Invalid(one_line(&format!("set: {m}"))))?;
         }
         let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
             let path = e.path().to_string();
-            LabError::Invalid(format!("{path}: {}", in_words(e.into_inner().message())))
+            LabError::Invalid(one_line(&format!("{path}: {}", in_words(e.into_inner().message()))))
         })?;
         config.check().map_err(|e| LabError::Invalid(e.to_string()))?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
