@@ -92,7 +92,8 @@ fn forward_reads_checkpoints() {
             let found = result["values"][layer][j].as_f64().unwrap();
             assert!((found - v).abs() < 1e-14, "layer {layer}, column {j}: {found} {v}");
         }
-        let change = |i: usize| at(value, 4, 2) * r[i] + at(value, 4, 3) * 0.9 * v[i + 1] + at(value, 4, 4) * v[i];
+        let change =
+            |i: usize| at(value, 4, 2) * r[i] + at(value, 4, 3) * 0.9 * v[i + 1] + at(value, 4, 4) * v[i];
         let changes = [change(0), change(1)];
         for j in 0..3 {
             let [a, b] = [weight(0, j), weight(1, j)];
@@ -194,7 +195,8 @@ fn killed_runs_resume_to_the_same_bytes() {
 #[test]
 fn sigterm_writes_a_checkpoint_and_exits_with_124() {
     let dir = tempfile::tempdir().unwrap();
-    let long = ["pretrain", "--json", "--seeds", "0..1", "--set", "epochs=1000000", "--checkpoint-every", "20"];
+    let long =
+        ["pretrain", "--json", "--seeds", "0..1", "--set", "epochs=1000000", "--checkpoint-every", "20"];
     let mut child = Child::spawn(dir.path(), &long);
     // It trains once it has written a checkpoint.
     let mut first = None;

@@ -166,9 +166,8 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
     let matrix = |name: &str| {
         let (shape, numbers) = tensors.tensors.get(name)?;
         let &[_, columns] = shape.as_slice() else { return None };
-        let rows = numbers
-            .chunks(columns.max(1))
-            .map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
+        let rows =
+            numbers.chunks(columns.max(1)).map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
         Some(rows.collect::<Vec<Numbers>>())
     };
     if let (Some(v), Some(a)) = (matrix("V"), matrix("A")) {
@@ -186,9 +185,7 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
 /// Names the file in an error about its contents.
 fn at(path: &Path, error: LabError) -> LabError {
     match error {
-        LabError::Invalid(message) => {
-            LabError::Parse { path: path.to_owned(), message: one_line(&message) }
-        }
+        LabError::Invalid(message) => LabError::Parse { path: path.to_owned(), message: one_line(&message) },
         other => other,
     }
 }

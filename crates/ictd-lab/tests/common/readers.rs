@@ -69,7 +69,15 @@ fn context() -> Reader {
             r#"{"episodes": [{"features": [[0.1], [0.2]], "rewards": [1.0], "terminated": true},
                  {"features": [[0.2], [0.3], [0.1]], "rewards": [2.0, 3.0]}], "queries": [[0.15], [0.25]]}"#,
         ]),
-        words: words!["\"features\"", "\"rewards\"", "\"episodes\"", "\"queries\"", "\"terminated\"", "[1]", "[1, 0.5]"],
+        words: words![
+            "\"features\"",
+            "\"rewards\"",
+            "\"episodes\"",
+            "\"queries\"",
+            "\"terminated\"",
+            "[1]",
+            "[1, 0.5]"
+        ],
         read: Box::new(|path, input| match read_context(path) {
             // Large contexts are read and not run: the time is that of layers, not of the reader.
             Ok(context) if context.num_columns() <= 64 && context.feature_dim() <= 64 => {
@@ -151,7 +159,18 @@ fn header() -> Reader {
         name: "safetensors-header",
         refuses: true,
         valid: vec![header],
-        words: words!["\"dtype\"", "\"F32\"", "\"shape\"", "\"V\"", "4,4", "2,4,2", "2,8", "[16]", "[0,64]", "[64,0]"],
+        words: words![
+            "\"dtype\"",
+            "\"F32\"",
+            "\"shape\"",
+            "\"V\"",
+            "4,4",
+            "2,4,2",
+            "2,8",
+            "[16]",
+            "[0,64]",
+            "[64,0]"
+        ],
         read: Box::new(move |path, input| read_tensors(&joined(input, &data), path)),
     }
 }
@@ -179,8 +198,21 @@ fn config() -> Reader {
             "query = \"source\"\nsource = { columns = \"n+1\", reward = \"hidden\" } # a comment\nn = 0x10\n",
         ]),
         words: words![
-            "epochs", "optimizer", "[optimizer]", "lr", "\"adam\"", "[[rho]]", "rho.start", "'''", "\"\"\"", "1979-05-27",
-            "\"a\\nb\" = 1\n", "= [\n", "{ }", "0x7fffffffffffffff", "1_000",
+            "epochs",
+            "optimizer",
+            "[optimizer]",
+            "lr",
+            "\"adam\"",
+            "[[rho]]",
+            "rho.start",
+            "'''",
+            "\"\"\"",
+            "1979-05-27",
+            "\"a\\nb\" = 1\n",
+            "= [\n",
+            "{ }",
+            "0x7fffffffffffffff",
+            "1_000",
         ],
         read: Box::new(|path, _| resolved(Settings::file(path, &[]))),
     }
@@ -190,10 +222,30 @@ fn overrides() -> Reader {
     Reader {
         name: "set",
         refuses: true,
-        valid: bytes(&["query=skip", "optimizer.lr=3e-4\0n=20", "rho.end=0.5\0mask=\"relaxed\"", "init.gain=1"]),
+        valid: bytes(&[
+            "query=skip",
+            "optimizer.lr=3e-4\0n=20",
+            "rho.end=0.5\0mask=\"relaxed\"",
+            "init.gain=1",
+        ]),
         words: words![
-            "epochs", "batch", "features", "states", "gamma", "tau", "source.reward", "target", ".", "=", "\0", "[1,2]",
-            "{a=1}", "1979-05-27", "'x", "\"", "#",
+            "epochs",
+            "batch",
+            "features",
+            "states",
+            "gamma",
+            "tau",
+            "source.reward",
+            "target",
+            ".",
+            "=",
+            "\0",
+            "[1,2]",
+            "{a=1}",
+            "1979-05-27",
+            "'x",
+            "\"",
+            "#",
         ],
         read: Box::new(|_, input| {
             let text = String::from_utf8_lossy(input);
@@ -236,7 +288,10 @@ fn checkpoint(dir: &Path) -> Reader {
     let some = serde_json::json!({"dtype": "F32", "shape": [3], "data_offsets": [0, 12]});
     let mut valid = vec![
         header.clone(),
-        with(&[("/__metadata__/best_step", "9".into()), ("/__metadata__/best_joint_bits", "3ff0000000000000".into())]),
+        with(&[
+            ("/__metadata__/best_step", "9".into()),
+            ("/__metadata__/best_joint_bits", "3ff0000000000000".into()),
+        ]),
         with(&[("/__metadata__/epoch", "2".into())]),
         with(&[("/__metadata__/best_joint_bits", "7ff8000000000000".into())]),
     ];
@@ -248,9 +303,24 @@ fn checkpoint(dir: &Path) -> Reader {
         refuses: true,
         valid,
         words: words![
-            "\"epoch\"", "\"8\"", "\"3\"", "3ff0000000000000", "7ff8000000000000", "\"18446744073709551615\"", "\"best_step\"", "\"7ff8000000000000\"",
-            "\"history.td_loss\"", "\"history.eval_msve\"", "\"shape\"", "[8]", "[0]", "[4,4]", "\"best.V\"", "[0,4]",
-            "[0,32]", "\"seed\"",
+            "\"epoch\"",
+            "\"8\"",
+            "\"3\"",
+            "3ff0000000000000",
+            "7ff8000000000000",
+            "\"18446744073709551615\"",
+            "\"best_step\"",
+            "\"7ff8000000000000\"",
+            "\"history.td_loss\"",
+            "\"history.eval_msve\"",
+            "\"shape\"",
+            "[8]",
+            "[0]",
+            "[4,4]",
+            "\"best.V\"",
+            "[0,4]",
+            "[0,32]",
+            "\"seed\"",
         ],
         read: Box::new(move |_, input| {
             let _ = fs::remove_file(seed.join("result.json"));
@@ -309,8 +379,19 @@ fn cache(dir: &Path) -> Reader {
         refuses: false,
         valid: vec![fs::read(&entry).expect("a cached result")],
         words: words![
-            "\"key\"", "\"claims\"", "\"files\"", "\"verdict\"", "\"partly\"", "\"..\"", "\"/\"", "\"fig4\"", "\"stability\"",
-            "{\"seeds\": 1, \"same\": 2}", "{\"seeds\": 20, \"same\": 3}", "\"past-the-paper\"", "\"<script>\"",
+            "\"key\"",
+            "\"claims\"",
+            "\"files\"",
+            "\"verdict\"",
+            "\"partly\"",
+            "\"..\"",
+            "\"/\"",
+            "\"fig4\"",
+            "\"stability\"",
+            "{\"seeds\": 1, \"same\": 2}",
+            "{\"seeds\": 20, \"same\": 3}",
+            "\"past-the-paper\"",
+            "\"<script>\"",
         ],
         read: Box::new(move |_, input| {
             fs::write(&entry, input).expect("the cache can be written to");

@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use super::checkpoint::{HISTORIES, PER_STEP, decode, encode, histories};
 use super::{SeedResult, Settings};
-use crate::{LabError, one_line};
 use crate::files::{EventFile, OutputDir, Tensors, process};
+use crate::{LabError, one_line};
 
 /// Tags of the histories in TensorBoard.
 const TAGS: [&str; 10] = [
