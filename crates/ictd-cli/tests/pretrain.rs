@@ -78,7 +78,7 @@ fn forward_reads_checkpoints() {
     let result = json(&forward(CONTEXT, &[&as_trained[..], &[path.to_str().unwrap()]].concat()));
     let tensors = Tensors::from_bytes(&bytes).unwrap();
     let [value, score] = ["V", "A"].map(|name| tensors.get(name).unwrap());
-    // v_j += Σ_i K_ij (p_r·r_i + p_t·γ·v_{i+1} + p_v·v_i) over the two transitions, K the softmax of x_iᵀ A x_j / 1.2.
+    // v_j += Σ_i K_ij·(V's last row on x_i, r_i, γ·v_{i+1}, v_i) over the two transitions, K the softmax of x_iᵀ A x_j / 1.2.
     let (x, r) = ([[1.0, 0.5], [0.5, -0.25], [-1.0, 0.75]], [1.0, -0.5]);
     let at = |matrix: &[f32], i: usize, j: usize| f64::from(matrix[5 * i + j]);
     let weight = |i: usize, j: usize| {
@@ -92,14 +92,17 @@ fn forward_reads_checkpoints() {
             let found = result["values"][layer][j].as_f64().unwrap();
             assert!((found - v).abs() < 1e-14, "layer {layer}, column {j}: {found} {v}");
         }
-        let change =
-            |i: usize| at(value, 4, 2) * r[i] + at(value, 4, 3) * 0.9 * v[i + 1] + at(value, 4, 4) * v[i];
+        let change = |i: usize| {
+            let token = [x[i][0], x[i][1], r[i], 0.9 * v[i + 1], v[i]];
+            (0..5).map(|k| at(value, 4, k) * token[k]).sum::<f64>()
+        };
         let changes = [change(0), change(1)];
         for j in 0..3 {
             let [a, b] = [weight(0, j), weight(1, j)];
             v[j] += (a * changes[0] + b * changes[1]) / (a + b);
         }
     }
+    assert!(v.iter().all(|v| v.abs() > 1e-3), "{v:?}");
     let wrong = r#"{"features": [[1], [2]], "rewards": [1]}"#;
     assert_refused(&forward(wrong, &["--params", path.to_str().unwrap()]), "made for 2 features");
 }
@@ -161,34 +164,39 @@ fn step_of(name: &str) -> Option<u64> {
     name.strip_prefix("step_")?.strip_suffix(".safetensors")?.parse().ok()
 }
 
-/// Kill -9 at twenty moments spread over the run, every other one while a checkpoint is half written; each resumed run must
-/// end with the checkpoint bytes of an uninterrupted one.
+/// Kill -9 at twenty moments spread over the run, every other one with a checkpoint left half written; each resumed run must
+/// end with the checkpoint bytes of an uninterrupted one, and with no half of a file.
 #[test]
 fn killed_runs_resume_to_the_same_bytes() {
     let whole = tempfile::tempdir().unwrap();
     let arguments = ["--seeds", "0..2", "--set", "epochs=300"];
     json(&pretrain(whole.path(), &arguments));
     let expected = checkpoints(whole.path());
-    let (mut interrupted, mut half_written) = (0, 0);
+    let mut interrupted = 0;
     for moment in 0..20u64 {
         let dir = tempfile::tempdir().unwrap();
         let mut child = Child::spawn(dir.path(), &[&SHORT[..], &arguments[..]].concat());
-        // Of 1500 steps; the first two moments are before any checkpoint.
-        let from = 70 * moment;
         let seed = moment / 2 % 2;
-        interrupted += u32::from(child.runs_until(|| {
-            let names = checkpoint_names(dir.path(), seed);
-            let reached = names.iter().filter_map(|n| step_of(n)).any(|step| step >= from) || from <= 70;
-            reached && (moment % 2 == 0 || names.iter().any(|n| n.ends_with(".tmp")))
+        // Of 1500 steps; at the first moment there is a directory and no checkpoint yet.
+        let reached = |step: u64| step >= 70 * moment;
+        interrupted += u32::from(child.runs_until(|| match moment {
+            0 => dir.path().join("runs/paper").exists(),
+            _ => checkpoint_names(dir.path(), seed).iter().filter_map(|n| step_of(n)).any(reached),
         }));
         drop(child);
-        half_written += u32::from(checkpoint_names(dir.path(), seed).iter().any(|n| n.ends_with(".tmp")));
+        let newest = checkpoints(dir.path()).into_iter().rfind(|(name, _)| name.contains("step_"));
+        if let (1, Some((name, bytes))) = (moment % 2, newest) {
+            let path = dir.path().join(name);
+            let half = format!(".{}.1.tmp", path.file_name().unwrap().to_string_lossy());
+            fs::write(path.with_file_name(half), &bytes[..bytes.len() / 2]).unwrap();
+        }
         json(&pretrain(dir.path(), &[&arguments[..], &["--resume"]].concat()));
         assert!(checkpoints(dir.path()) == expected, "moment {moment}");
+        let left = (0..2).flat_map(|seed| checkpoint_names(dir.path(), seed)).find(|n| n.ends_with(".tmp"));
+        assert_eq!(left, None, "moment {moment}");
     }
-    assert!(interrupted >= 18, "only {interrupted} of 20 runs were killed before they ended");
-    // A file that was seen may have got its name before the process was dead.
-    assert!(half_written >= 1, "no run was killed while it wrote");
+    // Near the end a run may be over before it is killed.
+    assert!(interrupted >= 15, "only {interrupted} of 20 runs were killed before they ended");
 }
 
 #[cfg(unix)]

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |k: usize, default: u64| arguments.get(k).and_then(|a| a.parse().ok()).unwrap_or(default);
     let time = Duration::from_secs(number(0, 60));
-    let Ok(dir) = tempfile::tempdir() else { return ExitCode::FAILURE };
+    let Ok(dir) = fuzz::scratch() else { return ExitCode::FAILURE };
     // Panics are reported with the input that caused them.
     std::panic::set_hook(Box::new(|_| {}));
     eprintln!("inputs while they are read: {}", dir.path().display());

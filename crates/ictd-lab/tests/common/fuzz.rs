@@ -36,6 +36,11 @@ impl<T> From<Result<T, ictd_lab::LabError>> for Answer {
     }
 }
 
+/// A directory in memory where there is one: readers that write results sync them to disk, which takes most of the time.
+pub fn scratch() -> std::io::Result<tempfile::TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+}
+
 /// A reader and what it is given.
 pub struct Reader {
     pub name: &'static str,

@@ -14,7 +14,7 @@ use ictd_lab::studies::pretrain::{self, EmergenceFigures, Ending, Monitor, RunOp
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce::{self, Plan};
 
-use super::fuzz::{Answer, Reader, words};
+use super::fuzz::{Answer, Reader, scratch, words};
 
 /// The readers, each with a directory of its own below `scratch`.
 pub fn all(scratch: &Path) -> Vec<Reader> {
@@ -178,7 +178,7 @@ fn header() -> Reader {
 fn resolved(settings: Result<Settings, LabError>) -> Answer {
     if let Ok(settings) = &settings {
         let text = settings.to_toml().expect("a configuration can be written");
-        let dir = tempfile::tempdir().expect("a temporary directory");
+        let dir = scratch().expect("a temporary directory");
         let path = dir.path().join("again.toml");
         fs::write(&path, text).expect("the temporary directory can be written to");
         let again = Settings::file(&path, &[]).expect("what was written is read");
