@@ -86,7 +86,8 @@ const FUZZ_MEMORY: u32 = 4 << 20;
 /// Fails when a reader panics, hangs, takes memory without bound, or refuses in more than a line. Without optimisation for
 /// release, so that overflowing sums are seen.
 fn fuzz(arguments: &[&str]) -> bool {
-    let build = ["build", "--quiet", "--locked", "--package", "ictd-lab", "--example", "fuzz_readers"];
+    // The features of the whole workspace, as the tests have them: nothing is compiled twice.
+    let build = ["build", "--quiet", "--locked", "--workspace", "--example", "fuzz_readers"];
     let program = "target/debug/examples/fuzz_readers";
     // Where there is no shell there is no limit either.
     let mut command = if cfg!(unix) {
