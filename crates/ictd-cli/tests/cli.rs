@@ -44,7 +44,8 @@ fn help_and_readme_list_every_command_with_its_purpose() {
     let rows = readme.lines().filter_map(|line| line.strip_prefix("| `ictd ")?.split('`').next());
     let mut listed: Vec<&str> = rows.collect();
     let mut known: Vec<&str> = commands.iter().map(|(name, _)| name.as_str()).collect();
-    (listed.sort_unstable(), known.sort_unstable());
+    listed.sort_unstable();
+    known.sort_unstable();
     assert_eq!(listed, known);
 }
 
