@@ -122,7 +122,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let config = LayerConfig {
         kernel: arguments.kernel.parse()?,
         temperature: arguments.temperature,
-        alpha: arguments.step_size,
+        step_size: arguments.step_size,
         num_layers: arguments.layers,
         tolerance: arguments.tolerance,
         draw: if arguments.common.out.is_some() { Draw::Yes } else { Draw::No },

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ictd::theory::LoopedParams;
+use ictd::transformer::AttentionParams;
 use ictd_lab::LabError;
 use ictd_lab::files::{OutputDir, read_params};
 use ictd_lab::studies::theory::TaskFamily;
@@ -104,7 +104,7 @@ fn compare(arguments: &Arguments, file: &Path) -> Result<Outcome, LabError> {
     };
     let (n, layers) = (first(&arguments.lengths, 10), first(&arguments.layers, 3));
     let theta = neu::looped(&read_params(file)?)?;
-    let star = LoopedParams::theta_star(family.feature_dim());
+    let star = AttentionParams::theta_star(family.feature_dim());
     let mut points = Vec::new();
     for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
         let found = neu::estimate(&family, params, n, &[layers], arguments.samples)?;

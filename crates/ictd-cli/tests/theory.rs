@@ -57,7 +57,7 @@ fn a_refused_task_comes_with_repairs_that_the_command_confirms() {
     assert!(report["suggestions_note"].as_str().unwrap().contains("after 15 layers"));
     // The step size is printed with four decimals.
     let rho = |report: &serde_json::Value| report.as_f64().unwrap();
-    assert!((rho(&repaired["contraction"]["rho"]) - rho(&best["rho"])).abs() < 1e-3);
+    assert!((rho(&repaired["contraction"]["spectral_radius"]) - rho(&best["spectral_radius"])).abs() < 1e-3);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn forward_and_certify_never_contradict_each_other() {
         }
         let fixed = &json(&output)["fixed_point"];
         assert_eq!(fixed["status"], certificate["status"]);
-        assert_eq!(fixed["spectral_radius"], certificate["contraction"]["rho"]);
+        assert_eq!(fixed["spectral_radius"], certificate["contraction"]["spectral_radius"]);
         assert_eq!(fixed["converges"], certificate["status"] != "refused");
     }
     assert!((1..12).contains(&refused), "{refused}");

@@ -8,7 +8,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::task::Boyan;
-use ictd::theory::{Certificate, Spectrum, suggestions};
+use ictd::theory::{CertificateConfig, Spectrum, SuggestionConfig};
 
 /// Median milliseconds of a closure.
 fn milliseconds<T>(runs: usize, mut work: impl FnMut() -> T) -> f64 {
@@ -31,14 +31,15 @@ fn operator(num_states: usize) -> StateOperator {
 
 fn main() {
     let small = operator(64);
-    let certificate = || Certificate::new(&small, 1.0, 15, 1e-3).expect("finite");
+    let certificate = || CertificateConfig::default().certify(&small).expect("finite");
     let kernel_at = |t| KernelName::Softmax.at(t).ok();
     let known = certificate();
     let large = operator(1000);
     println!("| what | milliseconds |");
     println!("|---|---:|");
     println!("| certificate, 64 states | {:.2} |", milliseconds(51, certificate));
-    let all = || suggestions(&small, &known, 15, 1.0, &kernel_at);
+    let search = SuggestionConfig { num_layers: 15, temperature: 1.0, kernel_at: &kernel_at };
+    let all = || search.suggest(&small, &known);
     println!("| all its suggestions, each with a certificate of its own | {:.2} |", milliseconds(21, all));
     println!("| spectrum, 1000 states | {:.0} |", milliseconds(3, || Spectrum::of(&large).expect("finite")));
 }

@@ -16,7 +16,7 @@ fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let layer = |temperature| LayerConfig {
         kernel,
         temperature,
-        alpha: 1.0,
+        step_size: 1.0,
         num_layers: 0,
         tolerance: 1e-3,
         draw: Draw::No,

@@ -6,7 +6,7 @@ use ictd::kernel::{Attention, Kernel, Normalization, Similarity};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::task::Boyan;
-use ictd::theory::Certificate;
+use ictd::theory::CertificateConfig;
 
 /// 1 / (1 + ‖x_i - x_j‖² / scale), normalised by column.
 #[derive(Debug)]
@@ -30,8 +30,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let task = Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, 0))?;
     for scale in [1.0, 1e-2, 1e-4] {
         let attention = Attention::new(Arc::new(InverseDistance { scale }), 0.0)?;
-        let certificate = Certificate::new(&StateOperator::population(&task, &attention)?, 1.0, 15, 1e-3)?;
-        println!("scale {scale}: {}, rate {:.4}", certificate.status.as_str(), certificate.contraction.rate);
+        let certificate =
+            CertificateConfig::default().certify(&StateOperator::population(&task, &attention)?)?;
+        println!(
+            "scale {scale}: {}, spectral radius {:.4}",
+            certificate.status.as_str(),
+            certificate.contraction.spectral_radius
+        );
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ impl From<ForwardError> for LabError {
     fn from(error: ForwardError) -> Self {
         match error {
             ForwardError::Diverged { .. } => Self::Failed(error.to_string()),
-            ForwardError::FeatureDim { .. } | ForwardError::Attention(_) => Self::Invalid(error.to_string()),
+            _ => Self::Invalid(error.to_string()),
         }
     }
 }

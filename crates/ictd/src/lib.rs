@@ -4,14 +4,11 @@
 //! layers evaluates a policy from the transitions in the prompt, without training. This crate is the
 //! mathematics: no files, no clock, no terminal.
 //!
-//! Know first: [`context::Context`] (what the Transformer is shown), [`transformer::Transformer`]
-//! (runs it), [`task::FiniteTask`] (a task whose exact values are known).
+//! Know first: [`Context`] (what the Transformer is shown), [`Transformer`] (runs it), [`FiniteTask`] (a task
+//! whose exact values are known), [`Estimator`] (a Transformer or a TD algorithm, to be compared).
 //!
 //! ```
-//! use ictd::kernel::{Attention, KernelName};
-//! use ictd::random::{Purpose, Stream};
-//! use ictd::task::Boyan;
-//! use ictd::transformer::TransformerConfig;
+//! use ictd::{Attention, Boyan, KernelName, Purpose, Stream, TransformerConfig};
 //!
 //! // A random Boyan chain and a trajectory of 200 transitions.
 //! let task = Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, 0))?;
@@ -26,32 +23,38 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules in the order data moves:
-
-pub mod task;
+//! Modules in the order data moves: [`task`] makes tasks, [`context`] holds what is seen of one, [`prompt`] writes it as
+//! token matrices, [`kernel`] weighs columns, [`transformer`] runs and differentiates layers, [`td`] is the same as
+//! algorithms, [`operator`] as a linear map; [`pretrain`] finds parameters, [`theory`] says what depth does and why.
+//! What users need by name stands at the root too.
 
 pub mod context;
-
-pub mod prompt;
-
 pub mod kernel;
-
-pub mod transformer;
-
-pub mod td;
-
-pub mod operator;
-
-pub mod pretrain;
-
-pub mod theory;
-
-pub mod statistics;
-
 pub mod linalg;
 pub mod matrix;
+pub mod operator;
+pub mod pretrain;
+pub mod prompt;
 pub mod random;
+pub mod statistics;
+pub mod task;
+pub mod td;
+pub mod theory;
+pub mod transformer;
 mod vector;
+
+pub use context::{Context, ContextStatistics, End};
+pub use kernel::{Attention, Kernel, KernelName};
+pub use matrix::Matrix;
+pub use operator::StateOperator;
+pub use pretrain::{PretrainConfig, Trainer};
+pub use random::{Purpose, Stream};
+pub use task::{Boyan, FiniteTask, Mrp};
+pub use td::{Estimator, LinearTd, NonParametricTd, ReflectedTd, TabularTd, WeightedSoftmaxTd};
+pub use theory::{Certificate, CertificateConfig, Stability};
+pub use transformer::{
+    Adjoint, AttentionParams, Block, LayerValues, Parameters, Transformer, TransformerConfig,
+};
 
 /// Compiles and runs the code in the README.
 #[cfg(doctest)]

@@ -10,6 +10,7 @@ use crate::matrix::Matrix;
 
 /// Why a factorisation has no usable answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinalgError {
     /// The condition number must be below 1e12, so that four digits of a solution can be trusted.
     #[error(
@@ -33,7 +34,7 @@ pub enum LinalgError {
 }
 
 /// An eigenvalue: real and imaginary part.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Eigenvalue {
     /// Real part.
     pub re: f64,

@@ -1,7 +1,7 @@
 //! Dense row-major matrices of `f64`.
 
 use std::fmt;
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, Neg, Sub};
 
 /// A dense row-major matrix.
 ///
@@ -16,6 +16,7 @@ pub struct Matrix {
 
 /// Why rows could not be made into a [`Matrix`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MatrixError {
     /// Every row must have as many entries as the first.
     #[error("row {row} has {found} entries, expected {expected}")]
@@ -57,6 +58,27 @@ impl Matrix {
             data.extend((0..num_cols).map(|j| entry(i, j)));
         }
         Self { num_rows, num_cols, data }
+    }
+
+    /// The matrix with the given entries, row after row.
+    ///
+    /// # Panics
+    /// When there are not `num_rows · num_cols` of them.
+    pub fn from_vec(num_rows: usize, num_cols: usize, data: Vec<f64>) -> Self {
+        assert_eq!(data.len(), num_rows * num_cols, "from_vec: {num_rows}×{num_cols} entries expected");
+        Self { num_rows, num_cols, data }
+    }
+
+    /// The square matrix with the given diagonal and zeros elsewhere.
+    pub fn diag(diagonal: &[f64]) -> Self {
+        Self::from_fn(diagonal.len(), diagonal.len(), |i, j| if i == j { diagonal[i] } else { 0.0 })
+    }
+
+    /// The matrix of `f(entry)`.
+    #[must_use]
+    pub fn map(&self, f: impl FnMut(f64) -> f64) -> Self {
+        let data = self.data.iter().copied().map(f).collect();
+        Self { num_rows: self.num_rows, num_cols: self.num_cols, data }
     }
 
     /// The matrix with the given rows; refuses ragged rows and entries that are not finite.
@@ -152,6 +174,25 @@ impl Matrix {
     /// The largest absolute row sum, the operator norm ‖·‖∞.
     pub fn norm_inf(&self) -> f64 {
         self.rows().map(|row| row.iter().map(|x| x.abs()).sum()).fold(0.0, f64::max)
+    }
+}
+
+impl Neg for &Matrix {
+    type Output = Matrix;
+    fn neg(self) -> Matrix {
+        self.map(|x| -x)
+    }
+}
+
+/// # Panics
+/// When shapes differ.
+impl Sub for &Matrix {
+    type Output = Matrix;
+    fn sub(self, other: &Matrix) -> Matrix {
+        let shape = |m: &Matrix| (m.num_rows, m.num_cols);
+        assert_eq!(shape(self), shape(other), "subtraction: shapes differ");
+        let data = self.data.iter().zip(&other.data).map(|(a, b)| a - b).collect();
+        Matrix { num_rows: self.num_rows, num_cols: self.num_cols, data }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::context::{Context, Role};
 use crate::matrix::Matrix;
 
-/// A token matrix Z_l of shape (d + 3) × columns (paper, the display of Z_l in the proof of Theorem 1).
+/// A token matrix Z_l of shape (d + 3) × columns (paper, eq:z_general).
 ///
 /// Rows 0..d hold the features, row d the rewards, row d + 1 the target memory γ·v(successor), row
 /// d + 2 the current memory v.
@@ -15,7 +15,7 @@ pub struct TokenMatrix {
 }
 
 impl TokenMatrix {
-    /// The prompt Z_0: features and rewards of the context, both memory rows 0.
+    /// The prompt Z_0 (paper, eq:z_initial): features and rewards of the context, both memory rows 0.
     pub fn prompt(context: &Context) -> Self {
         let d = context.feature_dim();
         let matrix = Matrix::from_fn(d + 3, context.num_columns(), |i, j| match i {
@@ -90,7 +90,7 @@ impl fmt::Display for TokenMatrix {
 }
 
 /// The row moved one column to the left within episodes: entry j is `row[j + 1]` for sources, 0 for
-/// every other column. For a single trajectory this is right-multiplication by the Π of Section 3.
+/// every other column. For a single trajectory this is right-multiplication by Π (paper, eq:pi).
 pub fn shift(row: &[f64], roles: &[Role]) -> Vec<f64> {
     let moved = |(j, role): (usize, &Role)| if *role == Role::Source { row[j + 1] } else { 0.0 };
     roles.iter().enumerate().map(moved).collect()

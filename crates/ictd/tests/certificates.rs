@@ -15,7 +15,10 @@ use ictd::matrix::Matrix;
 use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Boyan, FiniteTask, TaskError};
-use ictd::theory::{Certificate, Change, Helps, Regime, Spectrum, Stability, Status, suggestions};
+use ictd::theory::{
+    Certificate, CertificateConfig, Change, Helps, KernelAt, Regime, Spectrum, Stability, Status,
+    SuggestionConfig,
+};
 
 /// `cargo xtask search` looks at many more.
 #[test]
@@ -42,7 +45,7 @@ fn a_query_does_not_weaken_the_verdict() {
         let of = |with_queries: bool| {
             let operator =
                 StateOperator::empirical(&case.context(with_queries), &case.attention(), case.gamma).unwrap();
-            Certificate::new(&operator, case.alpha, case.layers, case.tolerance)
+            case.config().certify(&operator)
         };
         let (Ok(with), Ok(without)) = (of(true), of(false)) else { continue };
         compared += 1;
@@ -50,7 +53,7 @@ fn a_query_does_not_weaken_the_verdict() {
         assert_eq!((with.status, &with.reasons), (without.status, &without.reasons), "case {index}");
         assert_eq!(with.contraction, without.contraction, "case {index}");
         assert_eq!(with.steps, without.steps, "case {index}");
-        assert_eq!(with.stability.regime(), without.stability.regime(), "case {index}");
+        assert_eq!(with.stability.regime, without.stability.regime, "case {index}");
         assert_eq!(with.stability.form_margin, without.stability.form_margin, "case {index}");
         assert_eq!(with.stability.assumption, without.stability.assumption, "case {index}");
     }
@@ -112,7 +115,7 @@ fn verdicts_agree_with_eigenvalues_of_300_digits() {
         };
         check(!spectrum.is_stable() || case.real > 0.0, "stable");
         check(!spectrum.is_unstable() || case.real < 0.0, "unstable");
-        let proved = matches!(certificate.stability.regime(), Regime::Assumption | Regime::Provable);
+        let proved = matches!(certificate.stability.regime, Regime::Assumption | Regime::Provable);
         check(!proved || case.real >= 0.0, "provably stable");
         check(certificate.status == Status::Refused || case.gap > 0.0, certificate.status.as_str());
         // Refused although step sizes converge: this one must not.
@@ -137,6 +140,11 @@ fn boyan(index: u64) -> FiniteTask {
     Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, index)).unwrap()
 }
 
+/// What helps after 15 layers at temperature 1.
+fn search(kernel_at: KernelAt<'_>) -> SuggestionConfig<'_> {
+    SuggestionConfig { num_layers: 15, temperature: 1.0, kernel_at }
+}
+
 fn softmax_at(temperature: f64) -> Option<Arc<dyn Kernel>> {
     KernelName::Softmax.at(temperature).ok()
 }
@@ -159,8 +167,8 @@ fn suggestions_are_ranked_by_the_error_at_the_depth_asked_for() {
     let mut helped = 0;
     for index in 0..10 {
         let operator = StateOperator::population(&boyan(index), &softmax(1.0)).unwrap();
-        let certificate = Certificate::new(&operator, 1.0, 15, 1e-3).unwrap();
-        let tried = suggestions(&operator, &certificate, 15, 1.0, &softmax_at);
+        let certificate = CertificateConfig::default().certify(&operator).unwrap();
+        let tried = search(&softmax_at).suggest(&operator, &certificate);
         let now = tried.error_at_depth.unwrap();
         assert!((now - error_after(&operator, 1.0, 15)).abs() < 1e-9);
         let fixed = certificate.fixed_point.unwrap();
@@ -187,8 +195,8 @@ fn suggestions_are_ranked_by_the_error_at_the_depth_asked_for() {
     // One layer with the right step from one state on: there is nothing to gain.
     let loops = Context::builder().episode(&[[1.0], [1.0]], &[1.0], End::Terminated).build().unwrap();
     let operator = StateOperator::empirical(&loops, &softmax(1.0), 0.9).unwrap();
-    let certificate = Certificate::new(&operator, 1.0, 15, 1e-3).unwrap();
-    let tried = suggestions(&operator, &certificate, 15, 1.0, &softmax_at);
+    let certificate = CertificateConfig::default().certify(&operator).unwrap();
+    let tried = search(&softmax_at).suggest(&operator, &certificate);
     assert!(!tried.help_at_this_depth() && tried.error_at_depth == Some(0.0));
 }
 
@@ -224,16 +232,19 @@ impl Kernel for Broken {
 #[test]
 fn a_failed_trial_is_dropped_and_the_others_stay() {
     let operator = StateOperator::population(&boyan(0), &softmax(1.0)).unwrap();
-    let certificate = Certificate::new(&operator, 1.0, 15, 1e-3).unwrap();
-    let sound = suggestions(&operator, &certificate, 15, 1.0, &softmax_at);
+    let certificate = CertificateConfig::default().certify(&operator).unwrap();
+    let sound = search(&softmax_at).suggest(&operator, &certificate);
     let broken = |temperature: f64| -> Option<Arc<dyn Kernel>> {
         if temperature > 2.0 { Some(Arc::new(Broken)) } else { softmax_at(temperature) }
     };
-    let tried = suggestions(&operator, &certificate, 15, 1.0, &broken);
+    let tried = search(&broken).suggest(&operator, &certificate);
     // Temperatures 5, 10 and 20, with and without unit-norm features.
     assert_eq!((sound.dropped, tried.dropped), (0, 6));
     let step = |s: &ictd::theory::Suggestions| {
-        s.found.iter().find(|s| matches!(s.change, Change::StepSize(_))).map(|s| (s.alpha, s.error_at_depth))
+        s.found
+            .iter()
+            .find(|s| matches!(s.change, Change::StepSize(_)))
+            .map(|s| (s.step_size, s.error_at_depth))
     };
     assert!(step(&tried).is_some() && step(&tried) == step(&sound));
 }
@@ -275,11 +286,11 @@ fn a_verdict_is_that_of_its_spectrum() {
             let verdict = Certificate::verdict(&operator, 1.0).unwrap();
             let spectrum = Spectrum::of(&operator).unwrap();
             let stability = Stability::of(&operator).unwrap();
-            assert_eq!(verdict.contraction.rate, spectrum.rate(1.0));
-            assert_eq!(verdict.stability.regime(), stability.regime());
+            assert_eq!(verdict.contraction.spectral_radius, spectrum.spectral_radius(1.0));
+            assert_eq!(verdict.stability.regime, stability.regime);
             assert_eq!(
                 verdict.status == Status::Refused,
-                !(spectrum.is_stable() && spectrum.rate(1.0) < 1.0)
+                !(spectrum.is_stable() && spectrum.spectral_radius(1.0) < 1.0)
             );
         }
     }
@@ -291,7 +302,7 @@ fn a_step_size_that_is_no_number_is_refused() {
     for alpha in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
         let refused = Certificate::verdict(&operator, alpha);
         assert!(matches!(refused, Err(OperatorError::StepSize(_))), "{alpha}");
-        assert!(Certificate::new(&operator, alpha, 5, 1e-3).is_err());
+        assert!(CertificateConfig { step_size: alpha, ..Default::default() }.certify(&operator).is_err());
     }
 }
 
@@ -305,9 +316,11 @@ fn linear_attention_is_judged_within_the_span_of_the_features() {
     for (features, rewards) in [(&one[..], &[1.0][..]), (&two[..], &[1.0, 2.0][..])] {
         let context = Context::builder().episode(features, rewards, End::Truncated).build().unwrap();
         let operator = StateOperator::empirical(&context, &attention, 0.5).unwrap();
-        let certificate = Certificate::new(&operator, 0.1, 1000, 1e-3).unwrap();
+        let certificate = CertificateConfig { step_size: 0.1, num_layers: 1000, tolerance: 1e-3 }
+            .certify(&operator)
+            .unwrap();
         assert!(
-            certificate.contraction.rate < 1.0 && certificate.status != Status::Refused,
+            certificate.contraction.spectral_radius < 1.0 && certificate.status != Status::Refused,
             "{certificate:?}"
         );
         let limit = operator.infinite_depth().unwrap();
@@ -326,7 +339,7 @@ fn values_that_overflow_are_refused() {
         .build()
         .unwrap();
     let operator = StateOperator::empirical(&context, &softmax(1.0), 0.999).unwrap();
-    let certificate = Certificate::new(&operator, 1.0, 15, 1e-3).unwrap();
+    let certificate = CertificateConfig::default().certify(&operator).unwrap();
     assert_eq!(certificate.status, Status::Refused);
     assert!(
         certificate.fixed_point.is_none()

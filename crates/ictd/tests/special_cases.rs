@@ -5,16 +5,17 @@ mod common;
 
 use common::{attention, episodes, gap};
 use ictd::context::{Context, End};
-use ictd::kernel::KernelName;
+use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
-use ictd::td::{LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
+use ictd::td::{Estimator, LinearTd, NonParametricTd, ReflectedTd, TabularTd, WeightedSoftmaxTd};
+use ictd::transformer::{AttentionParams, Block, Parameters, TransformerConfig};
 
 const ALPHAS: [f64; 6] = [1.0, 0.5, 1.0, 0.8, 0.3, 1.0];
 
 fn weighted(kernel: KernelName, context: &Context) -> Vec<Vec<f64>> {
     let td =
         WeightedSoftmaxTd { attention: attention(kernel, 1.0, 0.0), gamma: 0.9, step_sizes: ALPHAS.to_vec() };
-    td.run(context)
+    td.run(context).unwrap()
 }
 
 /// Six iterations on values of order 1: a few dozen roundings.
@@ -25,7 +26,7 @@ fn linear_kernel_is_batch_linear_td() {
     for seed in 0..20 {
         let context = episodes(seed, 4, 6, &[9, 4, 7]);
         let linear = LinearTd { gamma: 0.9, step_sizes: ALPHAS.to_vec() };
-        assert!(gap(&weighted(KernelName::Linear, &context), &linear.run(&context)) < ROUNDING);
+        assert!(gap(&weighted(KernelName::Linear, &context), &linear.run(&context).unwrap()) < ROUNDING);
     }
 }
 
@@ -34,7 +35,7 @@ fn tabular_kernel_is_expected_tabular_td() {
     for seed in 0..20 {
         let context = episodes(seed, 2, 5, &[9, 4, 7]);
         let tabular = TabularTd { gamma: 0.9, step_sizes: ALPHAS.to_vec() };
-        assert!(gap(&weighted(KernelName::Tabular, &context), &tabular.run(&context)) < ROUNDING);
+        assert!(gap(&weighted(KernelName::Tabular, &context), &tabular.run(&context).unwrap()) < ROUNDING);
     }
 }
 
@@ -73,7 +74,7 @@ fn rbf_kernel_is_normalised_non_parametric_td() {
         let kappa =
             |x: &[f64], y: &[f64]| (-0.5 * x.iter().zip(y).map(|(a, b)| (a - b).powi(2)).sum::<f64>()).exp();
         let literal = NonParametricTd { kappa, gamma: 0.9, step_sizes: ALPHAS.to_vec() };
-        assert!(gap(&weighted(KernelName::Rbf, &context), &literal.run(&context)) < ROUNDING);
+        assert!(gap(&weighted(KernelName::Rbf, &context), &literal.run(&context).unwrap()) < ROUNDING);
     }
 }
 
@@ -85,5 +86,53 @@ fn linear_td_with_small_steps_reaches_least_squares_td() {
     for (a, b) in last.iter().zip(&limit) {
         // The slowest mode is contracted by about 0.99 per step; what remains is the solver's rounding.
         assert!((a - b).abs() < 1e-10, "{last:?} {limit:?}");
+    }
+}
+
+/// The forward pass with A and V's last row negated is TD on reflected transitions, layer by layer, with
+/// either construction, with queries and with terminal states.
+#[test]
+fn the_mirror_block_is_td_on_reflected_transitions() {
+    let mut stream = Stream::new(5, Purpose::Prompt, 0);
+    for trial in 0..20 {
+        let (d, n) = (1 + trial % 4, 2 + trial % 7);
+        let rows: Vec<Vec<f64>> = (0..=n).map(|_| stream.uniform_vec(d, -1.0, 1.0)).collect();
+        let rewards = stream.uniform_vec(n, -1.0, 1.0);
+        let end = if trial % 2 == 0 { End::Truncated } else { End::Terminated };
+        let query = stream.uniform_vec(d, -1.0, 1.0);
+        let context = Context::builder().episode(&rows, &rewards, end).query(&query).build().unwrap();
+        for block in Block::ALL {
+            let transformer = TransformerConfig {
+                block,
+                attention: Attention::new(KernelName::Softmax.at(0.7).unwrap(), 0.0).unwrap(),
+                parameters: Parameters::Tied(AttentionParams::mirror(d)),
+                num_layers: 6,
+                gamma: 0.9,
+                step_sizes: vec![0.8],
+            };
+            let forward = transformer.check().unwrap().values(&context).unwrap();
+            let td = ReflectedTd { temperature: 0.7, gamma: 0.9, step_sizes: vec![0.8; 6] };
+            for (layer, expected) in td.run(&context).unwrap().iter().enumerate() {
+                let scale = expected.iter().fold(1f64, |m, v| m.max(v.abs()));
+                for (a, b) in forward.values(layer).iter().zip(expected) {
+                    // Six layers of sums of at most eight terms, relative to the largest value.
+                    assert!((a - b).abs() <= 1e-14 * scale, "{block:?} layer {layer}: {a} {b}");
+                }
+            }
+        }
+    }
+}
+
+/// Two transitions between x = 1 and x = 0 by hand: after one iteration column j has
+/// −(w_0·R_0 + w_1·R_1) with w_0 ∝ exp(−x_j).
+#[test]
+fn one_iteration_by_hand() {
+    let context =
+        Context::builder().episode(&[[1.0], [0.0], [1.0]], &[2.0, -1.0], End::Truncated).build().unwrap();
+    let td = ReflectedTd { temperature: 1.0, gamma: 0.9, step_sizes: vec![1.0] };
+    let share = (-1f64).exp() / (1.0 + (-1f64).exp());
+    let at_one = -(2.0 * share - (1.0 - share));
+    for (found, expected) in td.run(&context).unwrap()[1].iter().zip([at_one, -0.5, at_one]) {
+        assert!((found - expected).abs() < 1e-15, "{found} {expected}");
     }
 }

@@ -120,7 +120,7 @@ fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoin
     let value = |j| operator.statistics().group_of(j).map_or(0.0, |u: usize| by_state[u]);
     Ok(FixedPoint {
         values: (0..context.num_columns()).map(value).collect(),
-        spectral_radius: certificate.contraction.rate,
+        spectral_radius: certificate.contraction.spectral_radius,
         converges: certificate.status != Status::Refused,
         status: certificate.status.as_str(),
     })

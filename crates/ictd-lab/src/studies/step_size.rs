@@ -3,7 +3,7 @@
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
-use ictd::td::WeightedSoftmaxTd;
+use ictd::td::{Estimator, WeightedSoftmaxTd};
 use ictd::transformer::{AttentionParams, Block, Parameters, TransformerConfig};
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub fn run(config: &VerifyConfig) -> Result<Vec<StepSizeRow>, LabError> {
         });
         let scaled = scaled.collect::<Result<Vec<_>, _>>()?;
         let td = WeightedSoftmaxTd { attention: attention.clone(), gamma, step_sizes };
-        let direct = td.run(&context);
+        let direct = td.run(&context)?;
         for row in &mut rows {
             let mut transformer = TransformerConfig::theta_star(attention.clone(), layers, gamma);
             transformer.block = row.block;

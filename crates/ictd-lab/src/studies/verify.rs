@@ -6,7 +6,7 @@ use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
 use ictd::task::{Boyan, FiniteTask, Representation};
-use ictd::td::{LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
+use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
 use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};
 use serde::Serialize;
 
@@ -218,7 +218,7 @@ fn compare(
         row.dual_vs_tsm = nan_max(row.dual_vs_tsm, gap(a.matrix().as_slice(), b.matrix().as_slice()));
     }
     let td = WeightedSoftmaxTd { attention, gamma: config.gamma, step_sizes: vec![1.0; config.num_layers] };
-    let direct = td.run(context);
+    let direct = td.run(context)?;
     let columns = Evaluator::default().evaluate_along(Path::Columns, &tsm, context)?;
     let states = Evaluator::default().evaluate_along(Path::States, &tsm, context)?;
     let mut query = Vec::with_capacity(z_tsm.len());
@@ -253,11 +253,11 @@ fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<Spec
     };
     let (mut linear, mut tabular, mut gauss, mut operator, mut one_hot) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for (trial, context) in contexts.iter().enumerate() {
-        let td = LinearTd { gamma, step_sizes: step_sizes.clone() }.run(context);
+        let td = LinearTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
         linear = nan_max(linear, history_gap(&forward(KernelName::Linear, context)?, &td));
-        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(context);
+        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
         tabular = nan_max(tabular, history_gap(&forward(KernelName::Tabular, context)?, &td));
-        let td = NonParametricTd { kappa: gaussian, gamma, step_sizes: step_sizes.clone() }.run(context);
+        let td = NonParametricTd { kappa: gaussian, gamma, step_sizes: step_sizes.clone() }.run(context)?;
         gauss = nan_max(gauss, history_gap(&forward(KernelName::Rbf, context)?, &td));
 
         let values = forward(KernelName::Softmax, context)?;
@@ -273,7 +273,7 @@ fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<Spec
         }
 
         let hot = one_hot_context(config, trial as u64)?;
-        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(&hot);
+        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(&hot)?;
         one_hot = nan_max(one_hot, history_gap(&forward(KernelName::Softmax, &hot)?, &td));
     }
     let case = |name: &str, discrepancy| SpecialCase { name: name.to_owned(), discrepancy };

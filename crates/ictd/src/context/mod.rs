@@ -1,12 +1,18 @@
 //! Contexts: what the Transformer is shown of a task.
 //!
 //! A context is a list of columns. Every episode contributes one column per transition (a *source*)
-//! and one for its last state, which is no source; query columns follow. The paper's context, one
+//! and one for its last state, which is not one; query columns follow. The paper's context, one
 //! trajectory whose last state is the query, is the special case of a single truncated episode.
 
+mod grouping;
 mod statistics;
+mod tally;
+mod unit_features;
 
 pub use statistics::ContextStatistics;
+pub(crate) use tally::Tally;
+
+use std::ops::Range;
 
 use crate::matrix::Matrix;
 
@@ -53,6 +59,7 @@ pub struct Context {
 
 /// Why the parts are not a context.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ContextError {
     /// There must be at least one transition.
     #[error("rewards: the context is empty, expected at least one transition")]
@@ -167,6 +174,38 @@ impl Context {
         self.roles.len()
     }
 
+    /// Number of query columns; they are the last.
+    pub fn num_queries(&self) -> usize {
+        self.roles.iter().rev().take_while(|&&role| role == Role::Query).count()
+    }
+
+    /// The columns of every episode, its last state included, and how it ends.
+    ///
+    /// ```
+    /// use ictd::{Context, End};
+    /// let context = Context::builder()
+    ///     .episode(&[[0.0], [1.0], [2.0]], &[0.5, -0.5], End::Terminated)
+    ///     .episode(&[[3.0], [4.0]], &[1.0], End::Truncated)
+    ///     .query(&[5.0])
+    ///     .build()?;
+    /// let episodes: Vec<_> = context.episodes().collect();
+    /// assert_eq!(episodes, [(0..3, End::Terminated), (3..5, End::Truncated)]);
+    /// # Ok::<(), ictd::context::ContextError>(())
+    /// ```
+    pub fn episodes(&self) -> impl Iterator<Item = (Range<usize>, End)> {
+        let mut start = 0;
+        self.roles.iter().enumerate().filter_map(move |(j, role)| {
+            let end = match role {
+                Role::Terminal => End::Terminated,
+                Role::Last => End::Truncated,
+                Role::Source | Role::Query => return None,
+            };
+            let columns = start..j + 1;
+            start = j + 1;
+            Some((columns, end))
+        })
+    }
+
     /// Feature dimension d.
     pub fn feature_dim(&self) -> usize {
         self.features.num_cols()
@@ -177,7 +216,7 @@ impl Context {
         self.features.row(j)
     }
 
-    /// The reward paid on leaving each column; 0 on columns that are no source.
+    /// The reward paid on leaving each column; 0 on columns that are not sources.
     pub fn rewards(&self) -> &[f64] {
         &self.rewards
     }
@@ -283,7 +322,7 @@ impl ContextBuilder {
         self.rewards.extend(std::iter::repeat_n(0.0, self.num_queries));
         self.roles.extend(std::iter::repeat_n(Role::Query, self.num_queries));
         let dim = self.dim.unwrap_or(0);
-        let features = Matrix::from_fn(self.roles.len(), dim, |j, a| self.features[j * dim + a]);
+        let features = Matrix::from_vec(self.roles.len(), dim, self.features);
         Ok(Context { features, rewards: self.rewards, roles: self.roles, num_transitions })
     }
 }

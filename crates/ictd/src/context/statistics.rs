@@ -1,6 +1,7 @@
 //! The (visit, transition) statistics of a context.
 
-use super::{Context, Role};
+use super::Context;
+use super::grouping::Scratch;
 use crate::matrix::Matrix;
 use crate::task::FiniteTask;
 use crate::vector::LANES;
@@ -19,33 +20,22 @@ pub(crate) const NO_GROUP: u32 = u32::MAX;
 /// Groups that contain a source come first; the others (states seen only last or as queries) follow.
 #[derive(Clone, Debug, Default)]
 pub struct ContextStatistics {
-    feature_dim: usize,
-    num_transitions: usize,
-    num_groups: usize,
-    num_source_groups: usize,
-    group_of: Vec<u32>,
+    pub(super) feature_dim: usize,
+    pub(super) num_transitions: usize,
+    pub(super) num_groups: usize,
+    pub(super) num_source_groups: usize,
+    pub(super) group_of: Vec<u32>,
     /// Features of the groups, group after group.
-    features: Vec<f64>,
+    pub(super) features: Vec<f64>,
     /// Features of the source groups, dimension after dimension, each padded to whole blocks.
-    source_features: Vec<f64>,
-    visits: Vec<f64>,
-    reward_sums: Vec<f64>,
+    pub(super) source_features: Vec<f64>,
+    pub(super) visits: Vec<f64>,
+    pub(super) reward_sums: Vec<f64>,
     /// Successors of source group s: entries offsets[s]..offsets[s + 1].
-    offsets: Vec<u32>,
-    successors: Vec<u32>,
-    counts: Vec<f64>,
-    scratch: Scratch,
-}
-
-/// Buffers for building; kept so that refilling does not allocate.
-#[derive(Clone, Debug, Default)]
-struct Scratch {
-    table: Vec<u32>,
-    representative: Vec<u32>,
-    is_source: Vec<bool>,
-    relabel: Vec<u32>,
-    sorted: Vec<u32>,
-    tally: Vec<f64>,
+    pub(super) offsets: Vec<u32>,
+    pub(super) successors: Vec<u32>,
+    pub(super) counts: Vec<f64>,
+    pub(super) scratch: Scratch,
 }
 
 impl ContextStatistics {
@@ -90,196 +80,15 @@ impl ContextStatistics {
             ..Self::default()
         };
         for row in counts.rows() {
-            for (next, &count) in row.iter().enumerate().filter(|(_, c)| **c > 0.0) {
-                statistics.successors.push(next as u32);
-                statistics.counts.push(count);
-            }
-            statistics.offsets.push(statistics.successors.len() as u32);
+            let followed = row.iter().enumerate().filter(|(_, count)| **count > 0.0);
+            statistics.push_successors(followed.map(|(next, &count)| (next as u32, count)));
         }
         statistics.fill_source_features();
         statistics
     }
 
-    /// The same statistics with every feature vector divided by its length; `None` when one is 0. Groups that
-    /// look the same then, up to rounding, become one.
-    pub fn with_unit_features(&self) -> Option<Self> {
-        Some(self.unit_features()?.0)
-    }
-
-    /// As [`with_unit_features`](Self::with_unit_features), with the new group of every old one.
-    pub(crate) fn unit_features(&self) -> Option<(Self, Vec<usize>)> {
-        let d = self.feature_dim;
-        let mut features: Vec<f64> = Vec::new();
-        // Representatives of the new groups, by old group; sources come first, so their groups do too.
-        let mut label = Vec::with_capacity(self.num_groups);
-        let mut num_source_groups = 0;
-        for group in 0..self.num_groups {
-            let x = self.features(group);
-            let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
-            if !(norm > 0.0) {
-                return None;
-            }
-            let unit: Vec<f64> = x.iter().map(|v| v / norm).collect();
-            // Entries are at most 1: a division leaves a few units in the last place.
-            let same = |y: &[f64]| y.iter().zip(&unit).all(|(a, b)| (a - b).abs() <= 1e-14);
-            let known = features.chunks_exact(d).position(same);
-            label.push(known.unwrap_or_else(|| {
-                features.extend_from_slice(&unit);
-                features.len() / d - 1
-            }));
-            if group < self.num_source_groups {
-                num_source_groups = features.len() / d;
-            }
-        }
-        let mut merged = Self {
-            feature_dim: d,
-            num_transitions: self.num_transitions,
-            num_groups: features.len() / d,
-            num_source_groups,
-            group_of: self
-                .group_of
-                .iter()
-                .map(|&g| if g == NO_GROUP { g } else { label[g as usize] as u32 })
-                .collect(),
-            features,
-            visits: vec![0.0; num_source_groups],
-            reward_sums: vec![0.0; num_source_groups],
-            offsets: vec![0],
-            ..Self::default()
-        };
-        let mut counts = vec![std::collections::BTreeMap::new(); num_source_groups];
-        for s in 0..self.num_source_groups {
-            merged.visits[label[s]] += self.visits[s];
-            merged.reward_sums[label[s]] += self.reward_sums[s];
-            for (next, count) in self.successors(s) {
-                *counts[label[s]].entry(label[next] as u32).or_insert(0.0) += count;
-            }
-        }
-        for row in counts {
-            merged.successors.extend(row.keys());
-            merged.counts.extend(row.values());
-            merged.offsets.push(merged.successors.len() as u32);
-        }
-        merged.fill_source_features();
-        Some((merged, label))
-    }
-
-    /// Refills with one group per column.
-    pub(crate) fn fill_per_column(&mut self, context: &Context) {
-        let roles = context.roles();
-        self.group_of.clear();
-        self.group_of.resize(roles.len(), NO_GROUP);
-        self.scratch.representative.clear();
-        let sources_first = [true, false];
-        for want_source in sources_first {
-            for (j, &role) in roles.iter().enumerate() {
-                if role != Role::Terminal && (role == Role::Source) == want_source {
-                    self.group_of[j] = self.scratch.representative.len() as u32;
-                    self.scratch.representative.push(j as u32);
-                }
-            }
-        }
-        self.num_source_groups = context.num_transitions();
-        self.fill_counts(context);
-    }
-
-    /// Refills with one group per distinct state.
-    pub(crate) fn fill_per_state(&mut self, context: &Context) {
-        let roles = context.roles();
-        // Open addressing with at most half the slots used; entries are group numbers.
-        let num_slots = (2 * roles.len()).next_power_of_two().max(16);
-        let Scratch { table, representative, is_source, relabel, .. } = &mut self.scratch;
-        // Most contexts have far fewer states than columns: start small and grow.
-        let mut slots = num_slots.min(1024);
-        table.clear();
-        table.resize(slots, NO_GROUP);
-        representative.clear();
-        is_source.clear();
-        self.group_of.clear();
-        for (j, &role) in roles.iter().enumerate() {
-            if role == Role::Terminal {
-                self.group_of.push(NO_GROUP);
-                continue;
-            }
-            if 2 * representative.len() >= slots {
-                slots *= 4;
-                table.clear();
-                table.resize(slots, NO_GROUP);
-                for (group, &column) in representative.iter().enumerate() {
-                    let mut slot = hash(context.features_of(column as usize)) as usize & (slots - 1);
-                    while table[slot] != NO_GROUP {
-                        slot = (slot + 1) & (slots - 1);
-                    }
-                    table[slot] = group as u32;
-                }
-            }
-            let x = context.features_of(j);
-            let mut slot = hash(x) as usize & (slots - 1);
-            let group = loop {
-                match table[slot] {
-                    NO_GROUP => {
-                        let group = representative.len() as u32;
-                        table[slot] = group;
-                        representative.push(j as u32);
-                        is_source.push(false);
-                        break group;
-                    }
-                    group if context.features_of(representative[group as usize] as usize) == x => {
-                        break group;
-                    }
-                    _ => slot = (slot + 1) & (slots - 1),
-                }
-            };
-            is_source[group as usize] |= role == Role::Source;
-            self.group_of.push(group);
-        }
-        // Renumber: groups with sources first, order of appearance otherwise.
-        self.num_source_groups = is_source.iter().filter(|&&source| source).count();
-        let (mut next_source, mut next_other) = (0, self.num_source_groups as u32);
-        relabel.clear();
-        for &source in is_source.iter() {
-            let counter = if source { &mut next_source } else { &mut next_other };
-            relabel.push(*counter);
-            *counter += 1;
-        }
-        let columns = representative.clone();
-        for (old, &column) in columns.iter().enumerate() {
-            representative[relabel[old] as usize] = column;
-        }
-        for group in self.group_of.iter_mut().filter(|g| **g != NO_GROUP) {
-            *group = relabel[*group as usize];
-        }
-        self.fill_counts(context);
-    }
-
-    /// Fills features, visits, rewards and transition counts, given groups and representatives.
-    fn fill_counts(&mut self, context: &Context) {
-        let d = context.feature_dim();
-        let sources = self.num_source_groups;
-        self.feature_dim = d;
-        self.num_transitions = context.num_transitions();
-        self.num_groups = self.scratch.representative.len();
-        self.features.clear();
-        for &column in &self.scratch.representative {
-            self.features.extend_from_slice(context.features_of(column as usize));
-        }
-        self.fill_source_features();
-        for sums in [&mut self.visits, &mut self.reward_sums] {
-            sums.clear();
-            sums.resize(sources, 0.0);
-        }
-        for (j, &role) in context.roles().iter().enumerate() {
-            if role == Role::Source {
-                let group = self.group_of[j] as usize;
-                self.visits[group] += 1.0;
-                self.reward_sums[group] += context.rewards()[j];
-            }
-        }
-        self.fill_successors(context);
-    }
-
     /// The features of the source groups, dimension after dimension.
-    fn fill_source_features(&mut self) {
+    pub(super) fn fill_source_features(&mut self) {
         let (d, stride) = (self.feature_dim, self.stride());
         self.source_features.clear();
         self.source_features.resize(d * stride, 0.0);
@@ -290,45 +99,11 @@ impl ContextStatistics {
         }
     }
 
-    /// Counting sort of the transitions by source group, then a tally of each group's successors.
-    fn fill_successors(&mut self, context: &Context) {
-        let sources = self.num_source_groups;
-        let Scratch { sorted, tally, relabel: starts, .. } = &mut self.scratch;
-        starts.clear();
-        let mut start = 0;
-        for &visits in &self.visits {
-            starts.push(start);
-            start += visits as u32;
-        }
-        sorted.clear();
-        sorted.resize(self.num_transitions, NO_GROUP);
-        for (j, &role) in context.roles().iter().enumerate() {
-            if role == Role::Source {
-                let cursor = &mut starts[self.group_of[j] as usize];
-                sorted[*cursor as usize] = self.group_of[j + 1];
-                *cursor += 1;
-            }
-        }
-        tally.clear();
-        tally.resize(self.num_groups, 0.0);
-        self.offsets.clear();
-        self.successors.clear();
-        self.counts.clear();
-        let mut begin = 0;
-        for end in starts[..sources].iter().map(|&end| end as usize) {
-            self.offsets.push(self.successors.len() as u32);
-            let first = self.successors.len();
-            // A terminal successor has value 0 and is left out.
-            for &next in sorted[begin..end].iter().filter(|&&next| next != NO_GROUP) {
-                if tally[next as usize] == 0.0 {
-                    self.successors.push(next);
-                }
-                tally[next as usize] += 1.0;
-            }
-            for &next in &self.successors[first..] {
-                self.counts.push(std::mem::take(&mut tally[next as usize]));
-            }
-            begin = end;
+    /// Appends the successors of the next source group and how often each followed.
+    pub(super) fn push_successors(&mut self, followed: impl Iterator<Item = (u32, f64)>) {
+        for (next, count) in followed {
+            self.successors.push(next);
+            self.counts.push(count);
         }
         self.offsets.push(self.successors.len() as u32);
     }
@@ -373,6 +148,11 @@ impl ContextStatistics {
         &self.features[group * self.feature_dim..(group + 1) * self.feature_dim]
     }
 
+    /// The source group that group `u` is itself, if it is one.
+    pub(crate) fn own(&self, u: usize) -> Option<usize> {
+        (u < self.num_source_groups).then_some(u)
+    }
+
     /// Length of a padded row over source groups.
     pub(crate) fn stride(&self) -> usize {
         self.num_source_groups.next_multiple_of(LANES)
@@ -402,16 +182,6 @@ impl ContextStatistics {
             .zip(&self.counts[range])
             .map(|(&next, &count)| (next as usize, count))
     }
-}
-
-/// A multiplicative hash of the bits; equal vectors have equal bits because contexts hold no -0.
-fn hash(x: &[f64]) -> u64 {
-    let mixed =
-        x.iter().fold(0u64, |h, v| (h.rotate_left(26) ^ v.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    // Slots are taken from the low bits, which the multiplications leave poor when inputs have many
-    // trailing zeros, as small integers do.
-    let folded = (mixed ^ (mixed >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    folded ^ (folded >> 29)
 }
 
 #[cfg(test)]

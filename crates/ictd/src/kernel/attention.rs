@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Kernel, Normalization};
 
-/// A kernel and the paper's diagonal mixing ρ: weights (1-ρ)·K + ρ·[i = j] on context columns.
+/// A kernel and the paper's diagonal mixing ρ: weights (1-ρ)·K + ρ·[i = j] on context columns (paper, eq:rho).
 ///
-/// A column that is no source has no diagonal entry and keeps only the (1-ρ) part.
+/// A column that is not a source has no diagonal entry and keeps only the (1-ρ) part.
 #[derive(Clone, Debug)]
 pub struct Attention {
     kernel: Arc<dyn Kernel>,
@@ -15,6 +15,7 @@ pub struct Attention {
 
 /// Why attention weights could not be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AttentionError {
     /// ρ must be in [0, 1].
     #[error("diagonal mix is {0:?}, expected 0 <= rho <= 1")]
@@ -57,13 +58,25 @@ impl Attention {
         own: Option<usize>,
     ) {
         self.kernel.weigh(column);
+        self.normalize_column(column, visits, num_transitions, own);
+    }
+
+    /// Turns the unnormalised weights of a column into its weights; returns what each was multiplied by before mixing.
+    pub(crate) fn normalize_column(
+        &self,
+        column: &mut [f64],
+        visits: &[f64],
+        num_transitions: usize,
+        own: Option<usize>,
+    ) -> f64 {
+        let mut largest = 1.0;
         let divisor = match self.kernel.normalization() {
             Normalization::ByCount => num_transitions as f64,
             Normalization::ByColumn => {
                 let mut sum = crate::vector::dot(column, visits);
                 if !(1e-290..f64::INFINITY).contains(&sum) && sum > 0.0 {
                     // A sum that overflows or whose reciprocal would: bring the largest weight to 1 first.
-                    let largest = column.iter().copied().fold(0.0, f64::max);
+                    largest = column.iter().copied().fold(0.0, f64::max);
                     column.iter_mut().for_each(|w| *w /= largest);
                     sum = crate::vector::dot(column, visits);
                 }
@@ -75,5 +88,17 @@ impl Attention {
         if let Some(own) = own {
             column[own] += self.diagonal_mix;
         }
+        factor / largest
+    }
+
+    /// What moving the divisor takes off the gradient by a weight, per visit: Σ_s b(s)·K(s), with b the gradient by
+    /// weights and K the weights before mixing; 0 where the divisor is a count.
+    pub(crate) fn divisor_gradient(&self, weights: &[f64], bars: &[f64], own: Option<usize>) -> f64 {
+        let rho = self.diagonal_mix;
+        if self.kernel.normalization() == Normalization::ByCount || rho == 1.0 {
+            return 0.0;
+        }
+        let mixed = own.map_or(0.0, |own| rho * bars[own]);
+        (crate::vector::dot(weights, bars) - mixed) / (1.0 - rho)
     }
 }

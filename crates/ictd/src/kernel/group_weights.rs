@@ -1,4 +1,4 @@
-//! Attention weights between groups of equal columns: the fast road.
+//! Attention weights between groups of equal columns: the fast path.
 
 use rayon::prelude::*;
 
@@ -58,7 +58,7 @@ impl GroupWeights {
         attention: &Attention,
         block: &Matrix,
         statistics: &ContextStatistics,
-        alpha: f64,
+        step_size: f64,
         g: &[f64],
         out: &mut [f64],
     ) -> Result<(), AttentionError> {
@@ -68,7 +68,7 @@ impl GroupWeights {
             let rho = attention.diagonal_mix();
             let y: Vec<f64> =
                 (0..block.num_rows()).map(|a| vector::dot(g, statistics.source_feature(a))).collect();
-            let factor = alpha * (1.0 - rho) * scale / statistics.num_transitions() as f64;
+            let factor = step_size * (1.0 - rho) * scale / statistics.num_transitions() as f64;
             let readout: Vec<f64> = (0..block.num_cols())
                 .map(|b| factor * (0..y.len()).map(|a| y[a] * block[(a, b)]).sum::<f64>())
                 .collect();
@@ -76,7 +76,7 @@ impl GroupWeights {
                 let x = statistics.features(u);
                 *value += readout.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
                 if u < statistics.num_source_groups() {
-                    *value += alpha * rho * g[u];
+                    *value += step_size * rho * g[u];
                 }
             }
             return Ok(());
@@ -84,11 +84,11 @@ impl GroupWeights {
         if self.keep {
             let rows = self.stored.chunks_exact(stride);
             if self.stored.len() < MIN_PARALLEL {
-                out.iter_mut().zip(rows).for_each(|(value, row)| *value += alpha * vector::dot(row, g));
+                out.iter_mut().zip(rows).for_each(|(value, row)| *value += step_size * vector::dot(row, g));
             } else {
                 out.par_iter_mut()
                     .zip(self.stored.par_chunks_exact(stride))
-                    .for_each(|(value, row)| *value += alpha * vector::dot(row, g));
+                    .for_each(|(value, row)| *value += step_size * vector::dot(row, g));
             }
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl GroupWeights {
             |row, (u, value)| {
                 row.fill(0.0);
                 column(attention, block, statistics, u, row)?;
-                *value += alpha * vector::dot(row, g);
+                *value += step_size * vector::dot(row, g);
                 Ok(())
             },
         )
@@ -115,10 +115,87 @@ impl GroupWeights {
         row.truncate(statistics.num_source_groups());
         Ok(row)
     }
+
+    /// Fills zero, padded rows with the weights of all source groups for group `u` and with their derivatives by
+    /// the groups' own similarities, the divisor held fixed. `false` when the kernel has no derivative.
+    pub fn column_and_slopes(
+        attention: &Attention,
+        block: &Matrix,
+        statistics: &ContextStatistics,
+        u: usize,
+        weights: &mut [f64],
+        slopes: &mut [f64],
+    ) -> Result<bool, AttentionError> {
+        let (kernel, sources) = (attention.kernel(), statistics.num_source_groups());
+        similarities(attention, block, statistics, u, weights)?;
+        slopes.copy_from_slice(weights);
+        kernel.weigh(&mut weights[..sources]);
+        for (slope, &weight) in slopes[..sources].iter_mut().zip(&*weights) {
+            let Some(derivative) = kernel.slope(*slope, weight) else { return Ok(false) };
+            *slope = derivative;
+        }
+        let (visits, n, own) = (statistics.visits(), statistics.num_transitions(), statistics.own(u));
+        let factor = attention.normalize_column(&mut weights[..sources], visits, n, own);
+        slopes.iter_mut().for_each(|slope| *slope *= factor);
+        weights[sources..].fill(0.0);
+        Ok(true)
+    }
+
+    /// Adds to `gradient`, by the score block, what the gradient by the similarities to group `u` makes of it.
+    pub fn add_block_gradient(
+        similarity: Similarity,
+        statistics: &ContextStatistics,
+        u: usize,
+        by_similarity: &[f64],
+        gradient: &mut Matrix,
+    ) {
+        let x = statistics.features(u);
+        let mut add = |left: &[f64], right: &[f64], factor: f64| {
+            for (a, l) in left.iter().enumerate() {
+                let row = gradient.row_mut(a);
+                row.iter_mut().zip(right).for_each(|(g, r)| *g += factor * l * r);
+            }
+        };
+        match similarity {
+            Similarity::InnerProduct => {
+                // Σ_s (share of s)·x_s, then its outer product with x_u.
+                let mut pulled = vec![0.0; x.len()];
+                for (s, bar) in by_similarity.iter().enumerate().filter(|(_, bar)| **bar != 0.0) {
+                    let y = statistics.features(s);
+                    pulled.iter_mut().zip(y).for_each(|(sum, y)| *sum += bar * y);
+                }
+                add(&pulled, x, 1.0);
+            }
+            Similarity::SquaredDistance => {
+                for (s, &bar) in by_similarity.iter().enumerate().filter(|(_, bar)| **bar != 0.0) {
+                    let apart: Vec<f64> = statistics.features(s).iter().zip(x).map(|(p, q)| p - q).collect();
+                    add(&apart, &apart, bar);
+                }
+            }
+            Similarity::SameState => {}
+        }
+    }
 }
 
 /// Fills `row`, which is zero and padded, with the weights of all source groups for group `u`.
 fn column(
+    attention: &Attention,
+    block: &Matrix,
+    statistics: &ContextStatistics,
+    u: usize,
+    row: &mut [f64],
+) -> Result<(), AttentionError> {
+    similarities(attention, block, statistics, u, row)?;
+    let sources = statistics.num_source_groups();
+    let (visits, n, own) = (statistics.visits(), statistics.num_transitions(), statistics.own(u));
+    attention.finish_column(&mut row[..sources], visits, n, own);
+    row[sources..].fill(0.0);
+    Ok(())
+}
+
+/// Fills `row`, which is zero and padded, with the similarities of all source groups to group `u`; the padding is
+/// arbitrary.
+fn similarities(
     attention: &Attention,
     block: &Matrix,
     statistics: &ContextStatistics,
@@ -162,8 +239,5 @@ fn column(
     if !vector::all_finite(&row[..sources]) {
         return Err(AttentionError::ScoreOverflow { column: statistics.first_column(u) });
     }
-    let own = (u < sources).then_some(u);
-    attention.finish_column(&mut row[..sources], statistics.visits(), statistics.num_transitions(), own);
-    row[sources..].fill(0.0);
     Ok(())
 }

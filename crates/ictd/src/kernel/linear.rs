@@ -2,8 +2,8 @@
 
 use super::{Kernel, KernelError, Normalization, Sensitivity, Similarity, checked_temperature};
 
-/// G/τ divided by n, not by column: linear attention as in the predecessor, which makes the layer
-/// batch linear TD. Weights may be negative.
+/// G/τ divided by n, not by column: linear attention (paper, eq:linear-attn-compare), which makes the
+/// layer batch linear TD. Weights may be negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linear {
     /// Temperature τ > 0.

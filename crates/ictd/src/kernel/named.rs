@@ -25,6 +25,7 @@ pub enum KernelName {
 
 /// Why a kernel could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KernelError {
     /// The name must be that of a built-in kernel.
     #[error("kernel is '{0}', expected one of softmax, relu, elu1, rbf, linear, tabular")]
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_strangers_are_refused() {
+    fn names_round_trip_and_unknown_ones_are_refused() {
         for name in KernelName::ALL {
             assert_eq!(name.as_str().parse(), Ok(name));
         }

@@ -6,7 +6,7 @@ use crate::vector;
 /// exp(-‖x_i - x_j‖² / (2τ)) normalised by column.
 ///
 /// This is softmax with g = log κ for the Gaussian κ, so it is normalised non-parametric TD
-/// (paper, remark after the weighted softmax TD update).
+/// (paper, the remark after eq:wktd-update).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rbf {
     /// Temperature τ > 0, the squared bandwidth.

@@ -3,7 +3,8 @@
 use super::{Kernel, KernelError, Normalization, Sensitivity, Similarity, checked_temperature};
 use crate::vector;
 
-/// Softmax attention, exp(G/τ) normalised by column (paper, Section 2.1 and the weights K of Section 3).
+/// Softmax attention, exp(G/τ) normalised by column (paper, eq:softmax-weight-sync with
+/// g = ⟨·, ·⟩/τ).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Softmax {
     /// Temperature τ > 0.

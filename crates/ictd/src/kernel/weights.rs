@@ -1,13 +1,13 @@
-//! Attention weights as the matrix of the paper: the plain road.
+//! Attention weights as the matrix of the paper: the reference.
 
 use super::{Attention, AttentionError, Similarity};
 use crate::context::Role;
 use crate::matrix::Matrix;
 use crate::prompt::TokenMatrix;
 
-/// The attention matrix K~: entry (i, j) is the weight of source i for column j (paper, Section 2.1).
+/// The attention matrix K~: entry (i, j) is the weight of source i for column j (paper, eq:kermatrix).
 ///
-/// Rows of columns that are no source are 0, and so are columns of terminal states, which attend to
+/// Rows of columns that are not sources are 0, and so are columns of terminal states, which attend to
 /// nothing and thereby keep the value 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelWeights {

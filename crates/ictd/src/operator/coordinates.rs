@@ -3,11 +3,12 @@
 use super::StateOperator;
 use crate::matrix::Matrix;
 use crate::statistics::largest;
+use crate::transformer::ValueRow;
 
 /// Every iterate from v = 0 is v = U y, and y converges to the solution of K y = β.
 ///
 /// For most kernels U(u, s) = W(s, u), K = F U and β the reward sums, with F v the summed values less discounted
-/// successors of the source states. For the linear kernel U holds the features and K = Xᵀ F U, β = Xᵀρ, with X the
+/// successors of the source states. For the linear kernel U holds the features and K = Xᵀ F U, β = XᵀR, with X the
 /// features of the source states: layers move values in d directions only.
 #[derive(Clone, Debug)]
 pub(crate) struct Coordinates {
@@ -79,12 +80,7 @@ impl Coordinates {
 impl StateOperator {
     /// |F| v for sizes v ≥ 0: what summed TD errors change by at most when values change by v.
     pub(crate) fn error_sizes(&self, v: &[f64]) -> Vec<f64> {
-        (0..self.statistics.num_source_groups())
-            .map(|s| {
-                let next: f64 = self.statistics.successors(s).map(|(next, count)| count * v[next]).sum();
-                self.gamma * next + self.statistics.visits()[s] * v[s]
-            })
-            .collect()
+        self.messages(ValueRow { reward: 0.0, value: 1.0, ..ValueRow::TD }, v)
     }
 
     /// The largest number of terms of the sums in a layer.

@@ -7,10 +7,11 @@ use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
 use crate::statistics::largest;
 use crate::task::FiniteTask;
+use crate::transformer::ValueRow;
 
 use super::span::features_in_span;
 
-/// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, Section 5).
+/// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, eq:operator-compact).
 ///
 /// [`empirical`](Self::empirical) is T̂ of a context with M̂ and P̂, on its distinct states: all that occur
 /// in a column, sources first (see [`ContextStatistics`]); rows exist for queries too, which no other row
@@ -38,6 +39,7 @@ fn log_mass(attention: &Attention, statistics: &ContextStatistics, weights: &[f6
 
 /// Why an operator has no usable answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OperatorError {
     /// Diagonal mixing makes values depend on columns, not only on states.
     #[error("diagonal mix is {0}, expected 0: with mixing a layer is no operator on states")]
@@ -45,6 +47,9 @@ pub enum OperatorError {
     /// A step size must be positive and finite.
     #[error("step size is {0}, expected a finite number > 0")]
     StepSize(f64),
+    /// A tolerance must be positive and finite.
+    #[error("tolerance is {0}, expected a finite number > 0")]
+    Tolerance(f64),
     /// Weights could not be computed.
     #[error(transparent)]
     Attention(#[from] AttentionError),
@@ -136,7 +141,7 @@ impl StateOperator {
         &self.statistics
     }
 
-    /// M̂(u, s) = Σ_k K(S_{k-1}, u)·[S_{k-1} = s]: weights by predecessor.
+    /// M̂(u, s) = Σ_k K(S_{k-1}, u)·[S_{k-1} = s]: weights by predecessor (paper, eq:Mn; eq:Mpi for a population).
     pub fn predecessor_matrix(&self) -> Matrix {
         let m = self.statistics.num_groups();
         let sources = self.statistics.num_source_groups();
@@ -150,7 +155,7 @@ impl StateOperator {
         self.statistics.visits().iter().enumerate().map(|(s, c)| c * self.weights[(s, s)]).collect()
     }
 
-    /// P̂(u, s) = Σ_k K(S_{k-1}, u)·[S_k = s]: weights by successor.
+    /// P̂(u, s) = Σ_k K(S_{k-1}, u)·[S_k = s]: weights by successor (paper, eq:Mn).
     pub fn successor_matrix(&self) -> Matrix {
         let m = self.statistics.num_groups();
         let mut p = Matrix::zeros(m, m);
@@ -186,24 +191,24 @@ impl StateOperator {
         x
     }
 
-    /// J = I - α(M̂ - γP̂), the linear part of a layer with step size α.
-    pub fn jacobian(&self, alpha: f64) -> Matrix {
+    /// J = I - α(M̂ - γP̂), the linear part of a layer with step size α (paper, eq:def_J).
+    pub fn jacobian(&self, step_size: f64) -> Matrix {
         let x = self.difference_matrix();
-        Matrix::from_fn(x.num_rows(), x.num_rows(), |i, j| f64::from(u8::from(i == j)) - alpha * x[(i, j)])
+        &Matrix::identity(x.num_rows()) - &x.map(|x| step_size * x)
     }
 
     /// ‖J‖∞ over the rows of the states that other rows refer to: all but queries that no transition leads to.
     /// Rounded up, so that it is never below the true norm ([`weight_errors`](Self::weight_errors)).
-    pub fn jacobian_norm(&self, alpha: f64) -> f64 {
+    pub fn jacobian_norm(&self, step_size: f64) -> f64 {
         let x = self.difference_matrix();
         let errors = self.weight_errors();
         let steps = 8.0 + self.num_terms() as f64;
         let row_sum = |u: usize| -> f64 {
-            let entry = |(s, x): (usize, &f64)| (f64::from(u8::from(u == s)) - alpha * x).abs();
+            let entry = |(s, x): (usize, &f64)| (f64::from(u8::from(u == s)) - step_size * x).abs();
             let sum: f64 = x.row(u).iter().enumerate().map(entry).sum();
             let weight: f64 = self.predecessor_weights(u).map(f64::abs).sum();
-            let rounded = f64::EPSILON * steps * (1.0 + alpha * (1.0 + self.gamma) * weight);
-            sum + rounded + alpha * (1.0 + self.gamma) * errors[u]
+            let rounded = f64::EPSILON * steps * (1.0 + step_size * (1.0 + self.gamma) * weight);
+            sum + rounded + step_size * (1.0 + self.gamma) * errors[u]
         };
         let rows = (0..self.statistics.num_source_groups()).chain(self.never_left());
         largest(rows.map(row_sum))
@@ -214,32 +219,30 @@ impl StateOperator {
         self.weights.mul_vec(self.statistics.reward_sums())
     }
 
-    /// One layer with step size α, v + α·M(r + γP v - v), without forming a matrix: TD errors summed by
+    /// One layer with step size α, v + α·M(r + γP v - v) (paper, eq:recur), without forming a matrix: TD errors summed by
     /// source state, then weighted. Costs O(states·sources + transitions).
-    pub fn apply(&self, alpha: f64, v: &[f64]) -> Vec<f64> {
-        self.apply_errors(alpha, v, &self.summed_errors(v))
+    pub fn apply(&self, step_size: f64, v: &[f64]) -> Vec<f64> {
+        self.apply_errors(step_size, v, &self.summed_errors(v))
     }
 
     /// One layer with step size α, given the summed TD errors at `v`.
-    pub(crate) fn apply_errors(&self, alpha: f64, v: &[f64], errors: &[f64]) -> Vec<f64> {
+    pub(crate) fn apply_errors(&self, step_size: f64, v: &[f64], errors: &[f64]) -> Vec<f64> {
         let change = self.weights.mul_vec(errors);
-        v.iter().zip(change).map(|(v, d)| v + alpha * d).collect()
+        v.iter().zip(change).map(|(v, d)| v + step_size * d).collect()
     }
 
     /// The values after `num_layers` layers with step size α from v = 0. Many layers are taken by squaring the map on
     /// coordinates y (v = Σ_s W(s, ·)·y(s)), which costs the cube of the sources but only the logarithm of the depth.
-    pub fn values_after(&self, alpha: f64, num_layers: usize) -> Vec<f64> {
+    pub fn values_after(&self, step_size: f64, num_layers: usize) -> Vec<f64> {
         let sources = self.statistics.num_source_groups();
         let squarings = num_layers.max(1).ilog2() as usize + 1;
         if num_layers <= 2 * squarings * sources {
             let start = vec![0.0; self.statistics.num_groups()];
-            return (0..num_layers).fold(start, |v, _| self.apply(alpha, &v));
+            return (0..num_layers).fold(start, |v, _| self.apply(step_size, &v));
         }
         // y ↦ T y + b, squared once per bit of the depth.
-        let map = self.residual_map();
-        let mut power =
-            Matrix::from_fn(sources, sources, |i, j| f64::from(u8::from(i == j)) - alpha * map[(i, j)]);
-        let mut shift: Vec<f64> = self.statistics.reward_sums().iter().map(|r| alpha * r).collect();
+        let mut power = &Matrix::identity(sources) - &self.residual_map().map(|x| step_size * x);
+        let mut shift: Vec<f64> = self.statistics.reward_sums().iter().map(|r| step_size * r).collect();
         let mut y = vec![0.0; sources];
         let plus = |x: Vec<f64>, b: &[f64]| -> Vec<f64> { x.iter().zip(b).map(|(x, b)| x + b).collect() };
         for bit in 0..squarings {
@@ -254,12 +257,13 @@ impl StateOperator {
 
     /// The TD errors of all transitions at the values `v`, summed by source state.
     pub(crate) fn summed_errors(&self, v: &[f64]) -> Vec<f64> {
-        (0..self.statistics.num_source_groups())
-            .map(|s| {
-                let next: f64 = self.statistics.successors(s).map(|(next, count)| count * v[next]).sum();
-                self.statistics.reward_sums()[s] + self.gamma * next - self.statistics.visits()[s] * v[s]
-            })
-            .collect()
+        self.messages(ValueRow::TD, v)
+    }
+
+    /// What every source state sends when V's last row is `row`.
+    pub(super) fn messages(&self, row: ValueRow<'_>, v: &[f64]) -> Vec<f64> {
+        let message = |s| row.message(&self.statistics, self.gamma, v, s);
+        (0..self.statistics.num_source_groups()).map(message).collect()
     }
 
     /// The matrix F Wᵀ on source states, where F v = diag(c)·v - γ N v. A layer with step size α
@@ -307,21 +311,21 @@ impl StateOperator {
         let Some(scale) = self.attention.kernel().linear_scale() else { return self.residual_map() };
         let (a, _) = self.normal_equations(features_in_span(&self.statistics).as_ref());
         let factor = scale / self.statistics.num_transitions() as f64;
-        Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| factor * a[(i, j)])
+        a.map(|x| factor * x)
     }
 
     /// The rate at which TD errors shrink per layer: the largest |1 - αλ|. Below 1 the iteration converges
     /// from every start.
-    pub fn spectral_radius(&self, alpha: f64) -> Result<f64, OperatorError> {
-        let factor = |z: Eigenvalue| (1.0 - alpha * z.re).hypot(alpha * z.im);
+    pub fn spectral_radius(&self, step_size: f64) -> Result<f64, OperatorError> {
+        let factor = |z: Eigenvalue| (1.0 - step_size * z.re).hypot(step_size * z.im);
         Ok(largest(self.eigenvalues()?.into_iter().map(factor)))
     }
 
     /// The value of every state after infinitely many layers from v = 0, in closed form; the step
     /// size does not matter.
     ///
-    /// Every iterate is v(u) = Σ_s W(s, u)·y(s), and y converges to the solution of F Wᵀ y = ρ, with
-    /// ρ the reward sums. On states that were left this solves (M̂ - γP̂) v = M̂r, and it covers query
+    /// Every iterate is v(u) = Σ_s W(s, u)·y(s), and y converges to the solution of F Wᵀ y = R, with
+    /// R the reward sums. On states that were left this solves (M̂ - γP̂) v = M̂r, and it covers query
     /// states too, for which that equation alone says nothing. It is the limit of the iteration when
     /// [`spectral_radius`](Self::spectral_radius) is below 1.
     ///
@@ -340,7 +344,7 @@ impl StateOperator {
         Ok(self.weights.mul_vec(&y))
     }
 
-    /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s ρ(s)·x_s, with other features than the states' own
+    /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s R(s)·x_s, with other features than the states' own
     /// if given.
     pub(super) fn normal_equations(&self, reduced: Option<&Matrix>) -> (Matrix, Vec<f64>) {
         let features = |u: usize| reduced.map_or_else(|| self.statistics.features(u), |x| x.row(u));

@@ -23,7 +23,7 @@ pub fn largest(sizes: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// A mean with its standard error.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct MeanSem {
     /// Sample mean.
     pub mean: f64,

@@ -1,11 +1,12 @@
 //! Batch linear TD.
 
-use super::{sources, td_errors};
+use super::{Estimator, iterate, sources, td_errors};
 use crate::context::{Context, Role};
 use crate::linalg::{self, LinalgError};
 use crate::matrix::Matrix;
+use crate::transformer::ForwardError;
 
-/// Batch linear TD: v(s) = ⟨w, x(s)⟩ and w ← w + (α/n) Σ_k δ_k x_{k-1}, from w = 0.
+/// Batch linear TD (paper, eq:nl td update with linear values): v(s) = ⟨w, x(s)⟩ and w ← w + (α/n) Σ_k δ_k x_{k-1}, from w = 0.
 #[derive(Clone, Debug)]
 pub struct LinearTd {
     /// Discount γ.
@@ -14,28 +15,41 @@ pub struct LinearTd {
     pub step_sizes: Vec<f64>,
 }
 
+impl Estimator for LinearTd {
+    fn name(&self) -> &str {
+        "linear TD"
+    }
+
+    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+        let mut w = vec![0.0; context.feature_dim()];
+        iterate(context, &self.step_sizes, |step_size, v| {
+            self.step(context, step_size, v, &mut w);
+            values_of(context, &w)
+        })
+    }
+}
+
 impl LinearTd {
     /// The weight vectors before the first and after every iteration.
     pub fn weights(&self, context: &Context) -> Vec<Vec<f64>> {
-        let sources = sources(context);
-        let n = sources.len() as f64;
         let mut history = vec![vec![0.0; context.feature_dim()]];
-        for (t, alpha) in self.step_sizes.iter().enumerate() {
+        for (t, &step_size) in self.step_sizes.iter().enumerate() {
             let mut w = history[t].clone();
-            let delta = td_errors(context, self.gamma, &values_of(context, &w));
-            for (&k, delta) in sources.iter().zip(delta) {
-                for (w, x) in w.iter_mut().zip(context.features_of(k)) {
-                    *w += alpha / n * delta * x;
-                }
-            }
+            self.step(context, step_size, &values_of(context, &w), &mut w);
             history.push(w);
         }
         history
     }
 
-    /// The value estimates of all columns before the first and after every iteration.
-    pub fn run(&self, context: &Context) -> Vec<Vec<f64>> {
-        self.weights(context).iter().map(|w| values_of(context, w)).collect()
+    /// Moves the weights w, whose values are `values`, by one iteration.
+    fn step(&self, context: &Context, step_size: f64, values: &[f64], w: &mut [f64]) {
+        let (sources, delta) = (sources(context), td_errors(context, self.gamma, values));
+        let n = sources.len() as f64;
+        for (&k, delta) in sources.iter().zip(delta) {
+            for (w, x) in w.iter_mut().zip(context.features_of(k)) {
+                *w += step_size / n * delta * x;
+            }
+        }
     }
 
     /// The weights the iteration converges to, if it does: Σ_k x_{k-1} (x_{k-1} - γ x_k)ᵀ w = Σ_k R_k x_{k-1}

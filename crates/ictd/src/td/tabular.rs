@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::{Estimator, iterate};
 use crate::context::{Context, Role};
+use crate::transformer::ForwardError;
 
 /// Tabular TD with expected updates on the model estimated from the context:
 /// v(s) ← v(s) + α·(r̂(s) + γ Σ p̂(s'|s)·v(s') - v(s)) for every state that was left; other states
@@ -23,9 +25,12 @@ struct Row {
     successors: BTreeMap<usize, f64>,
 }
 
-impl TabularTd {
-    /// The value estimates of all columns before the first and after every iteration.
-    pub fn run(&self, context: &Context) -> Vec<Vec<f64>> {
+impl Estimator for TabularTd {
+    fn name(&self) -> &str {
+        "tabular TD"
+    }
+
+    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
         let columns = 0..context.num_columns();
         let mut states: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
         let state_of: Vec<usize> = columns
@@ -46,23 +51,17 @@ impl TabularTd {
                 *row.successors.entry(state_of[j + 1]).or_default() += 1.0;
             }
         }
-        let by_column = |v: &[f64]| -> Vec<f64> {
-            let value = |j: usize| if context.roles()[j] == Role::Terminal { 0.0 } else { v[state_of[j]] };
-            columns.clone().map(value).collect()
-        };
         let mut v = vec![0.0; model.len()];
-        let mut history = vec![by_column(&v)];
-        for alpha in &self.step_sizes {
+        iterate(context, &self.step_sizes, |step_size, _| {
             let update = |(s, row): (usize, &Row)| {
                 if row.visits == 0.0 {
                     return 0.0;
                 }
                 let next: f64 = row.successors.iter().map(|(&s, count)| count / row.visits * v[s]).sum();
-                v[s] + alpha * (row.reward / row.visits + self.gamma * next - v[s])
+                v[s] + step_size * (row.reward / row.visits + self.gamma * next - v[s])
             };
             v = model.iter().enumerate().map(update).collect();
-            history.push(by_column(&v));
-        }
-        history
+            state_of.iter().map(|&s| v[s]).collect()
+        })
     }
 }

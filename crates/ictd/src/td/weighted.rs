@@ -1,10 +1,11 @@
 //! Weighted softmax TD in direct form.
 
-use super::{sources, td_errors};
-use crate::context::{Context, Role};
+use super::{Estimator, iterate, sources, td_errors, weighted_step};
+use crate::context::Context;
 use crate::kernel::{Attention, Normalization, Similarity};
+use crate::transformer::ForwardError;
 
-/// Weighted softmax TD (paper, Section 3):
+/// Weighted softmax TD (paper, eq:wktd-update with the weights of eq:softmax-weight-sync):
 /// v_{t+1}(S_j) = v_t(S_j) + α_t Σ_k δ_k^{(t)} K(S_{k-1}, S_j).
 ///
 /// Special cases, by choice of kernel:
@@ -22,29 +23,22 @@ pub struct WeightedSoftmaxTd {
     pub step_sizes: Vec<f64>,
 }
 
-impl WeightedSoftmaxTd {
-    /// The value estimates of all columns before the first and after every iteration.
-    pub fn run(&self, context: &Context) -> Vec<Vec<f64>> {
+impl Estimator for WeightedSoftmaxTd {
+    fn name(&self) -> &str {
+        "weighted softmax TD"
+    }
+
+    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
         let sources = sources(context);
         let weights: Vec<Vec<f64>> =
             (0..context.num_columns()).map(|j| self.weights(context, &sources, j)).collect();
-        let mut history = vec![vec![0.0; context.num_columns()]];
-        for (t, alpha) in self.step_sizes.iter().enumerate() {
-            let v = &history[t];
-            let delta = td_errors(context, self.gamma, v);
-            let update = |j: usize| {
-                // A terminal state's value is 0 by definition.
-                if context.roles()[j] == Role::Terminal {
-                    return 0.0;
-                }
-                v[j] + alpha * delta.iter().zip(&weights[j]).map(|(d, k)| d * k).sum::<f64>()
-            };
-            let next = (0..v.len()).map(update).collect();
-            history.push(next);
-        }
-        history
+        iterate(context, &self.step_sizes, |step_size, v| {
+            weighted_step(step_size, v, &td_errors(context, self.gamma, v), &weights)
+        })
     }
+}
 
+impl WeightedSoftmaxTd {
     /// K(S_{k-1}, S_j) for every transition k, from the features as defined: no score matrix, no tokens.
     fn weights(&self, context: &Context, sources: &[usize], j: usize) -> Vec<f64> {
         let kernel = self.attention.kernel();

@@ -1,17 +1,19 @@
 //! Certificates: whether depth helps on the states at hand, and why.
 
+use serde::Serialize;
+
 use crate::operator::{OperatorError, StateOperator};
 use crate::statistics::largest;
 
 use super::enclosure::Enclosure;
-use super::spectrum::BestStep;
 use super::stability::{Regime, Stability};
 
 /// Offending states that are listed; the count of all is always given.
 const LISTED: usize = 5;
 
 /// How far a certificate goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Every layer contracts, ‖J‖∞ < 1: convergence at a known rate, by an inequality that was evaluated.
     Certified,
@@ -33,24 +35,30 @@ impl Status {
 }
 
 /// A state whose own visits weigh too little for Assumption 5.1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Offender {
     /// The state, as numbered by the operator's statistics.
     pub state: usize,
+    /// Its features.
+    pub features: Vec<f64>,
     /// M(s, s).
     pub self_weight: f64,
-    /// The other state that weighs most for it, and M(s, other).
-    pub attracted_by: Option<(usize, f64)>,
+    /// The other state that weighs most for it.
+    pub attracted_by: Option<usize>,
+    /// M(s, that state).
+    pub attracting_weight: Option<f64>,
 }
 
 /// The numbers behind contraction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Contraction {
     /// ‖J‖∞ with J = I - α(M - γP), rounded up, on all states of the context that another state's value rests on:
     /// those that were left or reached.
     pub norm_inf: f64,
-    /// The spectral radius of J on TD errors: the rate in the long run.
-    pub rate: f64,
+    /// The spectral radius of J on TD errors: what a layer multiplies errors by in the long run.
+    pub spectral_radius: f64,
     /// The smallest M(s, s) of the states that were left.
     pub min_diag: f64,
     /// Their mean.
@@ -62,35 +70,46 @@ pub struct Contraction {
     /// The worst of them.
     pub offenders: Vec<Offender>,
     /// States that occur as successors but were never left: nothing is known about what follows them.
-    pub never_left: usize,
+    pub never_left_states: usize,
 }
 
 /// What step sizes do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Steps {
     /// Layers converge for every smaller step size; `None` when no step size converges.
     pub largest_stable: Option<f64>,
     /// The fastest step size.
-    pub best: Option<BestStep>,
-    /// The smallest real part of the eigenvalues of M - γP; when negative no step size converges.
-    pub smallest_real_part: f64,
+    pub best: Option<f64>,
+    /// The spectral radius there.
+    pub best_spectral_radius: Option<f64>,
 }
 
 /// The values after the layers asked for, against the limit of infinite depth.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct FixedPoint {
+    /// The depth L asked for.
+    #[serde(rename = "iterations")]
+    pub num_layers: usize,
+    /// The tolerance asked for.
+    pub tolerance: f64,
     /// ‖v_∞‖∞.
     pub largest_value: f64,
     /// ‖(M - γP) v_∞ - M r‖∞: how well the limit solves its equation.
+    #[serde(rename = "equation_residual_inf")]
     pub equation_residual: f64,
     /// ‖T(v_L) - v_L‖∞ after L layers.
+    #[serde(rename = "residual_inf")]
     pub residual: f64,
     /// ‖v_L - v_∞‖∞ over all states, queries included, from the closed form.
+    #[serde(rename = "error_to_empirical_fixed_point_inf")]
     pub error: f64,
     /// A proved bound on it, rounding included: what the TD errors after L layers say through U K⁻¹
     /// (`docs/proofs.md`). `None` when nothing is proved.
+    #[serde(rename = "error_bound_inf")]
     pub error_bound: Option<f64>,
-    /// Layers until the error is below the tolerance, predicted from the rate.
+    /// Layers until the error is below the tolerance, predicted from the spectral radius.
     pub layers_predicted: Option<u64>,
     /// Layers after which every state, queries included, is within the tolerance, by proof: where ‖J‖∞ < 1 and
     /// rounding leaves room.
@@ -100,14 +119,15 @@ pub struct FixedPoint {
 }
 
 /// Whether to trust depth on a context or a task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Certificate {
     /// The verdict.
     pub status: Status,
     /// Why it is not better, or what it rests on.
     pub reasons: Vec<String>,
     /// Step size α.
-    pub alpha: f64,
+    pub step_size: f64,
     /// Contraction.
     pub contraction: Contraction,
     /// Conditions without diagonal dominance.
@@ -118,27 +138,38 @@ pub struct Certificate {
     pub fixed_point: Option<FixedPoint>,
 }
 
-impl Certificate {
-    /// The verdict for an operator with step size `alpha`, without looking at the limit.
-    pub fn verdict(operator: &StateOperator, alpha: f64) -> Result<Self, OperatorError> {
-        if !(alpha > 0.0 && alpha.is_finite()) {
-            return Err(OperatorError::StepSize(alpha));
-        }
-        Ok(Self::from_stability(operator, Stability::of(operator)?, alpha))
-    }
+/// What a certificate is asked about; [`certify`](Self::certify) answers.
+///
+/// | field | default | purpose | range |
+/// |---|---|---|---|
+/// | `step_size` | 1 | α of every layer | > 0, finite |
+/// | `num_layers` | 15 | depth whose error is reported | |
+/// | `tolerance` | 1e-3 | absolute error for the number of layers needed | > 0, finite |
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CertificateConfig {
+    /// Step size α.
+    pub step_size: f64,
+    /// Depth L whose error is reported.
+    pub num_layers: usize,
+    /// Absolute tolerance for the number of layers needed.
+    pub tolerance: f64,
+}
 
-    /// Examines an operator with step size `alpha`, after `num_layers` layers, for the absolute tolerance
-    /// `tolerance`.
-    pub fn new(
-        operator: &StateOperator,
-        alpha: f64,
-        num_layers: usize,
-        tolerance: f64,
-    ) -> Result<Self, OperatorError> {
-        let mut certificate = Self::verdict(operator, alpha)?;
+impl Default for CertificateConfig {
+    fn default() -> Self {
+        Self { step_size: 1.0, num_layers: 15, tolerance: 1e-3 }
+    }
+}
+
+impl CertificateConfig {
+    /// Examines an operator.
+    pub fn certify(&self, operator: &StateOperator) -> Result<Certificate, OperatorError> {
+        if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
+            return Err(OperatorError::Tolerance(self.tolerance));
+        }
+        let mut certificate = Certificate::verdict(operator, self.step_size)?;
         if certificate.status != Status::Refused {
-            certificate.fixed_point =
-                fixed_point(operator, &certificate.contraction, alpha, num_layers, tolerance);
+            certificate.fixed_point = fixed_point(operator, &certificate.contraction, self);
             if certificate.fixed_point.is_none() {
                 certificate.status = Status::Refused;
                 certificate
@@ -148,44 +179,57 @@ impl Certificate {
         }
         Ok(certificate)
     }
+}
+
+impl Certificate {
+    /// The verdict for an operator with a step size, without looking at the limit.
+    pub fn verdict(operator: &StateOperator, step_size: f64) -> Result<Self, OperatorError> {
+        if !(step_size > 0.0 && step_size.is_finite()) {
+            return Err(OperatorError::StepSize(step_size));
+        }
+        Ok(Self::from_stability(operator, Stability::of(operator)?, step_size))
+    }
 
     /// The verdict for a step size, without looking at the limit.
-    pub(super) fn from_stability(operator: &StateOperator, stability: Stability, alpha: f64) -> Self {
-        let contraction = contraction(operator, &stability, alpha);
+    pub(super) fn from_stability(operator: &StateOperator, stability: Stability, step_size: f64) -> Self {
+        let contraction = contraction(operator, &stability, step_size);
         let spectrum = &stability.spectrum;
+        let best = spectrum.best_step();
         let steps = Steps {
             largest_stable: spectrum.largest_stable_step(),
-            best: spectrum.best_step(),
-            smallest_real_part: spectrum.smallest_real_part(),
+            best: best.map(|b| b.step_size),
+            best_spectral_radius: best.map(|b| b.spectral_radius),
         };
-        let (status, reasons) = judge(&stability, &contraction, &steps, alpha);
-        Self { status, reasons, alpha, contraction, stability, steps, fixed_point: None }
+        let (status, reasons) = judge(&stability, &contraction, &steps, step_size);
+        Self { status, reasons, step_size, contraction, stability, steps, fixed_point: None }
     }
 }
 
-fn contraction(operator: &StateOperator, stability: &Stability, alpha: f64) -> Contraction {
+fn contraction(operator: &StateOperator, stability: &Stability, step_size: f64) -> Contraction {
     let diagonal = operator.self_weights();
     let required = 0.5 * (1.0 + operator.gamma());
     let mut violating: Vec<usize> = (0..diagonal.len()).filter(|&s| diagonal[s] < required).collect();
     violating.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]));
-    let offenders = violating.iter().take(LISTED).map(|&state| Offender {
-        state,
-        self_weight: diagonal[state],
-        attracted_by: operator
-            .predecessor_weights(state)
-            .enumerate()
-            .filter(|&(other, _)| other != state)
-            .max_by(|a, b| a.1.total_cmp(&b.1)),
+    let offenders = violating.iter().take(LISTED).map(|&state| {
+        let others = operator.predecessor_weights(state).enumerate().filter(|&(other, _)| other != state);
+        let attraction = others.max_by(|a, b| a.1.total_cmp(&b.1));
+        Offender {
+            state,
+            features: operator.statistics().features(state).to_vec(),
+            self_weight: diagonal[state],
+            attracted_by: attraction.map(|a| a.0),
+            attracting_weight: attraction.map(|a| a.1),
+        }
     });
     Contraction {
-        norm_inf: operator.jacobian_norm(alpha),
-        rate: stability.spectrum.rate(alpha),
+        norm_inf: operator.jacobian_norm(step_size),
+        spectral_radius: stability.spectrum.spectral_radius(step_size),
         min_diag: diagonal.iter().copied().fold(f64::INFINITY, f64::min),
         mean_diag: diagonal.iter().sum::<f64>() / diagonal.len() as f64,
         required_diag: required,
         violating_states: violating.len(),
         offenders: offenders.collect(),
-        never_left: operator.never_left().len(),
+        never_left_states: operator.never_left().len(),
     }
 }
 
@@ -193,12 +237,14 @@ fn judge(
     stability: &Stability,
     contraction: &Contraction,
     steps: &Steps,
-    alpha: f64,
+    step_size: f64,
 ) -> (Status, Vec<String>) {
-    let Contraction { norm_inf, rate, min_diag, required_diag, never_left, .. } = *contraction;
+    let Contraction { norm_inf, spectral_radius, min_diag, required_diag, .. } = *contraction;
+    let never_left = contraction.never_left_states;
     let mut reasons = Vec::new();
     if norm_inf < 1.0 {
-        let source = if stability.assumption && alpha == 1.0 { ", as Assumption 5.1 implies" } else { "" };
+        let source =
+            if stability.assumption && step_size == 1.0 { ", as Assumption 5.1 implies" } else { "" };
         reasons.push(format!("every layer contracts: norm_inf {norm_inf:.6} < 1{source}"));
         return (Status::Certified, reasons);
     }
@@ -210,27 +256,27 @@ fn judge(
         reasons.push(format!("{never_left} states were reached but never left"));
     }
     if steps.largest_stable.is_none() {
-        let smallest = steps.smallest_real_part;
+        let smallest = stability.smallest_real_part;
         reasons.push(if stability.spectrum.is_unstable() {
             format!("an eigenvalue of M - gamma P has real part {smallest:.3e} < 0: no step size converges")
-        } else if stability.regime() == Regime::Provable {
+        } else if stability.regime == Regime::Provable {
             format!("the smallest real part {smallest:.1e} is positive by proof but too small to tell: some errors stay for more than 1e12 layers")
         } else {
             format!("the smallest real part {smallest:.1e} is 0 up to rounding: convergence cannot be told")
         });
         return (Status::Refused, reasons);
     }
-    if !(rate < 1.0) {
+    if !(spectral_radius < 1.0) {
         let limit = steps.largest_stable.unwrap_or(0.0);
-        reasons.push(if alpha < limit {
-            format!("step size {alpha:e} is too small: layers change nothing up to rounding")
+        reasons.push(if step_size < limit {
+            format!("step size {step_size:e} is too small: layers change nothing up to rounding")
         } else {
-            format!("step size {alpha} is too large: layers converge below {limit:.4e} only")
+            format!("step size {step_size} is too large: layers converge below {limit:.4e} only")
         });
         return (Status::Refused, reasons);
     }
-    reasons.push(format!("spectral radius 1 - {:.1e}: errors vanish in the long run", 1.0 - rate));
-    if stability.regime() == Regime::Provable {
+    reasons.push(format!("spectral radius 1 - {:.1e}: errors vanish in the long run", 1.0 - spectral_radius));
+    if stability.regime == Regime::Provable {
         reasons.push("some step size converges by proof (the form condition holds)".into());
     }
     (Status::Estimated, reasons)
@@ -239,10 +285,9 @@ fn judge(
 fn fixed_point(
     operator: &StateOperator,
     contraction: &Contraction,
-    alpha: f64,
-    num_layers: usize,
-    tolerance: f64,
+    config: &CertificateConfig,
 ) -> Option<FixedPoint> {
+    let CertificateConfig { step_size, num_layers, tolerance } = *config;
     let limit = operator.infinite_depth().ok()?;
     let largest_value = largest_of(&limit);
     let gap = |x: &[f64], y: &[f64]| largest(x.iter().zip(y).map(|(a, b)| (a - b).abs()));
@@ -255,7 +300,7 @@ fn fixed_point(
     }
     let (v, error, error_bound) = match &enclosure {
         Some(enclosure) => {
-            let (v, y) = enclosure.iterate(alpha, num_layers);
+            let (v, y) = enclosure.iterate(step_size, num_layers);
             let ball = enclosure.around(&y);
             let rounding: Vec<f64> = ball.centre.iter().zip(&v).map(|(c, v)| c - v).collect();
             let distances = enclosure.correction(&y).into_iter().zip(&rounding).map(|(c, r)| (c + r).abs());
@@ -265,7 +310,7 @@ fn fixed_point(
             (v, error, bound.is_finite().then_some(bound))
         }
         None => {
-            let v = (0..num_layers).fold(vec![0.0; limit.len()], |v, _| operator.apply(alpha, &v));
+            let v = (0..num_layers).fold(vec![0.0; limit.len()], |v, _| operator.apply(step_size, &v));
             let error = gap(&v, &limit);
             (v, error, None)
         }
@@ -278,22 +323,24 @@ fn fixed_point(
     let norm = contraction.norm_inf;
     let layers_sufficient = enclosure
         .filter(|_| norm < 1.0 && error_bound.is_some())
-        .and_then(|enclosure| enclosure.sufficient_layers(alpha, norm, tolerance));
+        .and_then(|enclosure| enclosure.sufficient_layers(step_size, norm, tolerance));
     if norm < 1.0 && error_bound.is_some() && layers_sufficient.is_none() {
         notes.push(format!("no number of layers is proved: rounding may exceed the tolerance {tolerance:e}"));
     }
     if !(error.is_finite() && largest_value.is_finite()) {
         return None;
     }
-    let needed = ((tolerance / largest_value).ln() / contraction.rate.ln()).ceil().max(1.0);
+    let needed = ((tolerance / largest_value).ln() / contraction.spectral_radius.ln()).ceil().max(1.0);
     // Beyond 2⁵³ a count of layers is no number.
     let layers_predicted = match largest_value <= tolerance {
         true => Some(0),
-        false => (contraction.rate < 1.0 && needed < 9e15).then_some(needed as u64),
+        false => (contraction.spectral_radius < 1.0 && needed < 9e15).then_some(needed as u64),
     };
     Some(FixedPoint {
+        num_layers,
+        tolerance,
         equation_residual: gap(&operator.apply(1.0, &limit), &limit),
-        residual: gap(&operator.apply(alpha, &v), &v),
+        residual: gap(&operator.apply(step_size, &v), &v),
         error,
         error_bound,
         layers_predicted,

@@ -4,13 +4,16 @@
 //! as follows: the threshold of the contraction lemma is n ≥ (2·C₁/C)²·log(2·C₂/δ), and constants that
 //! the appendix leaves undefined are the smallest that its own steps give (said at each of them).
 
+use serde::Serialize;
+
 use crate::linalg::LinalgError;
 use crate::task::FiniteTask;
 
 /// The constants of a task for Lemmas 4 to 6 and Theorem 2.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Constants {
     /// Number of states |S|.
+    #[serde(rename = "states")]
     pub num_states: f64,
     /// Discount γ.
     pub gamma: f64,
@@ -33,7 +36,7 @@ pub struct Constants {
     pub margin: f64,
 }
 
-/// What concerns a Markov chain in Lemma "Theorem 12 of Fan et al.": (1 + max(λ, 0))/(1 - max(λ, 0)).
+/// What concerns a Markov chain in its concentration (paper, eq:concentration): (1 + max(λ, 0))/(1 - max(λ, 0)).
 fn mixing(lambda: f64) -> f64 {
     let lambda = lambda.max(0.0);
     (1.0 + lambda) / (1.0 - lambda)
@@ -64,7 +67,7 @@ impl Constants {
         })
     }
 
-    /// Lemma 4: ‖M̂ - M_π‖∞ is at most this with probability 1 - δ. C₁ = |S|·C₃·C₅ with C₃ = √(mixing/2),
+    /// Lemma 4 (paper, lem:concentration-Mn): ‖M̂ - M_π‖∞ is at most this with probability 1 - δ. C₁ = |S|·C₃·C₅ with C₃ = √(mixing/2),
     /// C₅ = 2·exp(4·C_x²); C₂ = 2|S|/μ_min.
     pub fn concentration(&self, n: f64, delta: f64) -> f64 {
         self.concentration_factor() * ((self.concentration_log() / delta).ln() / n).sqrt()
@@ -80,7 +83,7 @@ impl Constants {
         2.0 * self.num_states / self.mu_min
     }
 
-    /// Lemma 5: from this n on ‖J‖∞ ≤ 1 - C with probability 1 - δ/2. `None` when Assumption 5.1 fails.
+    /// Lemma 5 (paper, lem:contraction): from this n on ‖J‖∞ ≤ 1 - C with probability 1 - δ/2. `None` when Assumption 5.1 fails.
     pub fn contraction_threshold(&self, delta: f64) -> Option<f64> {
         (self.margin > 0.0).then(|| {
             let factor = 2.0 * self.concentration_factor() / self.margin;
@@ -88,7 +91,7 @@ impl Constants {
         })
     }
 
-    /// Lemma 6: the bias ‖T̂(v_π) - v_π‖∞ is at most this with probability 1 - δ/2.
+    /// Lemma 6 (paper, lem:bias): the bias ‖T̂(v_π) - v_π‖∞ is at most this with probability 1 - δ/2.
     pub fn bias(&self, n: f64, delta: f64) -> f64 {
         self.bias_factor() * ((self.bias_log() / delta).ln() / n).sqrt()
     }
@@ -107,7 +110,7 @@ impl Constants {
         if self.margin > 0.0 { self.bias(n, delta) / self.margin } else { f64::INFINITY }
     }
 
-    /// Theorem 2: ‖v_L - v_π‖∞ is at most this for all L with probability 1 - δ, from
+    /// Theorem 2 (paper, eq:conv): ‖v_L - v_π‖∞ is at most this for all L with probability 1 - δ, from
     /// [`contraction_threshold`](Self::contraction_threshold) on.
     pub fn theorem_2(&self, num_layers: f64, n: f64, delta: f64) -> f64 {
         if !(self.margin > 0.0) {
@@ -129,13 +132,13 @@ impl Constants {
         !(self.floor(n, delta) < self.value_bound)
     }
 
-    /// C of the kernel-bound lemma, 2·((d+3)·max(C_x, C_R))².
+    /// C of the kernel-bound lemma (paper, lemma:kernel_bound), 2·((d+3)·max(C_x, C_R))².
     pub fn kernel_bound(&self, feature_dim: usize) -> f64 {
         let columns = (feature_dim + 3) as f64 * self.feature_bound.max(self.reward_bound);
         2.0 * columns * columns
     }
 
-    /// The gradient-bound lemma: ‖∇v_L‖∞ is at most this with probability 1 - δ from the contraction threshold on.
+    /// The gradient-bound lemma (paper, eq:grad_bound): ‖∇v_L‖∞ is at most this with probability 1 - δ from the contraction threshold on.
     ///
     /// The appendix leaves C₅ to C₇ undefined; from C_R ≤ (1+γ)‖v_π‖ they are C₅ = 2(1+γ)·max(1, C_kernel),
     /// C₆ = 2·C₅·‖v_π‖ and C₇ = C₅ times Theorem 2's factor.
@@ -162,8 +165,8 @@ impl Constants {
     }
 }
 
-/// Theorem 3's three terms for a family of tasks.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Theorem 3's three terms (paper, eq:emer) for a family of tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Theorem3 {
     /// C of Assumption 5.1, uniform over the family.
     margin: f64,

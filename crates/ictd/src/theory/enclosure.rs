@@ -58,9 +58,7 @@ impl<'a> Enclosure<'a> {
         let product = linalg::product(&coordinates.system, &inverse).ok()?;
         let unit = f64::EPSILON * (operator.num_terms() + product.num_rows() + 16) as f64;
         let scales = &coordinates.scales;
-        let defect = Matrix::from_fn(product.num_rows(), product.num_rows(), |i, j| {
-            f64::from(u8::from(i == j)) - product[(i, j)]
-        });
+        let defect = &Matrix::identity(product.num_rows()) - &product;
         let spread = inverse.mul_vec_of_sizes(scales);
         let mut rows = defect.mul_vec_of_sizes(scales);
         add(&mut rows, unit, &coordinates.system.mul_vec_of_sizes(&spread));
@@ -131,13 +129,13 @@ impl<'a> Enclosure<'a> {
     }
 
     /// Values after `num_layers` layers from 0, and their coordinates.
-    pub fn iterate(&self, alpha: f64, num_layers: usize) -> (Vec<f64>, Vec<f64>) {
+    pub fn iterate(&self, step_size: f64, num_layers: usize) -> (Vec<f64>, Vec<f64>) {
         let mut v = vec![0.0; self.coordinates.basis.num_rows()];
         let mut y = vec![0.0; self.coordinates.right.len()];
         for _ in 0..num_layers {
             let errors = self.operator.summed_errors(&v);
-            add(&mut y, alpha * self.coordinates.step, &self.coordinates.project(&errors));
-            v = self.operator.apply_errors(alpha, &v, &errors);
+            add(&mut y, step_size * self.coordinates.step, &self.coordinates.project(&errors));
+            v = self.operator.apply_errors(step_size, &v, &errors);
         }
         (v, y)
     }
@@ -149,7 +147,7 @@ impl<'a> Enclosure<'a> {
     /// rounding of one layer. On any other state u it is at most A(u)·(that + L·η) + L·η, with A(u) its
     /// [`amplification`](Self::amplification): roundings of the left states add up to L·η there too, and move the
     /// residual like errors do.
-    pub fn sufficient_layers(&self, alpha: f64, norm: f64, tolerance: f64) -> Option<u64> {
+    pub fn sufficient_layers(&self, step_size: f64, norm: f64, tolerance: f64) -> Option<u64> {
         let statistics = self.operator.statistics();
         let sources = statistics.num_source_groups();
         let limit = self.limit();
@@ -166,7 +164,7 @@ impl<'a> Enclosure<'a> {
         let td = (1.0 + self.operator.gamma()) * 3.0 * start + largest(rewards);
         let rounding = |u: usize, values: f64| {
             let weight: f64 = self.operator.predecessor_weights(u).map(f64::abs).sum();
-            self.unit * (alpha * weight * td + values) + alpha * errors[u] * td
+            self.unit * (step_size * weight * td + values) + step_size * errors[u] * td
         };
         let on_left = largest((0..sources).map(|u| rounding(u, 3.0 * start)));
         // Elsewhere values stay within this.

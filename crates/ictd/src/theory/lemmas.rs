@@ -1,9 +1,11 @@
 //! The Lipschitz, kernel and gradient bounds behind Theorem 3, measured.
 
+use serde::Serialize;
+
 use crate::matrix::Matrix;
 
 /// What a bound says beside what was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The quantity on the left of the inequality.
     pub measured: f64,
@@ -33,7 +35,7 @@ fn softmax(column: impl Iterator<Item = f64>) -> Vec<f64> {
     weights.into_iter().map(|w| w / total).collect()
 }
 
-/// The softmax lemma on one column: ‖softmax(g) - softmax(h)‖₁ ≤ 2·max|g - h|.
+/// The softmax lemma (paper, eq:lip) on one column: ‖softmax(g) - softmax(h)‖₁ ≤ 2·max|g - h|.
 pub fn softmax_lipschitz(g: &[f64], h: &[f64]) -> Ratio {
     let (a, b) = (softmax(g.iter().copied()), softmax(h.iter().copied()));
     let measured = a.iter().zip(&b).map(|(x, y)| (x - y).abs()).sum();
@@ -50,7 +52,7 @@ pub fn softmax_lipschitz_sharp(g: &[f64], h: &[f64]) -> Ratio {
     Ratio { bound: 0.5 * ratio.bound, ..ratio }
 }
 
-/// The kernel-bound lemma's left-hand side at A = diag(I, 0): the largest ‖∂K[:, j]/∂B_ab‖₁ over columns j
+/// The left-hand side of the kernel-bound lemma (paper, lemma:kernel_bound) at A = diag(I, 0): the largest ‖∂K[:, j]/∂B_ab‖₁ over columns j
 /// and entries of B, for features of n sources and of the columns, row by row.
 pub fn kernel_derivative(sources: &Matrix, columns: &Matrix) -> f64 {
     let d = sources.num_cols();

@@ -12,14 +12,12 @@ mod neu;
 mod self_weights;
 mod spectrum;
 mod stability;
-mod state_pass;
 mod suggestion;
 
-pub use certificate::{Certificate, Contraction, FixedPoint, Offender, Status, Steps};
+pub use certificate::{Certificate, CertificateConfig, Contraction, FixedPoint, Offender, Status, Steps};
 pub use constants::{Constants, Theorem3};
 pub use neu::{Neu, NeuError, NeuSampler};
 pub use self_weights::self_weights;
 pub use spectrum::{BestStep, Spectrum};
 pub use stability::{Regime, Stability};
-pub use state_pass::{LoopedParams, StatePass};
-pub use suggestion::{Change, Helps, KernelAt, Suggestion, Suggestions, suggestions};
+pub use suggestion::{Change, Helps, KernelAt, Suggestion, SuggestionConfig, Suggestions};

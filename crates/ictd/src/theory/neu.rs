@@ -1,22 +1,30 @@
-//! The norm of the expected update, NEU (paper, Section 6).
+//! The norm of the expected update, NEU (paper, eq:NEU).
 
 use std::ops::Range;
 
 use rayon::prelude::*;
+use serde::Serialize;
 
+use crate::context::{ContextStatistics, Tally};
+use crate::kernel::Attention;
 use crate::random::{Purpose, Stream, running_sums};
 use crate::statistics::MeanSem;
 use crate::task::{FiniteTask, TaskError};
-
-use super::state_pass::{LoopedParams, StatePass};
+use crate::transformer::{
+    Adjoint, AdjointError, AttentionParams, Block, ForwardError, Parameters, TransformerConfig,
+    TransformerError,
+};
 
 /// Samples per unit of parallel work; fixed, so that sums have one order for any number of threads.
 const CHUNK: u64 = 64;
 
-/// An estimate of J_{L,n}(θ) = ‖E[δ_L ∇v_L(S_n)]‖₁ over the parameters of Θ^Looped.
-#[derive(Clone, Debug, PartialEq)]
+/// An estimate of J_{L,n}(θ) = ‖E[δ_L ∇v_L(S_n)]‖₁ over the parameters of Θ^Looped (paper, eq:NEU, eq:emerdelta and
+/// eq:parameterization_set).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Neu {
     /// Depth L.
+    #[serde(rename = "layers")]
     pub num_layers: usize,
     /// The mean of δ_L ∇v_L by entry: u₁, u₂, u₃, then B row by row.
     pub mean: Vec<f64>,
@@ -49,10 +57,20 @@ pub struct Neu {
 
 /// Why NEU could not be estimated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NeuError {
     /// A task could not be drawn.
     #[error(transparent)]
     Task(#[from] TaskError),
+    /// Mixing makes values depend on columns, not only on states.
+    #[error("diagonal mix is {0}, expected 0: with mixing values are no function of states")]
+    DiagonalMix(f64),
+    /// The parameters must be finite.
+    #[error(transparent)]
+    Transformer(#[from] TransformerError),
+    /// There must be a gradient.
+    #[error(transparent)]
+    Adjoint(#[from] AdjointError),
     /// Values must stay finite.
     #[error("the values are not finite at L = {num_layers}: layers diverge at these parameters")]
     Diverged {
@@ -66,6 +84,8 @@ pub enum NeuError {
 pub struct NeuSampler<F> {
     /// Task number i of the family.
     pub task: F,
+    /// The kernel, without diagonal mixing.
+    pub attention: Attention,
     /// Context length n.
     pub context_len: usize,
     /// Depths L, from the same tasks and trajectories.
@@ -89,19 +109,26 @@ struct Updates {
 }
 
 impl<F: Fn(u64) -> Result<FiniteTask, TaskError> + Sync> NeuSampler<F> {
-    /// The estimates at a point of Θ^Looped, one for every depth. The expectation over S_{n+1} is exact: every successor of
-    /// S_n gets the shifted prompt that ends in it. The same seed uses the same tasks and trajectories at every point.
-    pub fn estimate(&self, params: &LoopedParams) -> Result<Vec<Neu>, NeuError> {
-        let chunks: Vec<Vec<Updates>> = (0..self.samples.div_ceil(CHUNK))
+    /// The estimates at parameters shared by all layers, one for every depth; derivatives are those by u and B. The expectation
+    /// over S_{n+1} is exact: every successor of S_n gets the shifted prompt that ends in it. The same seed uses the same
+    /// tasks and trajectories at every point.
+    pub fn estimate(&self, params: &AttentionParams) -> Result<Vec<Neu>, NeuError> {
+        if self.attention.diagonal_mix() != 0.0 {
+            return Err(NeuError::DiagonalMix(self.attention.diagonal_mix()));
+        }
+        let chunks: Vec<Result<Vec<Updates>, NeuError>> = (0..self.samples.div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
                 let range = chunk * CHUNK..self.samples.min((chunk + 1) * CHUNK);
                 self.chunk(params, range)
             })
-            .collect::<Result<_, NeuError>>()?;
+            .collect();
+        // Gathered first, so that the error is that of the first sample, whatever the threads did.
+        let chunks: Vec<Vec<Updates>> = chunks.into_iter().collect::<Result<_, NeuError>>()?;
+        let size = 3 + params.feature_dim() * params.feature_dim();
         let of_depth = |k: usize| {
             let own: Vec<&Updates> = chunks.iter().map(|depths| &depths[k]).collect();
-            self.summarise(self.depths[k], params.num_free(), &own)
+            self.summarise(self.depths[k], size, &own)
         };
         (0..self.depths.len()).map(of_depth).collect()
     }
@@ -153,21 +180,30 @@ impl<F: Fn(u64) -> Result<FiniteTask, TaskError> + Sync> NeuSampler<F> {
     }
 
     /// Some samples at every depth, with the shifted prompt and with the same one.
-    fn chunk(&self, params: &LoopedParams, samples: Range<u64>) -> Result<Vec<Updates>, NeuError> {
-        let size = params.num_free();
+    fn chunk(&self, params: &AttentionParams, samples: Range<u64>) -> Result<Vec<Updates>, NeuError> {
+        let d = params.feature_dim();
         let n = self.context_len;
-        let deepest = self.depths.iter().copied().max().unwrap_or(0);
-        let mut found =
-            vec![Updates { same_prompt: vec![0.0; size], ..Updates::default() }; self.depths.len()];
-        let (mut pass, mut successor) = (StatePass::default(), StatePass::default());
-        let mut gradient = vec![0.0; size];
+        let mut config = TransformerConfig {
+            block: Block::TemporalShift,
+            parameters: Parameters::Tied(params.clone()),
+            ..TransformerConfig::theta_star(
+                self.attention.clone(),
+                self.depths.iter().copied().max().unwrap_or(0),
+                0.0,
+            )
+        };
+        let fresh = Updates { same_prompt: vec![0.0; 3 + d * d], ..Updates::default() };
+        let mut found = vec![fresh; self.depths.len()];
+        let (mut prompt, mut shifted) = (Prompt::default(), Prompt::default());
         let mut states = Vec::new();
         // By depth: E[v(S_{n+1})] from the shifted prompts, and from the same one.
         let mut expected = vec![[0.0; 2]; self.depths.len()];
         for index in samples {
             let task = (self.task)(index)?;
-            let (mrp, features) = (task.mrp(), task.features());
-            let (gamma, m) = (mrp.gamma(), mrp.num_states());
+            let mrp = task.mrp();
+            let gamma = mrp.gamma();
+            config.gamma = gamma;
+            let transformer = config.clone().check()?;
             let mut stream = Stream::new(self.seed, Purpose::Trajectory, index);
             states.clear();
             states.push(stream.categorical(&running_sums(task.stationary_distribution())));
@@ -175,29 +211,70 @@ impl<F: Fn(u64) -> Result<FiniteTask, TaskError> + Sync> NeuSampler<F> {
                 states.push(mrp.transitions().sample(states[k], &mut stream));
             }
             let query = states[n];
-            pass.load(m, &states);
-            pass.forward(params, features, mrp.rewards(), gamma, deepest, query);
-            expected.fill([0.0; 2]);
             let row = mrp.transitions().matrix().row(query);
-            for (next, &p) in row.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-                successor.load_shifted(&pass, (states[0], states[1]), (query, next));
-                successor.forward(params, features, mrp.rewards(), gamma, deepest, next);
+            let successors = || row.iter().copied().enumerate().filter(|(_, p)| *p > 0.0);
+            let queries: Vec<usize> = [query].into_iter().chain(successors().map(|(next, _)| next)).collect();
+            let run = |prompt: &mut Prompt, queries: &[usize]| {
+                prompt.tally.fill(&task, queries, &mut prompt.statistics);
+                let run = prompt.pass.forward(&transformer, &prompt.statistics);
+                run.map_err(|error| self.diverged(error))
+            };
+            prompt.tally.load(mrp.num_states(), &states);
+            run(&mut prompt, &queries)?;
+            expected.fill([0.0; 2]);
+            for (next, p) in successors() {
+                shifted.tally.load_shifted(&prompt.tally, (states[0], states[1]), (query, next));
+                run(&mut shifted, &[next])?;
                 for (sums, &depth) in expected.iter_mut().zip(&self.depths) {
-                    sums[0] += p * successor.value_of(params, features, depth, next);
-                    sums[1] += p * pass.value_of(params, features, depth, next);
+                    sums[0] += p * shifted.value(depth, next);
+                    sums[1] += p * prompt.value(depth, next);
                 }
             }
+            let mut direction = vec![0.0; prompt.statistics.num_groups()];
+            direction[prompt.group(query)] = 1.0;
             for ((own, sums), &depth) in found.iter_mut().zip(&expected).zip(&self.depths) {
-                pass.backward(params, features, mrp.rewards(), gamma, depth, query, &mut gradient);
-                let rest = mrp.rewards()[query] - pass.value_of(params, features, depth, query);
+                let gradient = prompt.pass.backward(&transformer, &prompt.statistics, depth, &direction)?;
+                let by_u = &gradient.value_rows.row(0)[d..];
+                let gradient = || by_u.iter().chain(gradient.score_blocks[0].as_slice());
+                let rest = mrp.rewards()[query] - prompt.value(depth, query);
                 let [shifted, same] = sums.map(|v| rest + gamma * v);
-                own.updates.extend(gradient.iter().map(|g| shifted * g));
-                own.same_prompt.iter_mut().zip(&gradient).for_each(|(sum, g)| *sum += same * g);
+                own.updates.extend(gradient().map(|g| shifted * g));
+                own.same_prompt.iter_mut().zip(gradient()).for_each(|(sum, g)| *sum += same * g);
                 own.errors.push(shifted.abs());
                 own.gaps.push((shifted - same).abs());
             }
         }
         Ok(found)
+    }
+
+    /// Divergence as the first depth that shows it.
+    fn diverged(&self, error: AdjointError) -> NeuError {
+        match error {
+            AdjointError::Forward(ForwardError::Diverged { layer }) => {
+                let shown = self.depths.iter().copied().find(|&depth| depth >= layer);
+                NeuError::Diverged { num_layers: shown.unwrap_or(layer) }
+            }
+            other => other.into(),
+        }
+    }
+}
+
+/// A trajectory through the states of a task, and the layers on it.
+#[derive(Default)]
+struct Prompt {
+    tally: Tally,
+    statistics: ContextStatistics,
+    pass: Adjoint,
+}
+
+impl Prompt {
+    /// The group of a state that has one.
+    fn group(&self, state: usize) -> usize {
+        self.statistics.groups()[state] as usize
+    }
+
+    fn value(&self, num_layers: usize, state: usize) -> f64 {
+        self.pass.values(num_layers)[self.group(state)]
     }
 }
 
@@ -218,6 +295,7 @@ fn mean_sem(samples: &[f64]) -> MeanSem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::KernelName;
     use crate::matrix::Matrix;
     use crate::task::Mrp;
 
@@ -231,14 +309,15 @@ mod tests {
             let mrp = Mrp::new(p, vec![1.0, -0.5], 0.5, vec![0.5, 0.5])?;
             FiniteTask::new(mrp, Matrix::from_fn(2, 2, |i, j| if i == j { 2.0 } else { 0.0 }))
         };
-        NeuSampler { task, context_len, depths: depths.to_vec(), samples, seed: 1 }
+        let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
+        NeuSampler { task, attention, context_len, depths: depths.to_vec(), samples, seed: 1 }
     }
 
     /// With exact values there is nothing to update: at large n and L the estimate is far below that of a
     /// shallow network. What is left are the 1/n of sampling and noise.
     #[test]
     fn vanishes_in_the_double_limit() {
-        let star = LoopedParams::theta_star(2);
+        let star = AttentionParams::theta_star(2);
         let found = sampler(400, &[1, 40], 2000).estimate(&star).unwrap();
         let (shallow, deep) = (&found[0], &found[1]);
         assert!(deep.norm < 0.1 * shallow.norm, "{} {}", deep.norm, shallow.norm);
@@ -249,7 +328,7 @@ mod tests {
     /// of a scatter from ten.
     #[test]
     fn standard_errors_are_those_of_repetitions() {
-        let star = LoopedParams::theta_star(2);
+        let star = AttentionParams::theta_star(2);
         let estimates: Vec<Neu> = (0..10)
             .map(|seed| NeuSampler { seed, ..sampler(20, &[2], 500) }.estimate(&star).unwrap().remove(0))
             .collect();
@@ -259,7 +338,7 @@ mod tests {
         assert!((0.5..2.0).contains(&(scatter / claimed)), "{scatter} {claimed}");
     }
 
-    /// Noise around means that are 0: the plain estimate shows its noise, the split one scatters around 0 by at most its
+    /// Noise around means that are 0: the direct estimate shows its noise, the split one scatters around 0 by at most its
     /// standard error. Around means that are far from 0 both are right.
     #[test]
     fn the_split_estimate_has_no_noise_floor() {
@@ -292,8 +371,7 @@ mod tests {
 
     #[test]
     fn divergence_is_an_error() {
-        let mut wild = LoopedParams::theta_star(2);
-        wild.value_row = [1.0, 1.0, 500.0];
+        let wild = AttentionParams::looped([1.0, 1.0, 500.0], &Matrix::identity(2));
         let error = sampler(10, &[200], 10).estimate(&wild).unwrap_err();
         assert_eq!(error, NeuError::Diverged { num_layers: 200 });
     }

@@ -5,7 +5,7 @@ use crate::kernel::{Attention, AttentionError, GroupWeights};
 use crate::matrix::Matrix;
 use crate::task::FiniteTask;
 
-/// M_π(s, s) of every state (paper, Section 5) for scores ⟨x_i, B x_j⟩ instead of ⟨x_i, x_j⟩: what Assumption 5.1 is
+/// M_π(s, s) of every state (paper, eq:Mpi) for scores ⟨x_i, B x_j⟩ instead of ⟨x_i, x_j⟩: what Assumption 5.1 is
 /// about, with a score block B that was learned.
 pub fn self_weights(
     task: &FiniteTask,

@@ -1,5 +1,7 @@
 //! What the eigenvalues of a layer say about depth.
 
+use serde::Serialize;
+
 use crate::linalg::Eigenvalue;
 use crate::operator::{OperatorError, StateOperator};
 use crate::statistics::largest;
@@ -17,8 +19,9 @@ const AGREEMENT: f64 = 0.05;
 /// Above this many states an eigenvalue problem is worth a thread of its own.
 const MANY_STATES: usize = 300;
 
-/// The eigenvalues λ of M - γP: a layer with step size α multiplies errors by 1 - αλ.
-#[derive(Clone, Debug)]
+/// The eigenvalues λ of M - γP: a layer with step size α multiplies errors by 1 - αλ (J of the paper's eq:recur is
+/// I - (M - γP), at step size 1).
+#[derive(Clone, Debug, Serialize)]
 pub struct Spectrum {
     values: Vec<Eigenvalue>,
     largest: f64,
@@ -27,18 +30,18 @@ pub struct Spectrum {
 }
 
 /// The step size with the fastest convergence.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BestStep {
     /// The step size.
-    pub alpha: f64,
-    /// The rate there: the largest |1 - αλ|.
-    pub rate: f64,
+    pub step_size: f64,
+    /// The spectral radius there: the largest |1 - αλ|.
+    pub spectral_radius: f64,
 }
 
 impl Spectrum {
     /// The spectrum of an operator.
     pub fn of(operator: &StateOperator) -> Result<Self, OperatorError> {
-        // With many states both problems are solved at once, needed or not: the second rarely is not.
+        // With many states both problems are solved at once: the second is nearly always needed.
         let perturbed = || operator.perturbed_eigenvalues(PERTURBATION);
         let (values, early) = if operator.statistics().num_groups() > MANY_STATES {
             let (values, moved) = rayon::join(|| operator.eigenvalues(), perturbed);
@@ -67,8 +70,8 @@ impl Spectrum {
     }
 
     /// The largest |1 - αλ|: the factor by which errors shrink or grow per layer in the long run.
-    pub fn rate(&self, alpha: f64) -> f64 {
-        largest(self.values.iter().map(|z| (1.0 - alpha * z.re).hypot(alpha * z.im)))
+    pub fn spectral_radius(&self, step_size: f64) -> f64 {
+        largest(self.values.iter().map(|z| (1.0 - step_size * z.re).hypot(step_size * z.im)))
     }
 
     /// The smallest real part.
@@ -94,7 +97,7 @@ impl Spectrum {
         self.is_stable().then(|| self.values.iter().map(limit).fold(f64::INFINITY, f64::min))
     }
 
-    /// The step size with the smallest rate: the largest |1 - αλ| is convex in α, so sections of the golden
+    /// The step size with the smallest spectral radius: the largest |1 - αλ| is convex in α, so sections of the golden
     /// ratio find its minimum. `None` unless [`is_stable`](Self::is_stable).
     pub fn best_step(&self) -> Option<BestStep> {
         let (mut low, mut high) = (0.0, self.largest_stable_step()?);
@@ -102,10 +105,10 @@ impl Spectrum {
         // The interval shrinks by 0.618 per round: 80 rounds reach rounding.
         for _ in 0..80 {
             let (a, b) = (high - ratio * (high - low), low + ratio * (high - low));
-            if self.rate(a) <= self.rate(b) { high = b } else { low = a }
+            if self.spectral_radius(a) <= self.spectral_radius(b) { high = b } else { low = a }
         }
-        let alpha = 0.5 * (low + high);
-        Some(BestStep { alpha, rate: self.rate(alpha) })
+        let step_size = 0.5 * (low + high);
+        Some(BestStep { step_size, spectral_radius: self.spectral_radius(step_size) })
     }
 }
 
@@ -124,8 +127,8 @@ mod tests {
         assert_eq!(spectrum.largest_stable_step(), Some(2.0));
         let best = spectrum.best_step().unwrap();
         // A minimum at a kink is found to the width of the last interval.
-        assert!((best.alpha - 1.6).abs() < 1e-12 && (best.rate - 0.6).abs() < 1e-12);
-        assert_eq!(spectrum.rate(1.0), 0.75);
+        assert!((best.step_size - 1.6).abs() < 1e-12 && (best.spectral_radius - 0.6).abs() < 1e-12);
+        assert_eq!(spectrum.spectral_radius(1.0), 0.75);
     }
 
     #[test]
@@ -133,8 +136,8 @@ mod tests {
         let spectrum = Spectrum::new(vec![Eigenvalue { re: 0.1, im: 1.0 }, Eigenvalue { re: 0.1, im: -1.0 }]);
         let limit = spectrum.largest_stable_step().unwrap();
         assert!((limit - 0.2 / 1.01).abs() < 1e-15);
-        assert!(spectrum.rate(0.99 * limit) < 1.0 && spectrum.rate(1.01 * limit) > 1.0);
-        assert!(spectrum.rate(1.0) > 1.0);
+        assert!(spectrum.spectral_radius(0.99 * limit) < 1.0 && spectrum.spectral_radius(1.01 * limit) > 1.0);
+        assert!(spectrum.spectral_radius(1.0) > 1.0);
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //!    in the population, it holds when γ·√(max w / min w) < 1: the flat-kernel regime, opposite to the first.
 //! 3. All eigenvalues of X have positive real parts, found numerically.
 
+use serde::Serialize;
+
 use crate::linalg;
 use crate::matrix::Matrix;
 use crate::operator::{OperatorError, StateOperator};
@@ -18,13 +20,15 @@ use crate::operator::{OperatorError, StateOperator};
 use super::spectrum::Spectrum;
 
 /// The strongest of the conditions that holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Regime {
     /// Assumption 5.1.
     Assumption,
     /// The form condition: a small enough step size converges, by proof.
     Provable,
     /// All real parts are positive: a small enough step size converges, by the numbers.
+    #[serde(rename = "in fact")]
     InFact,
     /// Real parts are 0 up to rounding: the numbers cannot tell.
     Marginal,
@@ -32,10 +36,26 @@ pub enum Regime {
     Unstable,
 }
 
+impl Regime {
+    /// The name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Assumption => "assumption",
+            Self::Provable => "provable",
+            Self::InFact => "in fact",
+            Self::Marginal => "marginal",
+            Self::Unstable => "unstable",
+        }
+    }
+}
+
 /// What the conditions say about an operator.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Stability {
-    /// min_s M(s, s) - (1+γ)/2: Assumption 5.1 holds with any smaller C > 0.
+    /// The strongest condition that holds.
+    pub regime: Regime,
+    /// min_s M(s, s) - (1+γ)/2: Assumption 5.1 (ass:diagonal-margin) holds with any smaller C > 0.
     pub margin: f64,
     /// Whether Assumption 5.1 holds and says something: the margin is positive, rows of M sum to 1, and every
     /// state that was reached was left.
@@ -45,7 +65,10 @@ pub struct Stability {
     /// 1 - λ_max of the symmetric part of γ·D^½ P D^-½: positive means provably stable. For positive
     /// definite kernels on states of which none was reached and never left.
     pub form_margin: Option<f64>,
-    /// The eigenvalues.
+    /// The smallest real part of the eigenvalues; when negative no step size converges.
+    pub smallest_real_part: f64,
+    /// The eigenvalues; left out of files, being as many as states.
+    #[serde(skip)]
     pub spectrum: Spectrum,
 }
 
@@ -70,22 +93,20 @@ impl Stability {
         // Rows are sums of up to a few thousand rounded weights.
         let is_stochastic = |u: usize| (operator.predecessor_weights(u).sum::<f64>() - 1.0).abs() < 1e-9;
         let assumption = margin > 0.0 && closed && (0..sources).all(is_stochastic);
-        Ok(Self { margin, assumption, flatness, form_margin, spectrum: Spectrum::of(operator)? })
-    }
-
-    /// The strongest condition that holds.
-    pub fn regime(&self) -> Regime {
-        if self.assumption {
+        let spectrum = Spectrum::of(operator)?;
+        let regime = if assumption {
             Regime::Assumption
-        } else if self.form_margin.is_some_and(|m| m > 0.0) {
+        } else if form_margin.is_some_and(|m| m > 0.0) {
             Regime::Provable
-        } else if self.spectrum.is_stable() {
+        } else if spectrum.is_stable() {
             Regime::InFact
-        } else if self.spectrum.is_unstable() {
+        } else if spectrum.is_unstable() {
             Regime::Unstable
         } else {
             Regime::Marginal
-        }
+        };
+        let smallest_real_part = spectrum.smallest_real_part();
+        Ok(Self { regime, margin, assumption, flatness, form_margin, smallest_real_part, spectrum })
     }
 }
 

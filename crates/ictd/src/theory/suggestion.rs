@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::kernel::{Attention, Kernel};
 use crate::operator::{OperatorError, StateOperator};
@@ -12,7 +13,9 @@ use super::certificate::{Certificate, Contraction, Status, largest_of};
 use super::stability::Stability;
 
 /// A change that may repair a context.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Change {
     /// Another step size.
     StepSize(f64),
@@ -27,18 +30,20 @@ pub enum Change {
 }
 
 /// A change, recomputed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Suggestion {
     /// What to change.
+    #[serde(rename = "kind")]
     pub change: Change,
     /// The step size to use with it.
-    pub alpha: f64,
+    pub step_size: f64,
     /// The status then.
     pub status: Status,
     /// ‖J‖∞ then.
     pub norm_inf: f64,
     /// The spectral radius then.
-    pub rate: f64,
+    pub spectral_radius: f64,
     /// The error at the depth asked for, as for [`Suggestions::error_at_depth`]; `None` when there is no limit.
     pub error_at_depth: Option<f64>,
     /// How far the limit of the states that were left moves, as a share of the largest value: 0 up to rounding for step
@@ -49,26 +54,19 @@ pub struct Suggestion {
 }
 
 /// When a change helps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Helps {
     /// It lowers the error at the depth asked for.
+    #[serde(rename = "at this depth")]
     AtThisDepth,
     /// Layers converge, converge provably, or converge faster, but not so that it shows at that depth.
+    #[serde(rename = "in the long run")]
     InTheLongRun,
 }
 
-impl Helps {
-    /// The name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AtThisDepth => "at this depth",
-            Self::InTheLongRun => "in the long run",
-        }
-    }
-}
-
 /// What was tried.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Suggestions {
     /// The error at the depth asked for as it is, a share of the largest value: the distance to the limit as it is on
     /// states that were left, and to their own limit on all others. `None` when there is no limit.
@@ -78,7 +76,7 @@ pub struct Suggestions {
     /// what the kernel in use makes of them.
     pub error_at_depth: Option<f64>,
     /// The best of every kind: first those that help at this depth, the smallest error first, then those that help in
-    /// the long run, the best status and rate first.
+    /// the long run, the best status and spectral radius first.
     pub found: Vec<Suggestion>,
     /// Trials that could not be examined.
     pub dropped: usize,
@@ -103,69 +101,77 @@ const WORTH_IT: f64 = 0.99;
 /// A kernel by temperature; `None` where it has none or refuses it.
 pub type KernelAt<'a> = &'a (dyn Fn(f64) -> Option<Arc<dyn Kernel>> + Sync);
 
+/// What changes are looked for: the depth that should profit, and the kernel that may be changed.
+#[derive(Clone, Copy)]
+pub struct SuggestionConfig<'a> {
+    /// Depth L.
+    pub num_layers: usize,
+    /// Temperature τ in use.
+    pub temperature: f64,
+    /// The kernel at other temperatures.
+    pub kernel_at: KernelAt<'a>,
+}
+
 impl Change {
     /// The operator after the change; `None` where it cannot be made. A step size does not change the operator.
     pub fn apply(
         self,
         operator: &StateOperator,
-        temperature: f64,
-        kernel_at: KernelAt<'_>,
+        config: &SuggestionConfig<'_>,
     ) -> Result<Option<StateOperator>, OperatorError> {
         let statistics = operator.statistics();
         let (statistics, temperature) = match self {
             Self::StepSize(_) => return Ok(Some(operator.clone())),
             Self::StepsByMass => return Ok(operator.with_steps_by_mass()),
             Self::Temperature(t) => (Some(statistics.clone()), t),
-            Self::UnitFeatures => (statistics.with_unit_features(), temperature),
+            Self::UnitFeatures => (statistics.with_unit_features(), config.temperature),
             Self::UnitFeaturesAndTemperature(t) => (statistics.with_unit_features(), t),
         };
-        let (Some(statistics), Some(kernel)) = (statistics, kernel_at(temperature)) else { return Ok(None) };
+        let (Some(statistics), Some(kernel)) = (statistics, (config.kernel_at)(temperature)) else {
+            return Ok(None);
+        };
         StateOperator::of(statistics, &Attention::new(kernel, 0.0)?, operator.gamma()).map(Some)
     }
 }
 
-/// Changes that lower the error after `num_layers` layers, or make layers converge faster or more provably than
-/// `certificate`, each verified by a certificate of its own. A trial that cannot be examined is dropped.
-pub fn suggestions(
-    operator: &StateOperator,
-    certificate: &Certificate,
-    num_layers: usize,
-    temperature: f64,
-    kernel_at: KernelAt<'_>,
-) -> Suggestions {
-    let statistics = operator.statistics();
-    let every = if statistics.num_groups() > MANY_STATES { 2 } else { 1 };
-    let others = TEMPERATURES.into_iter().step_by(every).map(|f| f * temperature);
-    let mut changes = vec![Change::StepSize(certificate.alpha), Change::StepsByMass];
-    changes.extend(others.clone().map(Change::Temperature));
-    // Where all lengths are 1 already, up to rounding, there is nothing to divide by.
-    let is_unit = |s: usize| (statistics.features(s).iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12;
-    if !(0..statistics.num_groups()).all(is_unit) {
-        changes.push(Change::UnitFeatures);
-        changes.extend(others.map(Change::UnitFeaturesAndTemperature));
+impl SuggestionConfig<'_> {
+    /// Changes that lower the error after the depth asked for, or make layers converge faster or more provably than
+    /// `certificate`, each verified by a certificate of its own. A trial that cannot be examined is dropped.
+    pub fn suggest(&self, operator: &StateOperator, certificate: &Certificate) -> Suggestions {
+        let statistics = operator.statistics();
+        let every = if statistics.num_groups() > MANY_STATES { 2 } else { 1 };
+        let others = TEMPERATURES.into_iter().step_by(every).map(|f| f * self.temperature);
+        let mut changes = vec![Change::StepSize(certificate.step_size), Change::StepsByMass];
+        changes.extend(others.clone().map(Change::Temperature));
+        // Where all lengths are 1 already, up to rounding, there is nothing to divide by.
+        let is_unit =
+            |s: usize| (statistics.features(s).iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12;
+        if !(0..statistics.num_groups()).all(is_unit) {
+            changes.push(Change::UnitFeatures);
+            changes.extend(others.map(Change::UnitFeaturesAndTemperature));
+        }
+        let trial = Trial {
+            operator,
+            certificate,
+            num_layers: self.num_layers,
+            limit: operator.infinite_depth().ok(),
+            merged: statistics.unit_features().map(|(_, group_of)| group_of),
+        };
+        let same: Vec<usize> = (0..statistics.num_groups()).collect();
+        let error_at_depth =
+            trial.measure(operator, &same).and_then(|m| m.error(certificate.step_size, self.num_layers));
+        let tried: Vec<Result<Vec<Suggestion>, OperatorError>> =
+            changes.into_par_iter().map(|change| trial.examine(change, error_at_depth, self)).collect();
+        let dropped = tried.iter().filter(|t| t.is_err()).count();
+        let tried: Vec<Suggestion> = tried.into_iter().flatten().flatten().collect();
+        let (mut now, mut later): (Vec<_>, Vec<_>) =
+            tried.into_iter().partition(|s| s.helps == Helps::AtThisDepth);
+        let error = |s: &Suggestion| s.error_at_depth.unwrap_or(f64::INFINITY);
+        now.sort_by(|a, b| error(a).total_cmp(&error(b)));
+        later.sort_by(|a, b| a.status.cmp(&b.status).then(a.spectral_radius.total_cmp(&b.spectral_radius)));
+        let found = best_of_every_kind(now).into_iter().chain(best_of_every_kind(later)).collect();
+        Suggestions { error_at_depth, found, dropped }
     }
-    let trial = Trial {
-        operator,
-        certificate,
-        num_layers,
-        limit: operator.infinite_depth().ok(),
-        merged: statistics.unit_features().map(|(_, group_of)| group_of),
-    };
-    let same: Vec<usize> = (0..statistics.num_groups()).collect();
-    let error_at_depth = trial.measure(operator, &same).and_then(|m| m.error(certificate.alpha, num_layers));
-    let tried: Vec<Result<Vec<Suggestion>, OperatorError>> = changes
-        .into_par_iter()
-        .map(|change| trial.examine(change, error_at_depth, temperature, kernel_at))
-        .collect();
-    let dropped = tried.iter().filter(|t| t.is_err()).count();
-    let tried: Vec<Suggestion> = tried.into_iter().flatten().flatten().collect();
-    let (mut now, mut later): (Vec<_>, Vec<_>) =
-        tried.into_iter().partition(|s| s.helps == Helps::AtThisDepth);
-    let error = |s: &Suggestion| s.error_at_depth.unwrap_or(f64::INFINITY);
-    now.sort_by(|a, b| error(a).total_cmp(&error(b)));
-    later.sort_by(|a, b| a.status.cmp(&b.status).then(a.rate.total_cmp(&b.rate)));
-    let found = best_of_every_kind(now).into_iter().chain(best_of_every_kind(later)).collect();
-    Suggestions { error_at_depth, found, dropped }
 }
 
 /// The first of every kind.
@@ -203,8 +209,8 @@ struct Measure<'a> {
 
 impl Measure<'_> {
     /// The largest error after `num_layers` layers; `None` where values overflow.
-    fn error(&self, alpha: f64, num_layers: usize) -> Option<f64> {
-        let v = self.operator.values_after(alpha, num_layers);
+    fn error(&self, step_size: f64, num_layers: usize) -> Option<f64> {
+        let v = self.operator.values_after(step_size, num_layers);
         let errors = self.group_of.iter().zip(&self.target).map(|(&group, target)| (v[group] - target).abs());
         let error = largest(errors);
         // Without rewards every value is 0 from the start.
@@ -237,11 +243,10 @@ impl Trial<'_> {
         &self,
         change: Change,
         error_as_it_is: Option<f64>,
-        temperature: f64,
-        kernel_at: KernelAt<'_>,
+        config: &SuggestionConfig<'_>,
     ) -> Result<Vec<Suggestion>, OperatorError> {
         let as_it_is = self.certificate;
-        let Some(changed) = change.apply(self.operator, temperature, kernel_at)? else {
+        let Some(changed) = change.apply(self.operator, config)? else {
             return Ok(Vec::new());
         };
         let same: Vec<usize>;
@@ -256,43 +261,43 @@ impl Trial<'_> {
         let spectrum = &stability.spectrum;
         let Some(limit) = spectrum.largest_stable_step() else { return Ok(Vec::new()) };
         let measure = self.measure(&changed, group_of);
-        let error = |alpha: f64| measure.as_ref().and_then(|m| m.error(alpha, self.num_layers));
-        let best = spectrum.best_step().map(|best| round_down(best.alpha));
+        let error = |step_size: f64| measure.as_ref().and_then(|m| m.error(step_size, self.num_layers));
+        let best = spectrum.best_step().map(|best| round_down(best.step_size));
         let mut steps: Vec<f64> = STEPS.iter().map(|share| round_down(share * limit)).collect();
         steps.extend(best);
-        steps.push(as_it_is.alpha);
-        steps.retain(|&alpha| spectrum.rate(alpha) < 1.0);
+        steps.push(as_it_is.step_size);
+        steps.retain(|&step_size| spectrum.spectral_radius(step_size) < 1.0);
         let at_depth = steps
             .into_iter()
-            .filter_map(|alpha| Some((alpha, error(alpha)?)))
+            .filter_map(|step_size| Some((step_size, error(step_size)?)))
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .filter(|(_, error)| error_as_it_is.is_none_or(|now| *error < WORTH_IT * now));
         let mut found = Vec::new();
         // The best at this depth; the step size in use where it does in the long run, else the best one there.
-        let depth = at_depth.map(|(alpha, _)| (alpha, Helps::AtThisDepth));
-        let long = [Some(as_it_is.alpha), best].map(|a| a.map(|a| (a, Helps::InTheLongRun)));
-        for (alpha, helps) in [depth].into_iter().chain(long).flatten() {
-            let new = Certificate::from_stability(&changed, stability.clone(), alpha);
-            let Contraction { norm_inf, rate, .. } = new.contraction;
-            let faster = WORTH_IT * rate.ln() < as_it_is.contraction.rate.ln();
+        let depth = at_depth.map(|(step_size, _)| (step_size, Helps::AtThisDepth));
+        let long = [Some(as_it_is.step_size), best].map(|a| a.map(|a| (a, Helps::InTheLongRun)));
+        for (step_size, helps) in [depth].into_iter().chain(long).flatten() {
+            let new = Certificate::from_stability(&changed, stability.clone(), step_size);
+            let Contraction { norm_inf, spectral_radius, .. } = new.contraction;
+            let faster = WORTH_IT * spectral_radius.ln() < as_it_is.contraction.spectral_radius.ln();
             let better = new.status < as_it_is.status || (new.status == as_it_is.status && faster);
-            let known = found.iter().any(|s: &Suggestion| s.alpha == alpha);
+            let known = found.iter().any(|s: &Suggestion| s.step_size == step_size);
             if new.status == Status::Refused || known || (helps == Helps::InTheLongRun && !better) {
                 continue;
             }
             let change = match change {
-                Change::StepSize(_) => Change::StepSize(alpha),
+                Change::StepSize(_) => Change::StepSize(step_size),
                 other => other,
             };
             let limit_change = measure.as_ref().map(|m| m.limit_change);
-            let error_at_depth = error(alpha);
+            let error_at_depth = error(step_size);
             let status = new.status;
             found.push(Suggestion {
                 change,
-                alpha,
+                step_size,
                 status,
                 norm_inf,
-                rate,
+                spectral_radius,
                 error_at_depth,
                 limit_change,
                 helps,

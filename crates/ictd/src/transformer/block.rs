@@ -14,11 +14,11 @@ use crate::prompt::{TokenMatrix, shift};
 /// How a layer writes its two memory rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Block {
-    /// Two heads (paper, Section 3): the aggregate (V Z K~)[d+2, :] is added to the current memory,
+    /// Two heads (paper, eq:tfupdate, eq:tfupdate-prev, eq:dualhead-out): the aggregate (V Z K~)[d+2, :] is added to the current memory,
     /// and γ times its shift to the target memory.
     #[serde(rename = "dual")]
     DualHead,
-    /// One head and the temporal shift module (paper, Section 4): Z' = Z + V Z K~ on all rows, then the
+    /// One head and the temporal shift module (paper, eq:tsm-forward): Z' = Z + V Z K~ on all rows, then the
     /// target memory is replaced by γ times the shifted current memory.
     #[serde(rename = "tsm")]
     TemporalShift,
@@ -46,15 +46,15 @@ impl Block {
         self,
         params: &AttentionParams,
         weights: &KernelWeights,
-        alpha: f64,
+        step_size: f64,
         gamma: f64,
         tokens: &TokenMatrix,
         roles: &[Role],
     ) -> TokenMatrix {
         match self {
-            Block::DualHead => dual_head(params, weights, alpha, gamma, tokens, roles),
+            Block::DualHead => dual_head(params, weights, step_size, gamma, tokens, roles),
             Block::TemporalShift => {
-                let half = attend(params, weights, alpha, tokens);
+                let half = attend(params, weights, step_size, tokens);
                 temporal_shift(half, gamma, roles)
             }
         }
@@ -64,7 +64,7 @@ impl Block {
 fn dual_head(
     params: &AttentionParams,
     weights: &KernelWeights,
-    alpha: f64,
+    step_size: f64,
     gamma: f64,
     tokens: &TokenMatrix,
     roles: &[Role],
@@ -76,27 +76,27 @@ fn dual_head(
     let add = |row: &mut [f64], update: &[f64], factor: f64| {
         row.iter_mut().zip(update).for_each(|(z, u)| *z += factor * u);
     };
-    add(next.matrix_mut().row_mut(d + 2), aggregate.row(0), alpha);
-    add(next.matrix_mut().row_mut(d + 1), &shift(aggregate.row(0), roles), alpha * gamma);
+    add(next.matrix_mut().row_mut(d + 2), aggregate.row(0), step_size);
+    add(next.matrix_mut().row_mut(d + 1), &shift(aggregate.row(0), roles), step_size * gamma);
     next
 }
 
-/// Z_{l+½} = Z + α V Z K~: the attention half of the single-head layer.
+/// Z_{l+½} = Z + α V Z K~ (paper, eq:zhalf): the attention half of the single-head layer.
 pub fn attend(
     params: &AttentionParams,
     weights: &KernelWeights,
-    alpha: f64,
+    step_size: f64,
     tokens: &TokenMatrix,
 ) -> TokenMatrix {
     let update = params.value_matrix().matmul(tokens.matrix()).matmul(weights.matrix());
     let z = tokens.matrix();
     TokenMatrix::from_matrix(Matrix::from_fn(z.num_rows(), z.num_cols(), |i, j| {
-        z[(i, j)] + alpha * update[(i, j)]
+        z[(i, j)] + step_size * update[(i, j)]
     }))
 }
 
 /// The temporal shift module: U Z + W Z Π, which clears the target memory and fills it with γ times
-/// the current memory moved to the predecessor columns (paper, Section 4 and Figure 2).
+/// the current memory moved to the predecessor columns (paper, eq:tsm and eq:tsm-forward).
 pub fn temporal_shift(mut tokens: TokenMatrix, gamma: f64, roles: &[Role]) -> TokenMatrix {
     let d = tokens.feature_dim();
     let targets = shift(tokens.values(), roles);

@@ -3,11 +3,15 @@
 //! [`Transformer::tokens`] returns every layer's full token matrix, [`Transformer::values`] only the
 //! value estimates, much faster. Both are the same map; a test says so.
 
+mod adjoint;
 mod block;
+mod groups;
 mod params;
 mod values;
 
+pub use adjoint::{Adjoint, AdjointError, ParamsGradient};
 pub use block::{Block, BlockError, attend, temporal_shift};
+pub(crate) use groups::ValueRow;
 pub use params::{AttentionParams, ParamsError};
 pub use values::{Evaluator, LayerValues, Path};
 
@@ -63,6 +67,7 @@ pub struct Transformer {
 
 /// Why a configuration is not a Transformer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransformerError {
     /// γ must be in [0, 1).
     #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
@@ -89,6 +94,7 @@ pub enum TransformerError {
 
 /// Why a forward pass has no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForwardError {
     /// Parameters and context must have the same feature dimension.
     #[error("params: made for {expected} features, but the context has {found}")]
@@ -173,20 +179,29 @@ impl Transformer {
         !matches!(&self.config.parameters, Parameters::PerLayer(params) if params.len() != 1)
     }
 
-    fn check_dim(&self, context: &Context) -> Result<(), ForwardError> {
-        let found = context.feature_dim();
-        let dims = match &self.config.parameters {
-            Parameters::ThetaStar => &[][..],
+    /// The parameters that were given, first layer first; none for theta_*.
+    fn given_params(&self) -> &[AttentionParams] {
+        match &self.config.parameters {
+            Parameters::ThetaStar => &[],
             Parameters::Tied(params) => std::slice::from_ref(params),
             Parameters::PerLayer(params) => params,
-        };
-        match dims.iter().map(AttentionParams::feature_dim).find(|&d| d != found) {
+        }
+    }
+
+    /// Whether some layer reads or writes more of the tokens than the recursion on groups keeps.
+    fn needs_tokens(&self) -> bool {
+        self.given_params().iter().any(|params| params.needs_tokens(self.config.block))
+    }
+
+    fn check_dim(&self, found: usize) -> Result<(), ForwardError> {
+        match self.given_params().iter().map(AttentionParams::feature_dim).find(|&d| d != found) {
             Some(expected) => Err(ForwardError::FeatureDim { expected, found }),
             None => Ok(()),
         }
     }
 
-    /// The token matrices Z_0, …, Z_L: the plain road, exactly as the paper writes it.
+    /// The token matrices Z_0, …, Z_L: the reference path, exactly as the paper writes it (eq:tfupdate,
+    /// eq:tfupdate-prev; eq:tsm-forward with the temporal shift).
     ///
     /// Attention is computed once when it does not depend on the layer.
     pub fn tokens(&self, context: &Context) -> Result<Vec<TokenMatrix>, ForwardError> {
@@ -196,7 +211,7 @@ impl Transformer {
     /// The token matrices Z_0, …, Z_L and the attention matrices of the layers; a single one stands
     /// for all layers when attention does not depend on the layer.
     pub fn trace(&self, context: &Context) -> Result<(Vec<TokenMatrix>, Vec<KernelWeights>), ForwardError> {
-        self.check_dim(context)?;
+        self.check_dim(context.feature_dim())?;
         let (roles, d, config) = (context.roles(), context.feature_dim(), &self.config);
         let mut tokens = vec![TokenMatrix::prompt(context)];
         let mut attention: Vec<KernelWeights> = Vec::new();

@@ -1,5 +1,6 @@
 //! Attention parameters θ = (V, A).
 
+use super::Block;
 use crate::matrix::Matrix;
 
 /// The parameters of one layer: the value matrix V and the score matrix A, both (d+3)×(d+3).
@@ -11,6 +12,7 @@ pub struct AttentionParams {
 
 /// Why two matrices are not attention parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParamsError {
     /// V and A must be square, of equal size and at least 4×4.
     #[error("{name} is {rows}×{cols}, expected (d+3)×(d+3) with d >= 1, the same for V and A")]
@@ -54,24 +56,32 @@ impl AttentionParams {
         Ok(Self { value_matrix, score_matrix })
     }
 
-    /// theta_* for d features: V's last row is [0_d, 1, 1, -1], A is diag(I_d, 0) (paper, Section 3).
+    /// theta_* for d features: V's last row is [0_d, 1, 1, -1], A is diag(I_d, 0) (paper, eq:para-now).
     pub fn theta_star(feature_dim: usize) -> Self {
-        let d = feature_dim;
-        let mut value_matrix = Matrix::zeros(d + 3, d + 3);
-        value_matrix.row_mut(d + 2)[d..].copy_from_slice(&[1.0, 1.0, -1.0]);
-        let mut score_matrix = Matrix::zeros(d + 3, d + 3);
-        for a in 0..d {
-            score_matrix[(a, a)] = 1.0;
+        Self::looped([1.0, 1.0, -1.0], &Matrix::identity(feature_dim))
+    }
+
+    /// A point of Θ^Looped (paper, eq:parameterization_set): V's last row is [0_d, u], A is diag(B, 0).
+    ///
+    /// # Panics
+    /// When `score_block` is not square.
+    pub fn looped(value_row: [f64; 3], score_block: &Matrix) -> Self {
+        let d = score_block.num_rows();
+        assert_eq!(score_block.num_cols(), d, "looped: the score block is not square");
+        let mut params =
+            Self { value_matrix: Matrix::zeros(d + 3, d + 3), score_matrix: Matrix::zeros(d + 3, d + 3) };
+        params.value_matrix.row_mut(d + 2)[d..].copy_from_slice(&value_row);
+        for (a, row) in score_block.rows().enumerate() {
+            params.score_matrix.row_mut(a)[..d].copy_from_slice(row);
         }
-        Self { value_matrix, score_matrix }
+        params
     }
 
     /// The mirror image of theta_* for d features: V and A negated, so that V's last row is [0_d, -1, -1, 1] and
     /// A is diag(-I_d, 0). Its forward pass is [`ReflectedTd`](crate::td::ReflectedTd).
     pub fn mirror(feature_dim: usize) -> Self {
-        let negated = |m: &Matrix| Matrix::from_fn(m.num_rows(), m.num_cols(), |i, j| -m[(i, j)]);
         let theta = Self::theta_star(feature_dim);
-        Self { value_matrix: negated(&theta.value_matrix), score_matrix: negated(&theta.score_matrix) }
+        Self { value_matrix: -&theta.value_matrix, score_matrix: -&theta.score_matrix }
     }
 
     /// V.
@@ -103,6 +113,12 @@ impl AttentionParams {
     /// Whether V writes to features or rewards (rows 0..=d).
     pub fn overwrites_inputs(&self) -> bool {
         (0..=self.feature_dim()).any(|i| self.value_matrix.row(i).iter().any(|&x| x != 0.0))
+    }
+
+    /// Whether a layer with these parameters reads or writes more than features, rewards and values: scores see rewards
+    /// or memory, or the attention half overwrites inputs. Dual heads write memory rows only, whatever V says.
+    pub fn needs_tokens(&self, block: Block) -> bool {
+        !self.scores_features_only() || (block == Block::TemporalShift && self.overwrites_inputs())
     }
 
     /// Whether scores depend on features alone.

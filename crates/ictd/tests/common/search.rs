@@ -6,7 +6,7 @@ use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::theory::{Certificate, Status};
+use ictd::theory::{CertificateConfig, Status};
 
 use super::double_double::{Dd, solve};
 
@@ -26,6 +26,13 @@ pub struct Case {
     pub alpha: f64,
     pub layers: usize,
     pub tolerance: f64,
+}
+
+impl Case {
+    /// What its certificate is asked about.
+    pub fn config(&self) -> CertificateConfig {
+        CertificateConfig { step_size: self.alpha, num_layers: self.layers, tolerance: self.tolerance }
+    }
 }
 
 fn pick<T: Copy>(stream: &mut Stream, from: &[T]) -> T {
@@ -362,9 +369,8 @@ pub fn run(seed: u64, cases: u64) -> Outcome {
 fn examine(case: &Case, index: u64, outcome: &mut Outcome, ratios: &mut Vec<f64>) {
     outcome.with_queries += u64::from(case.has_queries());
     let context = case.context(true);
-    let found = StateOperator::empirical(&context, &case.attention(), case.gamma).and_then(|operator| {
-        Certificate::new(&operator, case.alpha, case.layers, case.tolerance).map(|c| (operator, c))
-    });
+    let found = StateOperator::empirical(&context, &case.attention(), case.gamma)
+        .and_then(|operator| case.config().certify(&operator).map(|c| (operator, c)));
     let Ok((operator, certificate)) = found else {
         outcome.errors += 1;
         return;

@@ -4,7 +4,7 @@ use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::pretrain::{Measurement, PretrainConfig, QueryPosition, first_gradient, measure, reduced_params};
 use ictd::statistics::fit::{Slope, power};
-use ictd::td::ReflectedTd;
+use ictd::td::{Estimator as _, ReflectedTd};
 use ictd::transformer::{AttentionParams, Parameters, Transformer, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -123,7 +123,7 @@ pub fn run(
     let mut discrepancy = 0f64;
     for context in &windows {
         let forward = mirror.values(context)?;
-        for (layer, expected) in direct.run(context).iter().enumerate() {
+        for (layer, expected) in direct.run(context)?.iter().enumerate() {
             let scale = expected.iter().fold(1f64, |m, v| m.max(v.abs()));
             for (a, b) in forward.values(layer).iter().zip(expected) {
                 discrepancy = discrepancy.max((a - b).abs() / scale);

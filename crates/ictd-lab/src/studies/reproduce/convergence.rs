@@ -20,7 +20,7 @@ pub fn assumption(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> 
     let layer = LayerConfig {
         kernel: KernelName::Softmax,
         temperature: 1.0,
-        alpha: 1.0,
+        step_size: 1.0,
         num_layers: 0,
         tolerance: 1e-3,
         draw: Draw::No,

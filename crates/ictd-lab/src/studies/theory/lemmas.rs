@@ -1,12 +1,14 @@
 //! The lemmas behind Theorem 3: the largest measured/bound ratios over random inputs.
 
+use ictd::context::ContextStatistics;
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::task::FiniteTask;
 use ictd::theory::lemmas::{Ratio, kernel_derivative, softmax_lipschitz, softmax_lipschitz_sharp};
-use ictd::theory::{Constants, LoopedParams, Stability, StatePass};
+use ictd::theory::{Constants, Stability};
+use ictd::transformer::{Adjoint, AdjointError, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -132,21 +134,30 @@ fn kernel_bound(family: &TaskFamily, tasks: u64) -> Result<Ratio, LabError> {
 fn gradient_bound(family: &TaskFamily, length: Option<usize>, tasks: u64) -> Result<Option<Ratio>, LabError> {
     let one = |index: u64| -> Result<Option<Ratio>, LabError> {
         let task = family.task(index)?;
-        let (d, m, rewards) = (task.features().num_cols(), task.mrp().num_states(), task.mrp().rewards());
+        let (d, m) = (task.features().num_cols(), task.mrp().num_states());
         let constants = constants(&task)?;
         let Some(threshold) = constants.contraction_threshold(DELTA) else { return Ok(None) };
         let n = length.unwrap_or(threshold.ceil() as usize);
         let states = task.mrp().sample_states(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
-        let theta = LoopedParams::theta_star(d);
-        let mut pass = StatePass::default();
-        pass.load(m, &states);
-        pass.forward(&theta, task.features(), rewards, family.gamma, DEPTHS[DEPTHS.len() - 1], states[n]);
-        let mut numbers = vec![0.0; theta.num_free()];
+        let deepest = DEPTHS[DEPTHS.len() - 1];
+        let transformer = TransformerConfig::theta_star(attention()?, deepest, family.gamma).check()?;
+        let mut counts = Matrix::zeros(m, m);
+        states.windows(2).for_each(|pair| counts[(pair[0], pair[1])] += 1.0);
+        let statistics = ContextStatistics::counted(task.features(), task.mrp().rewards(), &counts);
+        let mut pass = Adjoint::default();
+        let failed = |error: AdjointError| LabError::Failed(error.to_string());
+        pass.forward(&transformer, &statistics).map_err(failed)?;
         let mut measured: f64 = 0.0;
         for query in (0..m).filter(|s| states.contains(s)) {
+            let mut direction = vec![0.0; m];
+            direction[query] = 1.0;
             for layers in DEPTHS {
-                pass.backward(&theta, task.features(), rewards, family.gamma, layers, query, &mut numbers);
-                measured = numbers.iter().fold(measured, |m, x| m.max(x.abs()));
+                let gradient =
+                    pass.backward(&transformer, &statistics, layers, &direction).map_err(failed)?;
+                // Θ^Looped leaves V's entries on features at 0.
+                let by_u = &gradient.value_rows.row(0)[d..];
+                let numbers = by_u.iter().chain(gradient.score_blocks[0].as_slice());
+                measured = numbers.fold(measured, |m, x| m.max(x.abs()));
             }
         }
         Ok(Some(Ratio { measured, bound: constants.gradient_bound(d, n as f64, DELTA) }))

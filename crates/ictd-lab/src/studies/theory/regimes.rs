@@ -8,7 +8,6 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::TaskFamily;
-use super::certify::regime_name;
 use crate::LabError;
 use crate::figure::style::{GRID, INK, MUTED, PALETTE, TEXT_SIZE, TITLE_SIZE};
 use crate::figure::{Anchor, Color, Scene, Stroke};
@@ -126,7 +125,7 @@ fn cell(
         if repair == Repair::StepPerState {
             operator = operator.with_steps_by_mass().unwrap_or(operator);
         }
-        let regime = Stability::of(&operator)?.regime();
+        let regime = Stability::of(&operator)?.regime;
         let k = REGIMES.iter().position(|r| r.0 == regime).unwrap_or(REGIMES.len() - 1);
         counts[k] += 1;
     }
@@ -209,7 +208,7 @@ impl RegimeMap {
                     let counts = [cell.assumption, cell.provable, cell.in_fact, cell.marginal, cell.unstable];
                     let (k, count) = counts.into_iter().enumerate().max_by_key(|c| c.1).unwrap_or_default();
                     let share = (100 * count).div_ceil(cell.tasks);
-                    row.push(format!("{} {share}%", regime_name(REGIMES[k].0)));
+                    row.push(format!("{} {share}%", REGIMES[k].0.as_str()));
                 }
                 row
             })

@@ -1,6 +1,7 @@
 //! Theorem 3's inequality with every constant as a number, beside the expected update itself.
 
-use ictd::theory::{LoopedParams, Theorem3};
+use ictd::theory::Theorem3;
+use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::{TaskFamily, neu};
@@ -48,7 +49,7 @@ pub fn run(family: &TaskFamily, length: Option<usize>, samples: u64) -> Result<V
     let Some(theorem) = Theorem3::of(&neu::uniform_constants(family)?, d) else { return Ok(Vec::new()) };
     let threshold = theorem.threshold();
     let n = length.unwrap_or(threshold.ceil() as usize);
-    let found = neu::estimate(family, &LoopedParams::theta_star(d), n, &LAYERS, samples)?;
+    let found = neu::estimate(family, &AttentionParams::theta_star(d), n, &LAYERS, samples)?;
     let row = |f: &ictd::theory::Neu| {
         let layers = f.num_layers as f64;
         let [depth_term, sampling_term, event_term] = theorem.terms(layers, n as f64);

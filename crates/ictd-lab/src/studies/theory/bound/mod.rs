@@ -204,7 +204,7 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     for n in SWEEP {
         sweep.extend(setting.sweep(n, config.contexts.min(200))?);
     }
-    let predicted_decay = stability.spectrum.rate(1.0).ln();
+    let predicted_decay = stability.spectrum.spectral_radius(1.0).ln();
     Ok(BoundReport {
         describe: config.family.describe(),
         failed_premises: failed_premises(&constants, threshold, lengths.last().copied().unwrap_or(0)),

@@ -43,10 +43,10 @@ pub fn count(family: &TaskFamily, tasks: u64, config: &LayerConfig) -> Result<Co
         .map(|index| {
             let operator = StateOperator::population(&family.task(index)?, &attention)?;
             let stability = Stability::of(&operator)?;
-            let rate = stability.spectrum.rate(config.alpha);
+            let rate = stability.spectrum.spectral_radius(config.step_size);
             let flags = [
                 stability.assumption,
-                operator.jacobian_norm(config.alpha) < 1.0,
+                operator.jacobian_norm(config.step_size) < 1.0,
                 rate < 1.0,
                 stability.spectrum.is_unstable(),
                 stability.form_margin.is_some_and(|m| m > 0.0),

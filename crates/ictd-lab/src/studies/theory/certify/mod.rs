@@ -10,11 +10,11 @@ use suggestions::{describe, note};
 
 use std::sync::Arc;
 
-use ictd::context::{Context, ContextStatistics, Role};
+use ictd::context::{Context, ContextStatistics};
 use ictd::kernel::{Attention, Kernel, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::theory::{self, Certificate, Change, Regime, Suggestion};
+use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
 use super::TaskFamily;
@@ -35,7 +35,7 @@ pub struct LayerConfig {
     /// Temperature τ.
     pub temperature: f64,
     /// Step size α.
-    pub alpha: f64,
+    pub step_size: f64,
     /// Depth whose error is reported.
     pub num_layers: usize,
     /// Absolute tolerance for the number of layers needed.
@@ -46,7 +46,7 @@ pub struct LayerConfig {
 
 impl LayerConfig {
     fn attention(&self) -> Result<Attention, LabError> {
-        for (name, value) in [("step-size", self.alpha), ("tolerance", self.tolerance)] {
+        for (name, value) in [("step-size", self.step_size), ("tolerance", self.tolerance)] {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(LabError::Invalid(format!("{name} is {value}, expected a finite number > 0")));
             }
@@ -73,20 +73,14 @@ impl LayerConfig {
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
-    /// `certified`, `estimated` or `refused`.
-    pub status: &'static str,
-    /// Why.
-    pub reasons: Vec<String>,
+    /// The verdict and the numbers behind it.
+    #[serde(flatten)]
+    pub certificate: Certificate,
     subject: String,
     gamma: f64,
-    step_size: f64,
     n_transitions: Option<usize>,
     n_episodes: Option<usize>,
     kernel: KernelJson,
-    contraction: ContractionJson,
-    stability: StabilityJson,
-    steps: StepsJson,
-    fixed_point: Option<FixedPointJson>,
     coverage: CoverageJson,
     assumptions: Vec<AssumptionJson>,
     /// Error after the layers asked for, as it is: a share of the largest value, as for suggestions.
@@ -114,59 +108,8 @@ pub enum Draw {
 #[derive(Clone, Debug, Serialize)]
 struct KernelJson {
     name: &'static str,
-    tau: f64,
+    temperature: f64,
     normalize: bool,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct ContractionJson {
-    norm_inf: f64,
-    rho: f64,
-    min_diag: f64,
-    mean_diag: f64,
-    required_diag: f64,
-    violating_states: usize,
-    offenders: Vec<OffenderJson>,
-    never_left_states: usize,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct OffenderJson {
-    state: usize,
-    features: Vec<f64>,
-    self_weight: f64,
-    attracted_by: Option<usize>,
-    attracting_weight: Option<f64>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct StabilityJson {
-    /// `assumption`, `provable`, `in fact`, `marginal` or `unstable`.
-    regime: &'static str,
-    flatness: Option<f64>,
-    form_margin: Option<f64>,
-    smallest_real_part: f64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct StepsJson {
-    largest_stable: Option<f64>,
-    best: Option<f64>,
-    best_rate: Option<f64>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct FixedPointJson {
-    iterations: usize,
-    residual_inf: f64,
-    error_to_empirical_fixed_point_inf: f64,
-    error_bound_inf: Option<f64>,
-    equation_residual_inf: f64,
-    tolerance: f64,
-    layers_predicted: Option<u64>,
-    layers_sufficient: Option<u64>,
-    /// Why a bound or a number of layers is missing.
-    notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -260,23 +203,29 @@ fn report(
     context: Option<&Context>,
     config: &LayerConfig,
 ) -> Result<Report, LabError> {
-    let certificate = Certificate::new(operator, config.alpha, config.num_layers, config.tolerance)?;
     let kernel_at = |t: f64| config.kernel_at(t);
-    let tried =
-        theory::suggestions(operator, &certificate, config.num_layers, config.temperature, &kernel_at);
+    let search = SuggestionConfig {
+        num_layers: config.num_layers,
+        temperature: config.temperature,
+        kernel_at: &kernel_at,
+    };
+    let certificate = CertificateConfig {
+        step_size: config.step_size,
+        num_layers: config.num_layers,
+        tolerance: config.tolerance,
+    };
+    let certificate = certificate.certify(operator)?;
+    let tried = search.suggest(operator, &certificate);
     let curves = match config.draw {
-        Draw::Yes => curves(operator, config, &tried.found, &kernel_at),
+        Draw::Yes => curves(operator, config, &tried.found, &search),
         Draw::No => Vec::new(),
     };
     let statistics = operator.statistics();
-    let c = &certificate.contraction;
-    let episodes =
-        context.map(|x| x.roles().iter().filter(|r| matches!(r, Role::Last | Role::Terminal)).count());
     let mut data_warnings = Vec::new();
-    if c.never_left > 0 {
+    let never_left = certificate.contraction.never_left_states;
+    if never_left > 0 {
         data_warnings.push(format!(
-            "{} states were reached but never left: their values rest on other states",
-            c.never_left
+            "{never_left} states were reached but never left: their values rest on other states"
         ));
     }
     let ess = |u: usize| {
@@ -285,60 +234,15 @@ fn report(
     };
     Ok(Report {
         schema: "ictd.certificate/1",
-        status: certificate.status.as_str(),
-        reasons: certificate.reasons.clone(),
         subject,
         gamma: operator.gamma(),
-        step_size: config.alpha,
         n_transitions: context.map(Context::num_transitions),
-        n_episodes: episodes,
+        n_episodes: context.map(|x| x.episodes().count()),
         kernel: KernelJson {
             name: config.kernel.as_str(),
-            tau: config.temperature,
+            temperature: config.temperature,
             normalize: config.kernel != KernelName::Linear,
         },
-        contraction: ContractionJson {
-            norm_inf: c.norm_inf,
-            rho: c.rate,
-            min_diag: c.min_diag,
-            mean_diag: c.mean_diag,
-            required_diag: c.required_diag,
-            violating_states: c.violating_states,
-            offenders: c
-                .offenders
-                .iter()
-                .map(|o| OffenderJson {
-                    state: o.state,
-                    features: statistics.features(o.state).to_vec(),
-                    self_weight: o.self_weight,
-                    attracted_by: o.attracted_by.map(|a| a.0),
-                    attracting_weight: o.attracted_by.map(|a| a.1),
-                })
-                .collect(),
-            never_left_states: c.never_left,
-        },
-        stability: StabilityJson {
-            regime: regime_name(certificate.stability.regime()),
-            flatness: certificate.stability.flatness,
-            form_margin: certificate.stability.form_margin,
-            smallest_real_part: certificate.steps.smallest_real_part,
-        },
-        steps: StepsJson {
-            largest_stable: certificate.steps.largest_stable,
-            best: certificate.steps.best.map(|b| b.alpha),
-            best_rate: certificate.steps.best.map(|b| b.rate),
-        },
-        fixed_point: certificate.fixed_point.as_ref().map(|f| FixedPointJson {
-            iterations: config.num_layers,
-            residual_inf: f.residual,
-            error_to_empirical_fixed_point_inf: f.error,
-            error_bound_inf: f.error_bound,
-            equation_residual_inf: f.equation_residual,
-            tolerance: config.tolerance,
-            layers_predicted: f.layers_predicted,
-            layers_sufficient: f.layers_sufficient,
-            notes: f.notes.clone(),
-        }),
         coverage: CoverageJson {
             states_seen: statistics.num_source_groups(),
             min_kernel_ess: context
@@ -362,17 +266,8 @@ fn report(
         suggestions_dropped: tried.dropped,
         data_warnings,
         curves,
+        certificate,
     })
-}
-
-pub(super) fn regime_name(regime: Regime) -> &'static str {
-    match regime {
-        Regime::Assumption => "assumption",
-        Regime::Provable => "provable",
-        Regime::InFact => "in fact",
-        Regime::Marginal => "marginal",
-        Regime::Unstable => "unstable",
-    }
 }
 
 /// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value; shorter where it
@@ -398,24 +293,25 @@ fn curves(
     operator: &StateOperator,
     config: &LayerConfig,
     suggestions: &[Suggestion],
-    kernel_at: theory::KernelAt<'_>,
+    search: &SuggestionConfig<'_>,
 ) -> Vec<Curve> {
-    let mut cases = vec![("as it is".to_owned(), operator.clone(), config.alpha)];
+    let mut cases = vec![("as it is".to_owned(), operator.clone(), config.step_size)];
     let kind = |s: &Suggestion| std::mem::discriminant(&s.change);
     for (k, suggestion) in suggestions.iter().enumerate() {
         if suggestions[..k].iter().any(|s| kind(s) == kind(suggestion)) {
             continue;
         }
         // It could be made when it was tried.
-        if let Ok(Some(changed)) = suggestion.change.apply(operator, config.temperature, kernel_at) {
+        if let Ok(Some(changed)) = suggestion.change.apply(operator, search) {
             let name = match suggestion.change {
                 Change::StepSize(alpha) => format!("step {alpha}"),
                 Change::Temperature(t) => format!("τ = {t}"),
                 Change::UnitFeatures => "unit norm".to_owned(),
                 Change::UnitFeaturesAndTemperature(t) => format!("unit norm, τ = {t}"),
                 Change::StepsByMass => "step per state".to_owned(),
+                other => format!("{other:?}"),
             };
-            cases.push((name, changed, suggestion.alpha));
+            cases.push((name, changed, suggestion.step_size));
         }
     }
     let layers = config.num_layers.clamp(DRAWN_LAYERS, 5 * DRAWN_LAYERS);

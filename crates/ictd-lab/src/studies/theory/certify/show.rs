@@ -1,8 +1,9 @@
 //! A certificate as a figure, as files and as text.
 
+use ictd::theory::Helps;
 use serde::Serialize;
 
-use super::Report;
+use super::{Report, SuggestionJson};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scale, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
@@ -21,7 +22,7 @@ impl Report {
             }
         });
         let chart = Chart {
-            title: format!("What depth does: {}", self.status),
+            title: format!("What depth does: {}", self.certificate.status.as_str()),
             x: Axis { label: "layers *L*".into(), scale: Scale::Linear, range: None },
             y: Axis {
                 label: "error to infinite depth / largest value".into(),
@@ -52,10 +53,10 @@ impl Report {
 
     /// The lines for a terminal.
     pub fn text(&self) -> String {
-        let c = &self.contraction;
+        let (certificate, c) = (&self.certificate, &self.certificate.contraction);
         let optional = |x: Option<f64>| x.map_or_else(|| "none".into(), |x| format!("{x:.6}"));
-        let mut text = format!("{}\n{}\n", self.status.to_uppercase(), self.subject);
-        self.reasons.iter().for_each(|r| text += &format!("  - {r}\n"));
+        let mut text = format!("{}\n{}\n", certificate.status.as_str().to_uppercase(), self.subject);
+        certificate.reasons.iter().for_each(|r| text += &format!("  - {r}\n"));
         text += &format!(
             "\ndiagonal weights     min {:.4}, mean {:.4}, required {:.4}; {} of {} states below\n",
             c.min_diag, c.mean_diag, c.required_diag, c.violating_states, self.coverage.states_seen
@@ -67,20 +68,24 @@ impl Report {
             }
             text += "\n";
         }
-        text += &format!("norm_inf of a layer  {:.6}\nspectral radius      {}\n", c.norm_inf, rate(c.rho));
+        text += &format!(
+            "norm_inf of a layer  {:.6}\nspectral radius      {}\n",
+            c.norm_inf,
+            rate(c.spectral_radius)
+        );
         text += &format!(
             "step sizes           stable below {}, best {} with rate {}\n",
-            optional(self.steps.largest_stable),
-            optional(self.steps.best),
-            self.steps.best_rate.map_or_else(|| "none".into(), rate)
+            optional(certificate.steps.largest_stable),
+            optional(certificate.steps.best),
+            certificate.steps.best_spectral_radius.map_or_else(|| "none".into(), rate)
         );
-        text += &format!("regime               {}\n", self.stability.regime);
-        if let Some(f) = &self.fixed_point {
+        text += &format!("regime               {}\n", certificate.stability.regime.as_str());
+        if let Some(f) = &certificate.fixed_point {
             text += &format!(
                 "after {} layers      error {:.3e} (proved bound: {})\n",
-                f.iterations,
-                f.error_to_empirical_fixed_point_inf,
-                f.error_bound_inf.map_or_else(|| "none".into(), |b| format!("{b:.3e}"))
+                f.num_layers,
+                f.error,
+                f.error_bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}"))
             );
             let layers = |l: Option<u64>| l.map_or_else(|| "unknown".into(), |l| l.to_string());
             text += &format!(
@@ -90,20 +95,21 @@ impl Report {
                 layers(f.layers_sufficient)
             );
         }
-        for note in self.fixed_point.iter().flat_map(|f| &f.notes) {
+        for note in certificate.fixed_point.iter().flat_map(|f| &f.notes) {
             text += &format!("                     {note}\n");
         }
         text += &format!("\n{}\n", self.suggestions_note);
         for (helps, title) in [
-            ("at this depth", "what helps at this depth"),
-            ("in the long run", "what helps in the long run only"),
+            (Helps::AtThisDepth, "what helps at this depth"),
+            (Helps::InTheLongRun, "what helps in the long run only"),
         ] {
-            let mut of_this_kind = self.suggestions.iter().filter(|s| s.helps == helps).peekable();
+            let mut of_this_kind = self.suggestions.iter().filter(|s| s.found.helps == helps).peekable();
             if of_this_kind.peek().is_some() {
                 text += &format!("{title}, recomputed:\n");
             }
-            for s in of_this_kind {
-                text += &format!("  - {}: {}, spectral radius {}", s.change, s.status, rate(s.rho));
+            for SuggestionJson { change, found: s, .. } in of_this_kind {
+                let radius = rate(s.spectral_radius);
+                text += &format!("  - {change}: {}, spectral radius {radius}", s.status.as_str());
                 if let Some(error) = s.error_at_depth {
                     text += &format!(", relative error {error:.1e} after the same depth");
                 }

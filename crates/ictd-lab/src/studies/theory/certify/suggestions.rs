@@ -10,24 +10,14 @@ pub struct SuggestionJson {
     pub change: String,
     /// The options of `certify` that make it, in place of those in use; empty where there are none.
     pub options: String,
-    /// The status then.
-    pub status: &'static str,
-    /// ‖J‖∞ then.
-    pub norm_inf: f64,
-    /// The spectral radius then.
-    pub rho: f64,
-    /// Error after the depth asked for, as a share of the largest value: to the limit as it is on states that were
-    /// left, to its own limit elsewhere.
-    pub error_at_depth: Option<f64>,
-    /// How far the limit of the states that were left moves, as a share of the largest value.
-    pub limit_change: Option<f64>,
-    /// `at this depth` or `in the long run`.
-    pub helps: &'static str,
+    /// What it does, recomputed.
+    #[serde(flatten)]
+    pub found: Suggestion,
 }
 
 /// A suggestion in words and options; `generated` when features come from a family.
 pub(super) fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
-    let alpha = suggestion.alpha;
+    let alpha = suggestion.step_size;
     // Generated features are normalised before they are scaled.
     let unit = if generated { "--unit-norm --score-scale 1" } else { "--unit-norm" };
     let (change, options) = match suggestion.change {
@@ -48,17 +38,9 @@ pub(super) fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJs
             format!("a step size per state, {alpha} times its share of the largest kernel mass"),
             String::new(),
         ),
+        other => (format!("{other:?} and step size {alpha}"), String::new()),
     };
-    SuggestionJson {
-        change,
-        options,
-        status: suggestion.status.as_str(),
-        norm_inf: suggestion.norm_inf,
-        rho: suggestion.rate,
-        error_at_depth: suggestion.error_at_depth,
-        limit_change: suggestion.limit_change,
-        helps: suggestion.helps.as_str(),
-    }
+    SuggestionJson { change, options, found: suggestion.clone() }
 }
 
 /// Whether anything helps at the depth asked for.

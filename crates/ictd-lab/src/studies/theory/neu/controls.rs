@@ -2,7 +2,7 @@
 
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
-use ictd::theory::LoopedParams;
+use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::{Ends, NeuConfig, NeuPoint, estimate, point};
@@ -37,22 +37,17 @@ pub struct Controls {
 }
 
 /// The fixed point of layers at u = (a, b, c) solves a·r + bγPv + cv = 0: it is v_π where a = b = -c, and nowhere else.
-fn others(feature_dim: usize, seed: u64) -> Vec<(String, bool, LoopedParams)> {
+fn others(feature_dim: usize, seed: u64) -> Vec<(String, bool, AttentionParams)> {
     let d = feature_dim;
-    let star = LoopedParams::theta_star(d);
-    let with = |value_row: [f64; 3]| LoopedParams { value_row, ..star.clone() };
-    let mut negative = with([-1.0, -1.0, 1.0]);
-    (0..d).for_each(|a| negative.score_block[(a, a)] = -1.0);
+    let block = Matrix::identity(d);
+    let with = |value_row: [f64; 3]| AttentionParams::looped(value_row, &block);
     let mut stream = Stream::new(seed, Purpose::Init, 0);
     let mut moved = |x: f64| x + stream.uniform_in(-DISTANCE, DISTANCE);
-    let random = LoopedParams {
-        feature_row: vec![0.0; d],
-        value_row: star.value_row.map(&mut moved),
-        score_block: Matrix::from_fn(d, d, |i, j| moved(star.score_block[(i, j)])),
-    };
+    let value_row = [1.0, 1.0, -1.0].map(&mut moved);
+    let random = AttentionParams::looped(value_row, &block.map(moved));
     let control = |name: &str, solves, params| (name.to_owned(), solves, params);
     vec![
-        control("mirror block, u = (−1, −1, 1), A = −I", false, negative),
+        control("mirror block, u = (−1, −1, 1), A = −I", false, AttentionParams::mirror(d)),
         control("no bootstrapping, u = (1, 0, −1)", false, with([1.0, 0.0, -1.0])),
         control("twice the reward, u = (2, 1, −1)", false, with([2.0, 1.0, -1.0])),
         control("theta_* moved by up to ½ at random", false, random),

@@ -1,6 +1,7 @@
 //! J on a plane through theta_*.
 
-use ictd::theory::LoopedParams;
+use ictd::matrix::Matrix;
+use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::estimate;
@@ -44,11 +45,8 @@ pub fn landscape(family: &TaskFamily, n: usize, layers: usize, samples: u64) -> 
     let mut points = Vec::new();
     for &score_scale in &scales {
         for &value_scale in &scales {
-            let mut theta = LoopedParams::theta_star(d);
-            theta.value_row = theta.value_row.map(|u| value_scale * u);
-            for i in 0..d {
-                theta.score_block[(i, i)] *= score_scale;
-            }
+            let value_row = [1.0, 1.0, -1.0].map(|u| value_scale * u);
+            let theta = AttentionParams::looped(value_row, &Matrix::diag(&vec![score_scale; d]));
             let found = match estimate(family, &theta, n, &[layers], samples) {
                 Ok(mut found) => found.pop(),
                 Err(LabError::Failed(_)) => None,

@@ -12,8 +12,8 @@ pub use show::{figure, same_prompt_figure};
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::statistics::fit::{self, Slope};
-use ictd::theory::{Constants, LoopedParams, Neu, NeuError, NeuSampler, Stability, Theorem3};
-use ictd::transformer::Parameters;
+use ictd::theory::{Constants, Neu, NeuError, NeuSampler, Stability, Theorem3};
+use ictd::transformer::{AttentionParams, Block, Parameters};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -166,15 +166,15 @@ fn neu_error(error: NeuError) -> LabError {
 /// Estimates J at a length and several depths.
 pub fn estimate(
     family: &TaskFamily,
-    params: &LoopedParams,
+    params: &AttentionParams,
     n: usize,
     layers: &[usize],
     samples: u64,
 ) -> Result<Vec<Neu>, LabError> {
     family.check()?;
     let d = family.feature_dim();
-    if params.score_block.num_rows() != d {
-        let found = params.score_block.num_rows();
+    if params.feature_dim() != d {
+        let found = params.feature_dim();
         return Err(LabError::Invalid(format!(
             "params: the parameters are for {found} features, the tasks have {d}"
         )));
@@ -189,6 +189,7 @@ pub fn estimate(
     }
     let sampler = NeuSampler {
         task: |index| family.task(index),
+        attention: Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?,
         context_len: n,
         depths: layers.to_vec(),
         samples,
@@ -197,17 +198,18 @@ pub fn estimate(
     sampler.estimate(params).map_err(neu_error)
 }
 
-/// Parameters from a file, as a point of Θ^Looped.
-pub fn looped(parameters: &Parameters) -> Result<LoopedParams, LabError> {
+/// Parameters from a file that all layers share and whose scores see features only.
+pub fn looped(parameters: &Parameters) -> Result<AttentionParams, LabError> {
     let Parameters::Tied(params) = parameters else {
         return Err(LabError::Invalid("params: expected one V and A for all layers".into()));
     };
-    LoopedParams::of(params).ok_or_else(|| {
-        LabError::Invalid(
+    if params.needs_tokens(Block::TemporalShift) {
+        return Err(LabError::Invalid(
             "params: expected scores that depend on features alone (masks full or looped) and a V that writes the memory rows only"
                 .into(),
-        )
-    })
+        ));
+    }
+    Ok(params.clone())
 }
 
 /// The sweep at theta_*.
@@ -225,7 +227,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     let d = config.family.feature_dim();
     let uniform = uniform_constants(&config.family)?;
     let theorem = Theorem3::of(&uniform, d);
-    let star = LoopedParams::theta_star(d);
+    let star = AttentionParams::theta_star(d);
     let mut points = Vec::new();
     for &n in &config.lengths {
         let found = estimate(&config.family, &star, n, &config.layers, config.samples_at(n))?;

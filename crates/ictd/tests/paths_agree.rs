@@ -1,4 +1,4 @@
-//! Every road to the same number gives the same number: token matrices, columns, states, direct TD.
+//! Every path to the same number gives the same number: token matrices, columns, states, direct TD.
 #![allow(missing_docs)]
 
 mod common;
@@ -7,7 +7,7 @@ use common::{attention, distinct, episodes, full_params, gap, sparse_params};
 use ictd::context::Context;
 use ictd::kernel::KernelName;
 use ictd::random::{Purpose, Stream};
-use ictd::td::WeightedSoftmaxTd;
+use ictd::td::{Estimator, WeightedSoftmaxTd};
 use ictd::transformer::{
     Block, Evaluator, ForwardError, LayerValues, Parameters, Path, Transformer, TransformerConfig,
 };
@@ -52,7 +52,7 @@ fn theta_star_is_weighted_softmax_td_for_every_kernel_and_block() {
                     gamma: 0.9,
                     step_sizes: step_sizes.clone(),
                 };
-                let direct = td.run(&context);
+                let direct = td.run(&context).unwrap();
                 for block in Block::ALL {
                     let mut config = TransformerConfig::theta_star(attention.clone(), 10, 0.9);
                     (config.block, config.step_sizes) = (block, step_sizes.clone());
