@@ -10,6 +10,8 @@ cargo xtask test             format, lints, all tests, documentation
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
                              all readings, the branch map
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
+cargo xtask fuzz [SECONDS [READER [FIRST]]]
+                             damaged files for every reader, 60 seconds each, or for one from input FIRST on
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["slow"] => slow(),
         ["search"] => search(),
+        ["fuzz", rest @ ..] if rest.len() <= 3 => fuzz(rest),
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
@@ -75,6 +78,26 @@ fn search() -> bool {
     let example =
         ["run", "--quiet", "--release", "--locked", "--package", "ictd", "--example", "certificate_search"];
     cargo("search", &example, &[])
+}
+
+/// Memory that reading may take, in KiB of address space: an allocation without bound ends the process.
+const FUZZ_MEMORY: u32 = 4 << 20;
+
+/// Fails when a reader panics, hangs, takes memory without bound, or refuses in more than a line. Without optimisation for
+/// release, so that overflowing sums are seen.
+fn fuzz(arguments: &[&str]) -> bool {
+    // The features of the whole workspace, as the tests have them: nothing is compiled twice.
+    let build = ["build", "--quiet", "--locked", "--workspace", "--example", "fuzz_readers"];
+    let program = "target/debug/examples/fuzz_readers";
+    // Where there is no shell there is no limit either.
+    let mut command = if cfg!(unix) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -v {FUZZ_MEMORY}; exec \"$0\" \"$@\""), program]);
+        shell
+    } else {
+        Command::new(program)
+    };
+    cargo("build", &build, &[]) && run("fuzz", command.args(arguments))
 }
 
 fn bench(name: &str) -> bool {

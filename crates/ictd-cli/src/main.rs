@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report;
+use ictd_lab::{LabError, one_line};
 
 /// Reinforcement learning in a Transformer's forward pass.
 ///
@@ -168,7 +168,7 @@ fn main() -> ExitCode {
         // The code of `timeout`: engines resubmit on it.
         Ok(Outcome::Stopped) => ExitCode::from(124),
         Err(error) => {
-            message(&format!("error: {error}"));
+            message(&one_line(&format!("error: {error}")));
             ExitCode::from(error.exit_code())
         }
     }

@@ -48,15 +48,20 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-#[test]
-fn commands_in_the_docs_run() {
-    let dir = tempfile::tempdir().unwrap();
+/// The README and every page of the docs, in order.
+fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md")];
     pages.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
     pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
     pages.sort();
+    pages
+}
+
+#[test]
+fn commands_in_the_docs_run() {
+    let dir = tempfile::tempdir().unwrap();
     let mut ran = 0;
-    for page in pages {
+    for page in pages() {
         for line in commands(&fs::read_to_string(&page).unwrap()) {
             let Some((before, arguments)) = line.split_once("cargo run --release -- ") else {
                 let other = ["cargo xtask ", "cargo run --release -p ictd-lab --example "];
@@ -83,22 +88,52 @@ fn commands_in_the_docs_run() {
         }
     }
     // A test that finds nothing to run would pass.
-    assert!(ran >= 15, "{ran}");
+    assert!(ran >= 35, "{ran}");
 }
 
-/// Links between pages lead somewhere.
+/// What a link to a heading says after `#`: lower case, hyphens for spaces, letters, digits and hyphens only.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.chars().filter(|&c| c.is_alphanumeric() || c == '-' || c == '_').collect()
+}
+
+/// Links between pages lead to a file, and to a heading in it where they name one; every page is in the index.
 #[test]
 fn links_in_the_docs_lead_somewhere() {
-    let mut pages = vec![root().join("README.md")];
-    pages.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
-    pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
-    for page in pages {
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let mut headings = 0;
+    for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for part in text.split("](").skip(1) {
-            let target = part.split([')', '#']).next().unwrap_or_default();
-            if !target.is_empty() && !target.contains("://") {
-                assert!(page.parent().unwrap().join(target).exists(), "{}: {target}", page.display());
+            let link = part.split(')').next().unwrap_or_default();
+            if link.contains("://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(target.exists(), "{}: {link}", page.display());
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&target).unwrap();
+                let found = text.lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+                assert!(found, "{}: {link}", page.display());
+                headings += 1;
             }
         }
+        let name = page.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(name == "README.md" || index.contains(&format!("({name})")), "{name} is not in the index");
+    }
+    assert!(headings >= 10, "{headings}");
+}
+
+/// Words that readers stumbled on, and references that only the authors could follow, stay out of the docs.
+#[test]
+fn the_docs_say_it_in_the_words_of_the_glossary() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for word in text.split(|c: char| !c.is_alphanumeric() && c != '§') {
+            let bad = ["road", "roads", "strangers", "litter", "SPEC", "§", "TODO"];
+            assert!(!bad.contains(&word), "{}: {word}", page.display());
+        }
+        assert!(!text.contains("Lead ("), "{}", page.display());
     }
 }

@@ -5,7 +5,10 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use ictd_lab::files::Tensors;
 
 use common::{CONTEXT, assert_refused, forward, ictd_in, json};
 
@@ -64,15 +67,42 @@ fn pretrain_reports_every_seed_and_writes_its_run_directory() {
     }
 }
 
-/// A checkpoint runs on contexts: its output is the prediction that its training measured.
+/// A checkpoint runs on contexts: its output is that of its V and A in layers written out here.
 #[test]
 fn forward_reads_checkpoints() {
     let dir = tempfile::tempdir().unwrap();
     json(&pretrain(dir.path(), &["--seeds", "0..1", "--set", "features=2"]));
-    let (name, _) = checkpoints(dir.path()).into_iter().find(|(name, _)| name.contains("step_")).unwrap();
+    let (name, bytes) = checkpoints(dir.path()).into_iter().find(|(name, _)| name.contains("step_")).unwrap();
     let path = dir.path().join(name);
-    let result = json(&forward(CONTEXT, &["--layers", "3", "--json", "--params", path.to_str().unwrap()]));
-    assert!(result["values"][3][2].as_f64().unwrap() != 0.0);
+    let as_trained = ["--layers", "3", "--gamma", "0.9", "--temperature", "1.2", "--json", "--params"];
+    let result = json(&forward(CONTEXT, &[&as_trained[..], &[path.to_str().unwrap()]].concat()));
+    let tensors = Tensors::from_bytes(&bytes).unwrap();
+    let [value, score] = ["V", "A"].map(|name| tensors.get(name).unwrap());
+    // v_j += Σ_i K_ij·(V's last row on x_i, r_i, γ·v_{i+1}, v_i) over the two transitions, K the softmax of x_iᵀ A x_j / 1.2.
+    let (x, r) = ([[1.0, 0.5], [0.5, -0.25], [-1.0, 0.75]], [1.0, -0.5]);
+    let at = |matrix: &[f32], i: usize, j: usize| f64::from(matrix[5 * i + j]);
+    let weight = |i: usize, j: usize| {
+        let entry = |a: usize, b: usize| x[i][a] * at(score, a, b) * x[j][b];
+        ((entry(0, 0) + entry(0, 1) + entry(1, 0) + entry(1, 1)) / 1.2f64).exp()
+    };
+    let mut v = [0.0; 3];
+    for layer in 0..=3 {
+        for (j, v) in v.iter().enumerate() {
+            // Three layers of a few sums of numbers of order 1.
+            let found = result["values"][layer][j].as_f64().unwrap();
+            assert!((found - v).abs() < 1e-14, "layer {layer}, column {j}: {found} {v}");
+        }
+        let change = |i: usize| {
+            let token = [x[i][0], x[i][1], r[i], 0.9 * v[i + 1], v[i]];
+            (0..5).map(|k| at(value, 4, k) * token[k]).sum::<f64>()
+        };
+        let changes = [change(0), change(1)];
+        for j in 0..3 {
+            let [a, b] = [weight(0, j), weight(1, j)];
+            v[j] += (a * changes[0] + b * changes[1]) / (a + b);
+        }
+    }
+    assert!(v.iter().all(|v| v.abs() > 1e-3), "{v:?}");
     let wrong = r#"{"features": [[1], [2]], "rewards": [1]}"#;
     assert_refused(&forward(wrong, &["--params", path.to_str().unwrap()]), "made for 2 features");
 }
@@ -88,53 +118,107 @@ fn thread_counts_give_the_same_checkpoints() {
     assert!(bytes[0] == bytes[1] && bytes[1] == bytes[2]);
 }
 
-/// Kill -9 at twenty moments spread over the run; each resumed run must end with the checkpoint bytes of
-/// an uninterrupted one.
+/// A training process, killed when the test is done with it.
+struct Child(std::process::Child);
+
+impl Child {
+    fn spawn(dir: &Path, arguments: &[&str]) -> Self {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("ictd"));
+        command.current_dir(dir).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    /// Waits until something is the case, or the process has ended; returns whether it goes on.
+    fn runs_until(&mut self, mut holds: impl FnMut() -> bool) -> bool {
+        let start = Instant::now();
+        loop {
+            if self.0.try_wait().unwrap().is_some() {
+                return false;
+            }
+            if holds() {
+                return true;
+            }
+            assert!(start.elapsed() < Duration::from_secs(120), "it did not come to pass");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Names of the checkpoints of a seed, half-written ones too.
+fn checkpoint_names(dir: &Path, seed: u64) -> Vec<String> {
+    let runs = fs::read_dir(dir.join("runs/paper")).into_iter().flatten().flatten();
+    let folders = runs.map(|run| run.path().join(format!("seed_{seed:04}/ckpt")));
+    let entries = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The step of a finished checkpoint.
+fn step_of(name: &str) -> Option<u64> {
+    name.strip_prefix("step_")?.strip_suffix(".safetensors")?.parse().ok()
+}
+
+/// Kill -9 at twenty moments spread over the run, every other one with a checkpoint left half written; each resumed run must
+/// end with the checkpoint bytes of an uninterrupted one, and with no half of a file.
 #[test]
 fn killed_runs_resume_to_the_same_bytes() {
     let whole = tempfile::tempdir().unwrap();
     let arguments = ["--seeds", "0..2", "--set", "epochs=300"];
-    let start = std::time::Instant::now();
     json(&pretrain(whole.path(), &arguments));
-    let duration = start.elapsed();
     let expected = checkpoints(whole.path());
-    let binary = assert_cmd::cargo::cargo_bin("ictd");
     let mut interrupted = 0;
-    for moment in 1..=20u32 {
+    for moment in 0..20u64 {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = std::process::Command::new(&binary)
-            .current_dir(dir.path())
-            .args([&SHORT[..], &arguments[..]].concat())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(duration * moment / 21);
-        interrupted += u32::from(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let mut child = Child::spawn(dir.path(), &[&SHORT[..], &arguments[..]].concat());
+        let seed = moment / 2 % 2;
+        // Of 1500 steps; at the first moment there is a directory and no checkpoint yet.
+        let reached = |step: u64| step >= 70 * moment;
+        interrupted += u32::from(child.runs_until(|| match moment {
+            0 => dir.path().join("runs/paper").exists(),
+            _ => checkpoint_names(dir.path(), seed).iter().filter_map(|n| step_of(n)).any(reached),
+        }));
+        drop(child);
+        let newest = checkpoints(dir.path()).into_iter().rfind(|(name, _)| name.contains("step_"));
+        if let (1, Some((name, bytes))) = (moment % 2, newest) {
+            let path = dir.path().join(name);
+            let half = format!(".{}.1.tmp", path.file_name().unwrap().to_string_lossy());
+            fs::write(path.with_file_name(half), &bytes[..bytes.len() / 2]).unwrap();
+        }
         json(&pretrain(dir.path(), &[&arguments[..], &["--resume"]].concat()));
         assert!(checkpoints(dir.path()) == expected, "moment {moment}");
+        let left = (0..2).flat_map(|seed| checkpoint_names(dir.path(), seed)).find(|n| n.ends_with(".tmp"));
+        assert_eq!(left, None, "moment {moment}");
     }
-    assert!(interrupted >= 10, "only {interrupted} of 20 runs were killed before they ended");
+    // Near the end a run may be over before it is killed.
+    assert!(interrupted >= 15, "only {interrupted} of 20 runs were killed before they ended");
 }
 
 #[cfg(unix)]
 #[test]
 fn sigterm_writes_a_checkpoint_and_exits_with_124() {
     let dir = tempfile::tempdir().unwrap();
-    let long = ["--seeds", "0..1", "--set", "epochs=1000000"];
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("ictd"))
-        .current_dir(dir.path())
-        .args([&["pretrain", "--json"][..], &long[..]].concat())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(400));
-    let pid = child.id().to_string();
+    let long =
+        ["pretrain", "--json", "--seeds", "0..1", "--set", "epochs=1000000", "--checkpoint-every", "20"];
+    let mut child = Child::spawn(dir.path(), &long);
+    // It trains once it has written a checkpoint.
+    let mut first = None;
+    assert!(child.runs_until(|| {
+        first = checkpoint_names(dir.path(), 0).iter().find_map(|n| step_of(n));
+        first.is_some()
+    }));
+    let pid = child.0.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(124));
-    assert_eq!(checkpoints(dir.path()).len(), 1);
+    assert_eq!(child.0.wait().unwrap().code(), Some(124));
+    // One checkpoint, of where it was when it stopped.
+    let names = checkpoint_names(dir.path(), 0);
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(step_of(&names[0]) >= first, "{names:?} {first:?}");
 }
 
 #[test]

@@ -233,11 +233,14 @@ fn regimes_and_lemmas_write_their_tables() {
     let dir = tempfile::tempdir().unwrap();
     let map = json(&ictd_in(dir.path(), &["regimes", "--states", "8", "--tasks", "2", "--json"]));
     let cells = map["cells"].as_array().unwrap();
-    // Unnormalised kernels, docs/theory.md (b): a step size per state is stable everywhere.
-    assert!(cells.iter().filter(|c| c["repair"] == "step-per-state").all(|c| c["unstable"] == 0));
+    // Unnormalised kernels, docs/proofs.md (b): a step size per state is stable everywhere.
+    let repaired: Vec<_> = cells.iter().filter(|c| c["repair"] == "step-per-state").collect();
+    assert!(!repaired.is_empty() && repaired.iter().all(|c| c["unstable"] == 0));
     assert!(dir.path().join("out/regimes/regimes.svg").is_file());
     let rows = json(&ictd(&["lemmas", "--trials", "50", "--json"]));
-    assert!(rows.as_array().unwrap().iter().all(|r| r["ratio"].as_f64().unwrap() <= 1.0 + 1e-12));
+    let ratios: Vec<f64> = rows.as_array().unwrap().iter().map(|r| r["ratio"].as_f64().unwrap()).collect();
+    // Lemmas hold, up to the rounding of both sides; a ratio of 0 would mean that nothing was compared.
+    assert!(ratios.len() >= 3 && ratios.iter().all(|r| (1e-12..=1.0 + 1e-12).contains(r)), "{ratios:?}");
 }
 
 #[test]
@@ -269,9 +272,10 @@ fn bad_theory_arguments_are_one_line() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         let output = ictd_in(dir.path(), arguments);
+        // `bound` and `neu` have said by then what they are about to do.
         let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         let last = message.trim_end().lines().last().unwrap_or_default();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(last.starts_with("error: ") && last.contains(field), "{arguments:?}: {message}");
         assert!(output.stdout.is_empty());
     }

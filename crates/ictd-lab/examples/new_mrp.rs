@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ictd_lab::report::Report as _;
 use ictd_lab::studies::TaskChoice;
 use ictd_lab::studies::pretrain::{Settings, run_in_memory};
-use ictd_lab::studies::theory::bound::{self, BoundConfig};
 use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
+use ictd_lab::studies::theory::theorem2::{self, BoundConfig};
 
 /// A machine that works, wears out and is repaired; the values follow from the rest.
 const MACHINE: &str = r#"{
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("certify: {}", certify::task(&tasks, 0, &layer)?.certificate.status.as_str());
     let settings =
         BoundConfig { family: tasks, lengths: vec![1000], ..BoundConfig::defaults(0, 50)[1].clone() };
-    let report = bound::run(&settings)?;
+    let report = theorem2::run(&settings)?;
     println!("bound: {} statements, kept: {}", report.comparisons.len(), report.holds());
     let settings = Settings::preset("paper", &[format!("task={name}"), "epochs=50".into()])?;
     let result = run_in_memory(&settings, &[0])?;

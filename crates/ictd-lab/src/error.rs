@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ictd::context::ContextError;
 use ictd::kernel::{AttentionError, KernelError};
@@ -14,6 +14,8 @@ use ictd::pretrain::{ConfigError, TrainError};
 use ictd::task::TaskError;
 use ictd::theory::NeuError;
 use ictd::transformer::{AdjointError, BlockError, ForwardError, ParamsError, TransformerError};
+
+use crate::one_line::one_line;
 
 /// An error of any kind, as the cause of another.
 pub type Cause = Box<dyn Error + Send + Sync>;
@@ -150,12 +152,18 @@ pub enum LabError {
 impl LabError {
     /// A value outside its range.
     pub fn value(name: impl Into<String>, found: impl Display, expected: impl Display) -> Self {
-        Self::Value { name: name.into(), found: found.to_string(), expected: expected.to_string() }
+        let [found, expected] = [found.to_string(), expected.to_string()].map(|text| one_line(&text));
+        Self::Value { name: one_line(&name.into()), found, expected }
     }
 
     /// Something given that makes no sense as it is.
     pub fn refused(name: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Refused { name: name.into(), problem: problem.into() }
+        Self::Refused { name: one_line(&name.into()), problem: one_line(&problem.into()) }
+    }
+
+    /// A file in another format than the one expected.
+    pub fn parse(path: &Path, message: impl Into<String>) -> Self {
+        Self::Parse { path: path.to_owned(), message: one_line(&message.into()) }
     }
 
     /// Divergence, with nothing to add to its cause.

@@ -6,7 +6,9 @@
 pub mod error;
 pub mod figure;
 pub mod files;
+mod one_line;
 pub mod report;
 pub mod studies;
 
 pub use error::LabError;
+pub use one_line::one_line;

@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     /// Columns sum to 1 (relu and tabular: or to 0), weights are no NaN and not negative, and rows of
-    /// columns that are no source are 0.
+    /// columns that are not sources are 0.
     #[test]
     fn columns_of_normalised_kernels_sum_to_one(x in features(), tau in 0.01f64..100.0, rho in 0.0f64..1.0) {
         let context = context(&x);

@@ -82,7 +82,7 @@ fn the_paper_s_tasks_have_the_known_regimes() {
     assert!(unstable >= 20, "{unstable}");
 }
 
-/// Flat kernels, docs/theory.md (a): the flat-kernel condition implies the form condition, and that implies positive real parts.
+/// Flat kernels, docs/proofs.md (a): the flat-kernel condition implies the form condition, and that implies positive real parts.
 #[test]
 fn flat_kernels_are_provably_stable() {
     let (mut flat, mut by_form) = (0, 0);
@@ -109,7 +109,7 @@ fn flat_kernels_are_provably_stable() {
     assert!(flat > 20 && by_form > flat, "{flat} {by_form}");
 }
 
-/// Unnormalised kernels, docs/theory.md (b): with steps by mass the form's margin is at least 1 - γ, whatever the temperature.
+/// Unnormalised kernels, docs/proofs.md (b): with steps by mass the form's margin is at least 1 - γ, whatever the temperature.
 #[test]
 fn steps_by_mass_are_always_stable() {
     let mut compared = 0;
@@ -134,7 +134,7 @@ fn steps_by_mass_are_always_stable() {
     assert!(compared >= 20, "{compared}");
 }
 
-/// Sharp kernels, docs/theory.md (c): where an eigenvalue has a negative real part no step size helps.
+/// Sharp kernels, docs/proofs.md (c): where an eigenvalue has a negative real part no step size helps.
 #[test]
 fn unstable_tasks_grow_at_every_step_size() {
     let operator = StateOperator::population(&boyan(0), &softmax(0.05)).unwrap();

@@ -136,7 +136,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
 }
 
 pub(super) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, LabError> {
-    let parse_failed = |message: String| LabError::Parse { path: path.to_owned(), message };
+    let parse_failed = |message: String| LabError::parse(path, message);
     let text = std::str::from_utf8(bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
     // Windows editors put a byte-order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

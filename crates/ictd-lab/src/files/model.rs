@@ -145,7 +145,7 @@ pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
         return Ok(ModelFile { parameters, description: None, is_undescribed_checkpoint: false });
     }
     let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-    let failed = |message| LabError::Parse { path: path.to_owned(), message };
+    let failed = |message| LabError::parse(path, message);
     let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
     let description = Description::read(&tensors.metadata).map_err(failed)?;
     let parameters = checkpoint_params(&tensors).map_err(|e| at(path, e))?;
@@ -156,9 +156,9 @@ pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
 fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
     let matrix = |name: &str| {
         let (shape, numbers) = tensors.tensors.get(name)?;
-        let rows = numbers
-            .chunks(*shape.get(1)?.max(&1))
-            .map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
+        let &[_, columns] = shape.as_slice() else { return None };
+        let rows =
+            numbers.chunks(columns.max(1)).map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
         Some(rows.collect::<Vec<Numbers>>())
     };
     if let (Some(v), Some(a)) = (matrix("V"), matrix("A")) {

@@ -106,7 +106,7 @@ pub struct FixedPoint {
     #[serde(rename = "error_to_empirical_fixed_point_inf")]
     pub error: f64,
     /// A proved bound on it, rounding included: what the TD errors after L layers say through U K⁻¹
-    /// (`docs/theory.md`). `None` when nothing is proved.
+    /// (`docs/proofs.md`). `None` when nothing is proved.
     #[serde(rename = "error_bound_inf")]
     pub error_bound: Option<f64>,
     /// Layers until the error is below the tolerance, predicted from the spectral radius.

@@ -2,7 +2,7 @@
 //!
 //! A layer at theta_* with a positive definite kernel k has X = M - γMP with M = diag(w)⁻¹ E diag(μ),
 //! E(s, u) = k(s, u), w(s) = Σ_u μ(u) k(s, u). Three conditions, from the paper's to weaker ones
-//! (proofs in `docs/theory.md`):
+//! (proofs in `docs/proofs.md`):
 //!
 //! 1. Assumption 5.1: every M(s, s) ≥ (1+γ)/2 + C, rows of M summing to 1. Then ‖I - X‖∞ ≤ 1 - 2C: contraction at
 //!    step size 1.

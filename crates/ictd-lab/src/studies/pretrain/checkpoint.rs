@@ -74,8 +74,19 @@ pub fn decode(
     }
     let shape = config.shape();
     let history = History::try_from_fn(|metric| tensors.get(&history_name(metric)).map(<[f32]>::to_vec))?;
+    let (epoch, best_step) = (number("epoch")?, number("best_step")?);
+    let steps = epoch.saturating_mul(config.batches as u64);
+    for metric in Metric::ALL {
+        let (found, expected) = (history[metric].len(), if metric.is_per_step() { steps } else { epoch });
+        if found as u64 != expected {
+            return Err(format!("{} has {found} entries, expected {expected}", history_name(metric)));
+        }
+    }
+    if best_step > steps {
+        return Err(format!("metadata best_step is {best_step}, expected at most {steps}"));
+    }
     Ok(TrainState {
-        epoch: number("epoch")?,
+        epoch,
         params: read_params(tensors, &shape, "")?,
         moments: Moments {
             first: read_params(tensors, &shape, "opt.m.")?,
@@ -83,7 +94,7 @@ pub fn decode(
         },
         history,
         best: Best {
-            step: number("best_step")?,
+            step: best_step,
             joint: [bits("best_joint_bits")?, bits("best_joint_signed_bits")?],
             params: read_params(tensors, &shape, "best.")?,
         },

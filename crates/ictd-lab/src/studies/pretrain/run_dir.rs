@@ -131,7 +131,7 @@ impl RunDir {
         let Some((path, sha256)) = own.or_else(|| self.earlier.clone()) else { return Ok(None) };
         let bytes = fs::read(&path).map_err(|source| LabError::Read { path: path.clone(), source })?;
         let state = Tensors::from_bytes(&bytes).and_then(|t| decode(config, &sha256, self.seed, &t));
-        state.map(Some).map_err(|message| LabError::Parse { path, message })
+        state.map(Some).map_err(|message| LabError::parse(&path, message))
     }
 
     /// The checkpoint in another directory that this run goes on from: one whose configuration is the same but was

@@ -47,7 +47,7 @@ impl Settings {
     pub fn file(path: &Path, overrides: &[String]) -> Result<Self, LabError> {
         let text =
             fs::read_to_string(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-        let failed = |message: String| LabError::Parse { path: path.to_owned(), message };
+        let failed = |message: String| LabError::parse(path, message);
         let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
         let file = nest(&mut table, file).map_err(failed)?;

@@ -22,7 +22,8 @@ impl Report for RunResult {
             let first = [s.seed.to_string(), p.branch.to_owned()];
             first
                 .into_iter()
-                .chain(numbers.map(|x| format!("{x:.3}")))
+                // Values of some tasks are not known, and so is the error against them.
+                .chain(numbers.map(|x| if x.is_nan() { "unknown".into() } else { format!("{x:.3}") }))
                 .chain([s.best_step.to_string()])
                 .collect()
         });

@@ -217,7 +217,7 @@ pub fn run(
     let mut rows = Vec::new();
     for (done, (experiment, settings)) in all.iter().zip(&settings).enumerate() {
         let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, process::build_stamp());
-        let known = if search.fresh { None } else { read_finished(&journal, &experiment.name(), &key) };
+        let known = if search.fresh { None } else { read_finished(&journal, experiment, &key) };
         let cached = known.is_some();
         let counts = match known {
             Some(counts) => counts,
@@ -256,11 +256,18 @@ pub fn run(
     Ok(Readings { rows, gradients })
 }
 
-fn read_finished(journal: &OutputDir, name: &str, key: &str) -> Option<Vec<(Figure, Counts)>> {
-    let text = fs::read_to_string(journal.path().join(format!("{name}.json"))).ok()?;
+fn read_finished(journal: &OutputDir, experiment: &Experiment, key: &str) -> Option<Vec<(Figure, Counts)>> {
+    let text = fs::read_to_string(journal.path().join(format!("{}.json", experiment.name()))).ok()?;
     let finished: Finished = serde_json::from_str(&text).ok()?;
-    let possible = |c: &Counts| c.shown <= c.seeds && c.td + c.mirror + c.none + c.diverged == c.seeds;
-    (finished.key == key && finished.counts.iter().all(|(_, c)| possible(c))).then_some(finished.counts)
+    let possible = |c: &Counts| {
+        let ends = [c.td, c.mirror, c.none, c.diverged].into_iter().try_fold(0u64, u64::checked_add);
+        c.shown <= c.seeds && ends == Some(c.seeds)
+    };
+    let figures = finished.counts.iter().map(|(figure, _)| figure);
+    (finished.key == key
+        && figures.eq(experiment.figures)
+        && finished.counts.iter().all(|(_, counts)| possible(counts)))
+    .then_some(finished.counts)
 }
 
 fn count(

@@ -29,7 +29,7 @@ pub struct Stability {
 impl Stability {
     /// Whether another seed may well give another verdict.
     pub fn is_doubtful(&self) -> bool {
-        self.seeds - self.same > TOLERATED
+        self.seeds.saturating_sub(self.same) > TOLERATED
     }
 }
 

@@ -1,0 +1,41 @@
+//! Damaged files are refused in one line: the first inputs of `cargo xtask fuzz`.
+#![allow(missing_docs)]
+
+mod common {
+    pub mod fuzz;
+    pub mod readers;
+}
+
+use std::time::Duration;
+
+use common::{fuzz, readers};
+
+/// Inputs of a reader that only reads, and of one that also computes.
+const INPUTS: [(&str, u64); 10] = [
+    ("context", 2000),
+    ("params", 2000),
+    ("safetensors", 1000),
+    ("safetensors-header", 2000),
+    ("config", 1500),
+    ("set", 1500),
+    ("checkpoint", 120),
+    ("journal", 30),
+    ("cache", 30),
+    ("label", 500),
+];
+
+#[test]
+fn damaged_files_are_refused_in_one_line() {
+    let dir = fuzz::scratch().unwrap();
+    let mut failures = Vec::new();
+    let mut readers = readers::all(dir.path());
+    assert!(readers.iter().map(|r| r.name).eq(INPUTS.map(|(name, _)| name)));
+    for (reader, (name, inputs)) in readers.iter_mut().zip(INPUTS) {
+        let outcome = fuzz::run(reader, 0, inputs, Duration::MAX, dir.path());
+        // A harness whose inputs are all accepted, or all refused, tests nothing.
+        assert!(outcome.accepted > 0, "{name}: {outcome:?}");
+        assert_eq!(outcome.refused > 0, reader.refuses, "{name}: {outcome:?}");
+        failures.extend(outcome.failures);
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
