@@ -99,36 +99,15 @@ pub trait Program<E: Element, C> {
     fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64);
 }
 
-/// One of the programs, so that a precision compiles them once and not in every crate that trains.
+/// One of the programs. They are compiled here, once, and apart from one another: in one function they would be too
+/// much for the compiler to keep in registers.
 pub enum Chosen<'a, E, C> {
+    /// The fast pass with the paper's sizes as constants.
+    Paper(&'a mut Band<E, C>),
     /// The fast pass.
     Band(&'a mut Band<E, C>),
     /// The pass for anything.
     General(&'a mut General<C>),
-}
-
-impl<E: Element, C: Copy + Default> Chosen<'_, E, C> {
-    #[inline(always)]
-    fn forward<M: Machine<Element = E, Cell = C>>(self, m: M, job: Job<'_, E>, out: &mut [E]) -> InRange {
-        match self {
-            Self::Band(program) => program.forward(m, job, out),
-            Self::General(program) => program.forward(m, job, out),
-        }
-    }
-    #[inline(always)]
-    fn backward<M: Machine<Element = E, Cell = C>>(self, m: M, feedback: Feedback<'_, E>) {
-        match self {
-            Self::Band(program) => program.backward(m, feedback),
-            Self::General(program) => program.backward(m, feedback),
-        }
-    }
-    #[inline(always)]
-    fn diagonal<M: Machine<Element = E, Cell = C>>(self, m: M, num: usize) -> (f64, f64) {
-        match self {
-            Self::Band(program) => program.diagonal(m, num),
-            Self::General(program) => program.diagonal(m, num),
-        }
-    }
 }
 
 /// A precision of training: `f32` on sixteen lanes, or `f64`, one number at a time, for checking it.
@@ -154,13 +133,22 @@ impl Precision for f64 {
     type Cell = f64;
     const FAST: bool = false;
     fn forward(_: Level, program: Chosen<'_, f64, f64>, job: Job<'_, f64>, out: &mut [f64]) -> InRange {
-        program.forward(Plain, job, out)
+        match program {
+            Chosen::Paper(program) | Chosen::Band(program) => program.forward(Plain, job, out),
+            Chosen::General(program) => program.forward(Plain, job, out),
+        }
     }
     fn backward(_: Level, program: Chosen<'_, f64, f64>, feedback: Feedback<'_, f64>) {
-        program.backward(Plain, feedback);
+        match program {
+            Chosen::Paper(program) | Chosen::Band(program) => program.backward(Plain, feedback),
+            Chosen::General(program) => program.backward(Plain, feedback),
+        }
     }
     fn diagonal(_: Level, program: Chosen<'_, f64, f64>, num: usize) -> (f64, f64) {
-        program.diagonal(Plain, num)
+        match program {
+            Chosen::Paper(program) | Chosen::Band(program) => program.diagonal(Plain, num),
+            Chosen::General(program) => program.diagonal(Plain, num),
+        }
     }
 }
 
@@ -168,13 +156,26 @@ impl Precision for f32 {
     type Cell = Line;
     const FAST: bool = true;
     fn forward(level: Level, program: Chosen<'_, f32, Line>, job: Job<'_, f32>, out: &mut [f32]) -> InRange {
-        dispatch!(level, simd => program.forward(Wide(simd), job, out))
+        match program {
+            Chosen::Paper(program) => dispatch!(level, simd => program.forward_paper(Wide(simd), job, out)),
+            Chosen::Band(program) => dispatch!(level, simd => program.forward(Wide(simd), job, out)),
+            Chosen::General(program) => dispatch!(level, simd => program.forward(Wide(simd), job, out)),
+        }
     }
     fn backward(level: Level, program: Chosen<'_, f32, Line>, feedback: Feedback<'_, f32>) {
-        dispatch!(level, simd => program.backward(Wide(simd), feedback));
+        match program {
+            Chosen::Paper(program) => dispatch!(level, simd => program.backward_paper(Wide(simd), feedback)),
+            Chosen::Band(program) => dispatch!(level, simd => program.backward(Wide(simd), feedback)),
+            Chosen::General(program) => dispatch!(level, simd => program.backward(Wide(simd), feedback)),
+        }
     }
     fn diagonal(level: Level, program: Chosen<'_, f32, Line>, num: usize) -> (f64, f64) {
-        dispatch!(level, simd => program.diagonal(Wide(simd), num))
+        match program {
+            Chosen::Paper(program) | Chosen::Band(program) => {
+                dispatch!(level, simd => program.diagonal(Wide(simd), num))
+            }
+            Chosen::General(program) => dispatch!(level, simd => program.diagonal(Wide(simd), num)),
+        }
     }
 }
 
@@ -186,6 +187,8 @@ pub struct Engine<E: Precision> {
     band: Option<Band<E, E::Cell>>,
     general: General<E::Cell>,
     used_band: bool,
+    /// Windows of the last forward pass.
+    asked: usize,
 }
 
 impl<E: Precision> Engine<E> {
@@ -193,20 +196,21 @@ impl<E: Precision> Engine<E> {
     pub fn new(shape: Shape, kernel: &Weighing, level: SimdLevel) -> Self {
         let band = if E::FAST { Band::new(shape, kernel) } else { None };
         let level = level.find().unwrap_or_else(Level::new);
-        Self { level, band, general: General::new(shape, kernel.clone()), used_band: false }
+        Self { level, band, general: General::new(shape, kernel.clone()), used_band: false, asked: 0 }
     }
 
     /// The program of the last forward pass.
     fn used(&mut self) -> Chosen<'_, E, E::Cell> {
         match &mut self.band {
-            Some(band) if self.used_band => Chosen::Band(band),
+            Some(band) if self.used_band => band.chosen(self.asked),
             _ => Chosen::General(&mut self.general),
         }
     }
 
     /// [`Program::forward`].
     pub fn forward(&mut self, job: Job<'_, E>, out: &mut [E]) {
-        let done = self.band.as_mut().map(|band| E::forward(self.level, Chosen::Band(band), job, out));
+        self.asked = out.len();
+        let done = self.band.as_mut().map(|band| E::forward(self.level, band.chosen(out.len()), job, out));
         self.used_band = done == Some(Ok(()));
         if !self.used_band {
             // The general pass takes any score.

@@ -37,23 +37,23 @@ pub fn all_columns() -> impl Iterator<Item = Columns> + Clone {
 
 /// A program that tests choose.
 pub trait Pass<E: Precision> {
-    fn chosen(&mut self) -> Chosen<'_, E, E::Cell>;
+    fn chosen(&mut self, num_windows: usize) -> Chosen<'_, E, E::Cell>;
 }
 
 impl<E: Precision> Pass<E> for Band<E, E::Cell> {
-    fn chosen(&mut self) -> Chosen<'_, E, E::Cell> {
-        Chosen::Band(self)
+    fn chosen(&mut self, num_windows: usize) -> Chosen<'_, E, E::Cell> {
+        Band::chosen(self, num_windows)
     }
 }
 
 impl Pass<f64> for General<f64> {
-    fn chosen(&mut self) -> Chosen<'_, f64, f64> {
+    fn chosen(&mut self, _: usize) -> Chosen<'_, f64, f64> {
         Chosen::General(self)
     }
 }
 
 impl Pass<f32> for General<Line> {
-    fn chosen(&mut self) -> Chosen<'_, f32, Line> {
+    fn chosen(&mut self, _: usize) -> Chosen<'_, f32, Line> {
         Chosen::General(self)
     }
 }
@@ -112,9 +112,18 @@ impl Problem {
     ) -> Result<(Vec<E>, Vec<f64>), ScoreOutOfRange> {
         let (windows, params) = (self.windows(), ParamsView::new(&self.shape, params));
         let mut out = vec![E::default(); self.queries.len()];
-        E::forward(level, pass.chosen(), Job { hyper, params, windows: &windows, first: 0 }, &mut out)?;
+        E::forward(
+            level,
+            pass.chosen(self.queries.len()),
+            Job { hyper, params, windows: &windows, first: 0 },
+            &mut out,
+        )?;
         let mut gradient = vec![0.0; self.params.len()];
-        E::backward(level, pass.chosen(), Feedback { hyper, params, out_bar: bar, gradient: &mut gradient });
+        E::backward(
+            level,
+            pass.chosen(self.queries.len()),
+            Feedback { hyper, params, out_bar: bar, gradient: &mut gradient },
+        );
         Ok((out, gradient))
     }
 

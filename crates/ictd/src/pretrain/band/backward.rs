@@ -253,42 +253,23 @@ fn backward_block<M: Machine, K: LaneKernel>(
             }
         }
 
-        // By E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers in which column j reaches the prediction; without s_j^l
-        // where the divisor is fixed.
-        let offset_of = |scratch: &[M::Cell], j: usize| {
-            let mut offset = zero;
-            if K::BY_COLUMN {
-                for layer in layout.layers_of(pair, j) {
-                    let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
-                    offset = m.fma(w, m.get(&tape[layout.sums(layer) + j]), offset);
-                }
-            }
-            offset
-        };
-        let weight_bar = |scratch: &[M::Cell], offset: M::Number, i: usize, j: usize| {
-            let mut bar = -offset;
-            for layer in layout.layers_of(pair, j) {
-                let w = m.get(&scratch[Scratch::shares(layout, layer) + j]);
-                bar = m.fma(w, m.get(&tape[layout.messages(layer) + i]), bar);
-            }
-            bar
-        };
+        let of = WeightBars { layout, pair, tape };
         let band_bar = &mut bands_bar[pair * layout.band_len(stride)..][..layout.span(stride)];
         for j in 0..layout.band_columns() {
-            let offset = offset_of(scratch, j);
+            let offset = of.offset::<M, K>(m, scratch, j);
             for i in 0..n {
                 let at = &mut band_bar[layout.weight(stride, i, j)..];
-                m.store(m.load(at) + weight_bar(scratch, offset, i, j), at);
+                m.store(m.load(at) + of.bar(m, scratch, offset, i, j), at);
             }
         }
         if !separate {
             continue;
         }
-        let offset = offset_of(scratch, query);
+        let offset = of.offset::<M, K>(m, scratch, query);
         for i in 0..n {
             // c_bar is done with: its cells hold the derivatives by the query's scores now.
             let slope = K::slope(m, m.get(&tape[layout.query(pair) + i]));
-            let bar = weight_bar(scratch, offset, i, query) * slope;
+            let bar = of.bar(m, scratch, offset, i, query) * slope;
             m.put(bar, &mut scratch[c_bar + i]);
         }
         for a in 0..d {
@@ -301,5 +282,47 @@ fn backward_block<M: Machine, K: LaneKernel>(
                 m.put(m.fma(y, m.get(&tape[layout.query_features() + b]), m.get(cell)), cell);
             }
         }
+    }
+}
+
+/// Derivatives by E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers of a pair in which column j reaches the prediction;
+/// without s_j^l where the divisor is fixed. Methods, because closures would not be inlined into the code for the CPU at
+/// hand.
+struct WeightBars<'a, C> {
+    layout: &'a Layout,
+    pair: usize,
+    tape: &'a [C],
+}
+
+impl<C> WeightBars<'_, C> {
+    /// Σ_l w_j^l s_j^l.
+    #[inline(always)]
+    fn offset<M: Machine<Cell = C>, K: LaneKernel>(&self, m: M, scratch: &[C], j: usize) -> M::Number {
+        let mut offset = m.splat(M::Element::default());
+        if K::BY_COLUMN {
+            for layer in self.layout.layers_of(self.pair, j) {
+                let w = m.get(&scratch[Scratch::shares(self.layout, layer) + j]);
+                offset = m.fma(w, m.get(&self.tape[self.layout.sums(layer) + j]), offset);
+            }
+        }
+        offset
+    }
+
+    /// The derivative, given the offset of its column.
+    #[inline(always)]
+    fn bar<M: Machine<Cell = C>>(
+        &self,
+        m: M,
+        scratch: &[C],
+        offset: M::Number,
+        i: usize,
+        j: usize,
+    ) -> M::Number {
+        let mut bar = -offset;
+        for layer in self.layout.layers_of(self.pair, j) {
+            let w = m.get(&scratch[Scratch::shares(self.layout, layer) + j]);
+            bar = m.fma(w, m.get(&self.tape[self.layout.messages(layer) + i]), bar);
+        }
+        bar
     }
 }

@@ -19,7 +19,7 @@
 mod backward;
 mod forward;
 
-use super::engine::{Feedback, InRange, Job, Program};
+use super::engine::{Chosen, Feedback, InRange, Job, Program};
 use super::lanes::{Element, Machine, WIDTH};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::{EluPlusOne, Exponential, Identity, Rectifier, Weighing};
@@ -207,6 +207,55 @@ impl<E: Element, C: Copy + Default> Band<E, C> {
             accumulators: Vec::new(),
         })
     }
+
+    /// The fast pass for a number of windows. The paper's sizes are constants for its kernel.
+    pub fn chosen(&mut self, num_windows: usize) -> Chosen<'_, E, C> {
+        let layout = Layout::of(&self.shape);
+        let is_paper = layout.has_paper_sizes() && layout.stride(num_windows) == Layout::PAPER_STRIDE;
+        if is_paper && matches!(self.kernel, Weighing::Softmax) {
+            Chosen::Paper(self)
+        } else {
+            Chosen::Band(self)
+        }
+    }
+
+    /// [`Program::forward`] with the paper's sizes.
+    #[inline(always)]
+    pub fn forward_paper<M: Machine<Element = E, Cell = C>>(
+        &mut self,
+        m: M,
+        job: Job<'_, E>,
+        out: &mut [E],
+    ) -> InRange {
+        if self.shape.columns == Columns::PAPER {
+            return forward::forward::<M, Exponential>(
+                m,
+                Layout::PAPER,
+                Layout::PAPER_STRIDE,
+                self,
+                job,
+                out,
+            );
+        }
+        let layout = Layout { columns: self.shape.columns, ..Layout::PAPER };
+        forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out)
+    }
+
+    /// [`Program::backward`] with the paper's sizes.
+    #[inline(always)]
+    pub fn backward_paper<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
+        if self.shape.columns == Columns::PAPER {
+            return backward::backward::<M, Exponential>(
+                m,
+                Layout::PAPER,
+                Layout::PAPER_STRIDE,
+                self,
+                feedback,
+            );
+        }
+        let layout = Layout { columns: self.shape.columns, ..Layout::PAPER };
+        backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, feedback);
+    }
 }
 
 impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
@@ -219,22 +268,14 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
     ) -> InRange {
         let layout = Layout::of(&self.shape);
         let stride = layout.stride(out.len());
-        // The paper's sizes are constants for its kernel.
         match &self.kernel {
-            Weighing::Softmax if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE => {
-                forward::forward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, job, out)
-            }
-            Weighing::Softmax if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE => {
-                let layout = Layout { columns: layout.columns, ..Layout::PAPER };
-                forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out)
-            }
-            Weighing::Linear => forward::forward::<M, Identity>(m, layout, stride, self, job, out),
-            Weighing::Relu => forward::forward::<M, Rectifier>(m, layout, stride, self, job, out),
-            Weighing::Elu1 => forward::forward::<M, EluPlusOne>(m, layout, stride, self, job, out),
             // A kernel of one's own has no band.
             Weighing::Softmax | Weighing::Own(_) => {
                 forward::forward::<M, Exponential>(m, layout, stride, self, job, out)
             }
+            Weighing::Linear => forward::forward::<M, Identity>(m, layout, stride, self, job, out),
+            Weighing::Relu => forward::forward::<M, Rectifier>(m, layout, stride, self, job, out),
+            Weighing::Elu1 => forward::forward::<M, EluPlusOne>(m, layout, stride, self, job, out),
         }
     }
 
@@ -242,19 +283,12 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
     fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
         let (layout, stride) = (Layout::of(&self.shape), self.stride);
         match &self.kernel {
-            Weighing::Softmax if layout == Layout::PAPER && stride == Layout::PAPER_STRIDE => {
-                backward::backward::<M, Exponential>(m, Layout::PAPER, Layout::PAPER_STRIDE, self, feedback);
-            }
-            Weighing::Softmax if layout.has_paper_sizes() && stride == Layout::PAPER_STRIDE => {
-                let layout = Layout { columns: layout.columns, ..Layout::PAPER };
-                backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, feedback);
+            Weighing::Softmax | Weighing::Own(_) => {
+                backward::backward::<M, Exponential>(m, layout, stride, self, feedback);
             }
             Weighing::Linear => backward::backward::<M, Identity>(m, layout, stride, self, feedback),
             Weighing::Relu => backward::backward::<M, Rectifier>(m, layout, stride, self, feedback),
             Weighing::Elu1 => backward::backward::<M, EluPlusOne>(m, layout, stride, self, feedback),
-            Weighing::Softmax | Weighing::Own(_) => {
-                backward::backward::<M, Exponential>(m, layout, stride, self, feedback);
-            }
         }
     }
 
