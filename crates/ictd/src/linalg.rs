@@ -11,26 +11,20 @@ use crate::matrix::Matrix;
 /// Why a factorisation has no usable answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum LinalgError {
-    /// The condition number must be below 1e12, so that four digits of a solution can be trusted.
+    /// The condition number must be below 1e12, so that four digits of a solution can be trusted. It is an estimate, infinite
+    /// for an exactly singular system.
     #[error(
         "the {size}×{size} system is singular to working precision (condition number about {condition:.0e})"
     )]
-    Singular {
-        /// Size of the system.
-        size: usize,
-        /// Estimated condition number; infinite for an exactly singular system.
-        condition: f64,
-    },
+    Singular { size: usize, condition: f64 },
     /// Every entry must be finite.
     #[error("the matrix has an entry that is not finite")]
     NotFinite,
     /// The eigenvalue iteration must converge.
     #[error("the eigenvalue iteration did not converge on a {size}×{size} matrix")]
-    NoConvergence {
-        /// Size of the matrix.
-        size: usize,
-    },
+    NoConvergence { size: usize },
 }
 
 /// An eigenvalue: real and imaginary part.

@@ -17,27 +17,14 @@ pub struct Matrix {
 /// Why rows could not be made into a [`Matrix`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum MatrixError {
-    /// Every row must have as many entries as the first.
+    /// Every row must have as many entries as the first; `row` is the first that differs.
     #[error("row {row} has {found} entries, expected {expected}")]
-    Ragged {
-        /// The first row whose length differs.
-        row: usize,
-        /// Entries of row 0.
-        expected: usize,
-        /// Entries of that row.
-        found: usize,
-    },
+    Ragged { row: usize, expected: usize, found: usize },
     /// Every entry must be finite.
     #[error("entry ({row}, {col}) is {value}, expected a finite number")]
-    NotFinite {
-        /// Row of the entry.
-        row: usize,
-        /// Column of the entry.
-        col: usize,
-        /// The entry.
-        value: f64,
-    },
+    NotFinite { row: usize, col: usize, value: f64 },
 }
 
 impl Matrix {

@@ -60,6 +60,7 @@ pub struct Context {
 /// Why the parts are not a context.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum ContextError {
     /// There must be at least one transition.
     #[error("rewards: the context is empty, expected at least one transition")]
@@ -71,68 +72,22 @@ pub enum ContextError {
     #[error(
         "rewards: episode {episode} has {rewards} rewards and {features} feature rows, expected one row more than rewards"
     )]
-    EpisodeLength {
-        /// The episode.
-        episode: usize,
-        /// Its feature rows.
-        features: usize,
-        /// Its rewards.
-        rewards: usize,
-    },
-    /// All feature rows must be equally long.
+    EpisodeLength { episode: usize, features: usize, rewards: usize },
+    /// All feature rows must be as long as the very first.
     #[error("features: row {row} of episode {episode} has {found} entries, expected {expected}")]
-    FeatureLength {
-        /// The episode.
-        episode: usize,
-        /// The row.
-        row: usize,
-        /// Entries of the very first row.
-        expected: usize,
-        /// Entries of that row.
-        found: usize,
-    },
+    FeatureLength { episode: usize, row: usize, expected: usize, found: usize },
     /// Features must be finite.
     #[error("features: entry {entry} of row {row} of episode {episode} is {value}, expected a finite number")]
-    FeatureValue {
-        /// The episode.
-        episode: usize,
-        /// The row.
-        row: usize,
-        /// The entry.
-        entry: usize,
-        /// Its value.
-        value: f64,
-    },
+    FeatureValue { episode: usize, row: usize, entry: usize, value: f64 },
     /// Rewards must be finite.
     #[error("rewards: entry {entry} of episode {episode} is {value}, expected a finite number")]
-    RewardValue {
-        /// The episode.
-        episode: usize,
-        /// The entry.
-        entry: usize,
-        /// Its value.
-        value: f64,
-    },
+    RewardValue { episode: usize, entry: usize, value: f64 },
     /// Queries must be as long as feature rows.
     #[error("queries: query {query} has {found} entries, expected {expected}")]
-    QueryLength {
-        /// The query.
-        query: usize,
-        /// Entries of the feature rows.
-        expected: usize,
-        /// Entries of the query.
-        found: usize,
-    },
+    QueryLength { query: usize, expected: usize, found: usize },
     /// Queries must be finite.
     #[error("queries: entry {entry} of query {query} is {value}, expected a finite number")]
-    QueryValue {
-        /// The query.
-        query: usize,
-        /// The entry.
-        entry: usize,
-        /// Its value.
-        value: f64,
-    },
+    QueryValue { query: usize, entry: usize, value: f64 },
 }
 
 impl Context {

@@ -18,47 +18,22 @@ pub struct Mdp {
 
 /// Why a policy does not turn a decision process into a reward process.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum MdpError {
-    /// There must be one reward column, one policy column and one m×m matrix per action.
+    /// There must be one reward column, one policy column and one m×m matrix per action; `what` is "policy", "rewards" or
+    /// "transitions of action a".
     #[error("{what} is {found_rows}×{found_cols}, expected {rows}×{cols}")]
-    Shape {
-        /// "policy", "rewards" or "transitions of action a".
-        what: String,
-        /// Expected rows.
-        rows: usize,
-        /// Expected columns.
-        cols: usize,
-        /// Rows found.
-        found_rows: usize,
-        /// Columns found.
-        found_cols: usize,
-    },
-    /// Every row of the policy must be a distribution over actions.
+    Shape { what: String, rows: usize, cols: usize, found_rows: usize, found_cols: usize },
+    /// Each action's rows must be distributions on their own; that of `state` has this sum and smallest entry.
     #[error(
         "policy: row {state} sums to {sum} with smallest entry {smallest}, expected probabilities that sum to 1"
     )]
-    Policy {
-        /// The state.
-        state: usize,
-        /// Sum of its action probabilities.
-        sum: f64,
-        /// The smallest of them.
-        smallest: f64,
-    },
+    Policy { state: usize, sum: f64, smallest: f64 },
     /// Each action's rows must be distributions on their own.
     #[error(
         "transitions of action {action}: row {state} sums to {sum} with smallest entry {smallest}, expected probabilities that sum to 1"
     )]
-    ActionRow {
-        /// The action.
-        action: usize,
-        /// The state.
-        state: usize,
-        /// Sum of the row.
-        sum: f64,
-        /// Its smallest entry.
-        smallest: f64,
-    },
+    ActionRow { action: usize, state: usize, sum: f64, smallest: f64 },
     /// The chain under the policy must be an ergodic reward process.
     #[error(transparent)]
     Mrp(#[from] MrpError),

@@ -17,43 +17,25 @@ pub struct Mrp {
 
 /// Why the parts are not a Markov reward process.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum MrpError {
     /// P must be the transition matrix of an ergodic chain.
     #[error(transparent)]
     Transition(#[from] TransitionError),
-    /// There must be one reward and one initial probability per state.
+    /// There must be one reward and one initial probability per state: `what` has `found`.
     #[error("{what} has {found} entries, expected one for each of the {expected} states")]
-    Length {
-        /// "rewards", "initial distribution", ….
-        what: &'static str,
-        /// Number of states.
-        expected: usize,
-        /// Entries given.
-        found: usize,
-    },
-    /// Rewards must be finite.
+    Length { what: &'static str, expected: usize, found: usize },
+    /// Rewards must be finite; that of `state` is `value`.
     #[error("reward of state {state} is {value}, expected a finite number")]
-    Reward {
-        /// The state.
-        state: usize,
-        /// Its reward.
-        value: f64,
-    },
+    Reward { state: usize, value: f64 },
     /// γ must be in [0, 1).
     #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
     Gamma(f64),
-    /// p₀ must be a probability distribution.
+    /// p₀ must be a probability distribution; `state` is the first entry that is no probability, or 0 when only `sum` is off.
     #[error(
         "initial distribution: entry {state} is {value} and the sum is {sum}, expected probabilities that sum to 1"
     )]
-    Initial {
-        /// The first entry that is no probability, or 0 when only the sum is off.
-        state: usize,
-        /// That entry.
-        value: f64,
-        /// The sum of all entries.
-        sum: f64,
-    },
+    Initial { state: usize, value: f64, sum: f64 },
 }
 
 /// Refuses a discount outside [0, 1); NaN included.

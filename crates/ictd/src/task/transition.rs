@@ -16,47 +16,23 @@ pub struct TransitionKernel {
 
 /// Why a matrix is not the transition matrix of an ergodic chain.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum TransitionError {
     /// The matrix must be square and not empty.
     #[error("transition matrix is {rows}×{cols}, expected square with at least one state")]
-    NotSquare {
-        /// Number of rows.
-        rows: usize,
-        /// Number of columns.
-        cols: usize,
-    },
-    /// Every entry must be a probability.
+    NotSquare { rows: usize, cols: usize },
+    /// Every entry must be a probability: that at (`row`, `col`) is `value`.
     #[error("transition matrix: entry ({row}, {col}) is {value}, expected a probability")]
-    NotAProbability {
-        /// Row of the entry.
-        row: usize,
-        /// Column of the entry.
-        col: usize,
-        /// The entry.
-        value: f64,
-    },
+    NotAProbability { row: usize, col: usize, value: f64 },
     /// Every row must sum to 1.
     #[error("transition matrix: row {row} sums to {sum}, expected 1")]
-    RowSum {
-        /// The row.
-        row: usize,
-        /// Its sum.
-        sum: f64,
-    },
-    /// Every state must be reachable from every other.
+    RowSum { row: usize, sum: f64 },
+    /// Every state must be reachable from every other; a walk from `from` never meets `to`.
     #[error("transition matrix is not ergodic: state {to} cannot be reached from state {from}")]
-    Reducible {
-        /// Where the walk starts.
-        from: usize,
-        /// The state it never meets.
-        to: usize,
-    },
-    /// The chain must be aperiodic.
+    Reducible { from: usize, to: usize },
+    /// The chain must be aperiodic; its period is 2 at least.
     #[error("transition matrix is not ergodic: the chain returns to state 0 only every {period} steps")]
-    Periodic {
-        /// The period, at least 2.
-        period: usize,
-    },
+    Periodic { period: usize },
 }
 
 impl TransitionKernel {

@@ -58,6 +58,7 @@ pub struct Neu {
 /// Why NEU could not be estimated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum NeuError {
     /// A task could not be drawn.
     #[error(transparent)]
@@ -73,10 +74,7 @@ pub enum NeuError {
     Adjoint(#[from] AdjointError),
     /// Values must stay finite.
     #[error("the values are not finite at L = {num_layers}: layers diverge at these parameters")]
-    Diverged {
-        /// The depth.
-        num_layers: usize,
-    },
+    Diverged { num_layers: usize },
 }
 
 /// What is sampled: fresh tasks, one trajectory from the stationary law each.

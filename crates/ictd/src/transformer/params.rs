@@ -13,29 +13,14 @@ pub struct AttentionParams {
 /// Why two matrices are not attention parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum ParamsError {
-    /// V and A must be square, of equal size and at least 4×4.
+    /// V and A (`name` says which) must be square, of equal size and at least 4×4.
     #[error("{name} is {rows}×{cols}, expected (d+3)×(d+3) with d >= 1, the same for V and A")]
-    Shape {
-        /// "V" or "A".
-        name: &'static str,
-        /// Rows found.
-        rows: usize,
-        /// Columns found.
-        cols: usize,
-    },
-    /// Every entry must be finite.
+    Shape { name: &'static str, rows: usize, cols: usize },
+    /// Every entry of V and A must be finite.
     #[error("{name}: entry ({row}, {col}) is {value}, expected a finite number")]
-    NotFinite {
-        /// "V" or "A".
-        name: &'static str,
-        /// Row of the entry.
-        row: usize,
-        /// Column of the entry.
-        col: usize,
-        /// The entry.
-        value: f64,
-    },
+    NotFinite { name: &'static str, row: usize, col: usize, value: f64 },
 }
 
 impl AttentionParams {
