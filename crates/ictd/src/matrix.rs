@@ -201,35 +201,3 @@ impl fmt::Debug for Matrix {
         f.debug_list().entries(self.rows()).finish()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ragged_and_non_finite_rows_are_refused_with_their_place() {
-        assert_eq!(
-            Matrix::from_rows(&[vec![1.0, 2.0], vec![3.0]]),
-            Err(MatrixError::Ragged { row: 1, expected: 2, found: 1 })
-        );
-        assert!(matches!(
-            Matrix::from_rows(&[vec![1.0, f64::NAN]]),
-            Err(MatrixError::NotFinite { row: 0, col: 1, .. })
-        ));
-    }
-
-    #[test]
-    fn product_agrees_with_the_definition() {
-        let a = Matrix::from_fn(2, 3, |i, j| (i * 3 + j) as f64 - 2.0);
-        let b = Matrix::from_fn(3, 2, |i, j| (i * 2 + j) as f64 * 0.5);
-        let product = a.matmul(&b);
-        for i in 0..2 {
-            for j in 0..2 {
-                let literal: f64 = (0..3).map(|k| a[(i, k)] * b[(k, j)]).sum();
-                assert_eq!(product[(i, j)], literal);
-            }
-        }
-        assert_eq!(a.transpose()[(2, 1)], a[(1, 2)]);
-        assert_eq!(a.norm_inf(), 6.0);
-    }
-}

@@ -92,28 +92,3 @@ impl FromStr for KernelName {
             .ok_or_else(|| KernelError::Unknown(name.to_owned()))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_round_trip_and_unknown_ones_are_refused() {
-        for name in KernelName::ALL {
-            assert_eq!(name.as_str().parse(), Ok(name));
-        }
-        assert_eq!("gauss".parse::<KernelName>(), Err(KernelError::Unknown("gauss".into())));
-    }
-
-    #[test]
-    fn temperature_must_be_positive_and_finite() {
-        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-310] {
-            for name in KernelName::ALL {
-                assert!(matches!(name.at(bad), Err(KernelError::Temperature(_))), "{name} {bad}");
-            }
-            assert!(Softmax::new(bad).is_err() && Rbf::new(bad).is_err(), "{bad}");
-            assert!(Elu1::new(bad).is_err() && Linear::new(bad).is_err(), "{bad}");
-        }
-        assert!(KernelName::Softmax.at(1.2).is_ok());
-    }
-}

@@ -1,6 +1,6 @@
 //! A finite task: a Markov reward process with features and what is known exactly about it.
 
-use super::family::Kind;
+use super::Kind;
 use super::mrp::{Mrp, MrpError};
 use super::source::{Chain, StateTable, TaskSource};
 use crate::context::Context;
