@@ -82,7 +82,7 @@ pub fn solve(a: &Matrix, b: &[f64]) -> Result<Vec<f64>, LinalgError> {
 ///
 /// # Panics
 /// When `a` is not square.
-pub fn approximate_inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
+pub(crate) fn approximate_inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
     let size = a.num_rows();
     let inverse = to_faer(a)?.partial_piv_lu().inverse();
     if (0..size).any(|i| (0..size).any(|j| !inverse[(i, j)].is_finite())) {

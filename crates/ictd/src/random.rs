@@ -15,6 +15,7 @@ use rand::{Rng, SeedableRng, TryRng};
 
 /// What the numbers of a stream are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Purpose {
     /// Drawing a task: transition matrix, rewards, features, initial law.
     Task,

@@ -11,21 +11,21 @@ use ictd::theory::lemmas::{softmax_lipschitz, softmax_lipschitz_sharp};
 use ictd::theory::{Constants, Neu, NeuError, NeuSampler, Spectrum, Stability, Theorem3, self_weights};
 use ictd::transformer::AttentionParams;
 
-fn coin() -> FiniteTask {
+fn coin_constants() -> Constants {
     let p = Matrix::from_fn(2, 2, |_, _| 0.5);
     let mrp = Mrp::new(p, vec![1.0, -0.5], 0.1, vec![0.5, 0.5]).unwrap();
     let root = 1.5f64.ln().sqrt();
-    FiniteTask::new(mrp, Matrix::from_fn(2, 2, |i, j| if i == j { root } else { 0.0 })).unwrap()
+    let task = FiniteTask::new(mrp, Matrix::diag(&[root, root])).unwrap();
+    let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
+    let stability = Stability::of(&StateOperator::population(&task, &attention).unwrap()).unwrap();
+    Constants::of(&task, &stability).unwrap()
 }
 
 /// By hand: M(s, s) = 1.5/2.5 = 0.6, so C = 0.05; independent draws have λ_r = 0; pairs of them have
 /// λ_r = 1/2 (the functions f(first) + f(second)).
 #[test]
 fn constants_of_a_coin_by_hand() {
-    let task = coin();
-    let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
-    let margin = Stability::of(&StateOperator::population(&task, &attention).unwrap()).unwrap().margin;
-    let c = Constants::of(&task, margin).unwrap();
+    let c = coin_constants();
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12 * b.abs().max(1.0), "{a} {b}");
     close(c.margin, 0.05);
     close(c.lambda_r, 0.0);
@@ -44,9 +44,9 @@ fn constants_of_a_coin_by_hand() {
 
 #[test]
 fn theorem_3_needs_the_assumption() {
-    let c = Constants::of(&coin(), 0.05).unwrap();
-    assert!(Theorem3::of(&Constants { margin: -0.1, ..c }, 2).is_none());
-    let theorem = Theorem3::of(&c, 2).unwrap();
+    let c = coin_constants();
+    assert!(Theorem3::of(&Constants { margin: -0.1, ..c }).is_none());
+    let theorem = Theorem3::of(&c).unwrap();
     let n = theorem.threshold();
     assert!(n.is_finite() && n > 1e5);
     // Depth first, then context: each term falls in its own direction.

@@ -251,7 +251,7 @@ fn myopic_value_is_the_reward() {
 fn chains_are_runs() {
     let task = cart_pole(0.9);
     let run = task.rollout(30, &mut Stream::new(1, Purpose::Trajectory, 0));
-    let mut chain = task.clone().chain();
+    let mut chain = task.draw_chain(&mut stream(0)).unwrap();
     let mut states = Vec::new();
     chain.sample_states(30, &mut Stream::new(1, Purpose::Trajectory, 0), &mut states);
     assert_eq!(chain.table().rewards, run.iter().map(|&s| task.reward(s)).collect::<Vec<_>>());

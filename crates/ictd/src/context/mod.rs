@@ -18,6 +18,7 @@ use crate::matrix::Matrix;
 
 /// What a column of a context is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Role {
     /// A state that was left: carries a reward, and its successor is the next column.
     Source,

@@ -168,7 +168,7 @@ impl CartPole {
     }
 
     /// The task for sampling.
-    pub fn chain(self) -> CartPoleChain {
+    pub(super) fn chain(self) -> CartPoleChain {
         CartPoleChain { task: self, states: Vec::new(), features: Vec::new(), rewards: Vec::new() }
     }
 
@@ -300,7 +300,7 @@ impl TaskSource for CartPole {
 
 /// A [`CartPole`] that numbers the states it meets.
 #[derive(Clone, Debug)]
-pub struct CartPoleChain {
+pub(super) struct CartPoleChain {
     task: CartPole,
     states: Vec<CartPoleState>,
     features: Vec<f64>,

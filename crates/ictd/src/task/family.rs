@@ -13,6 +13,7 @@ const MAX_ONE_HOT: usize = 2000;
 /// What is done to the features of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum FeatureMap {
     /// Nothing.
     Raw,

@@ -20,6 +20,7 @@ pub struct FiniteTask {
 
 /// Why a task could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum TaskError {
     /// A size is outside the generator's range, which `expected` says in words.

@@ -18,6 +18,7 @@ pub struct Mdp {
 
 /// Why a policy does not turn a decision process into a reward process.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum MdpError {
     /// There must be one reward column, one policy column and one m×m matrix per action; `what` is "policy", "rewards" or

@@ -14,7 +14,7 @@ mod source;
 mod transition;
 
 pub use boyan::chain_edges;
-pub use cartpole::{CartPole, CartPoleChain, CartPoleState, MonteCarloValue, Physics};
+pub use cartpole::{CartPole, CartPoleState, MonteCarloValue, Physics};
 pub use family::{Family, FeatureMap};
 pub use finite::{FiniteTask, TaskError};
 pub use kind::Kind;

@@ -17,6 +17,7 @@ pub struct Mrp {
 
 /// Why the parts are not a Markov reward process.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum MrpError {
     /// P must be the transition matrix of an ergodic chain.

@@ -16,6 +16,7 @@ pub struct TransitionKernel {
 
 /// Why a matrix is not the transition matrix of an ergodic chain.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum TransitionError {
     /// The matrix must be square and not empty.

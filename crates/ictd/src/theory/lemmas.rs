@@ -27,7 +27,7 @@ impl Ratio {
 }
 
 /// Softmax of a column, shifted by its maximum.
-fn softmax(column: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(crate) fn softmax(column: impl Iterator<Item = f64>) -> Vec<f64> {
     let scores: Vec<f64> = column.collect();
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = scores.iter().map(|g| (g - largest).exp()).collect();

@@ -1,7 +1,7 @@
 //! How much of its attention a state pays to its own visits.
 
 use crate::context::ContextStatistics;
-use crate::kernel::{Attention, AttentionError, GroupWeights};
+use crate::kernel::{Attention, AttentionError, Scores};
 use crate::matrix::Matrix;
 use crate::task::FiniteTask;
 
@@ -13,8 +13,7 @@ pub fn self_weights(
     score_block: &Matrix,
 ) -> Result<Vec<f64>, AttentionError> {
     let statistics = ContextStatistics::expected(task);
-    let own = |s: usize| {
-        Ok(GroupWeights::column_of(attention, score_block, &statistics, s)?[s] * statistics.visits()[s])
-    };
+    let scores = Scores { attention, block: score_block, statistics: &statistics };
+    let own = |s: usize| Ok(scores.column(s)?[s] * statistics.visits()[s]);
     (0..statistics.num_source_groups()).map(own).collect()
 }
