@@ -10,7 +10,7 @@ use std::time::Instant;
 use ictd::context::{Context, ContextStatistics, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
-use ictd::task::Boyan;
+use ictd::task::{Family, TaskSource as _};
 use ictd::transformer::{Evaluator, Path, Transformer, TransformerConfig};
 
 fn main() {
@@ -34,7 +34,7 @@ fn distinct(seed: u64, d: usize, n: usize) -> Context {
 
 /// A trajectory of n transitions of the paper's 64-state Boyan chain.
 fn boyan(n: usize) -> Context {
-    let task = Boyan::paper().generate(&mut Stream::new(1, Purpose::Task, 0)).unwrap();
+    let task = Family::paper().draw(&mut Stream::new(1, Purpose::Task, 0)).unwrap();
     task.sample_context(n, &mut Stream::new(1, Purpose::Trajectory, 0)).0
 }
 

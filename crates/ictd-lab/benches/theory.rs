@@ -7,7 +7,7 @@ use std::time::Instant;
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::task::Boyan;
+use ictd::task::{Family, TaskSource as _};
 use ictd::theory::{CertificateConfig, Spectrum, SuggestionConfig};
 
 /// Median milliseconds of a closure.
@@ -24,7 +24,7 @@ fn milliseconds<T>(runs: usize, mut work: impl FnMut() -> T) -> f64 {
 }
 
 fn operator(num_states: usize) -> StateOperator {
-    let task = Boyan { num_states, ..Boyan::paper() }.generate(&mut Stream::new(0, Purpose::Task, 0));
+    let task = Family { num_states, ..Family::paper() }.draw(&mut Stream::new(0, Purpose::Task, 0));
     let attention = Attention::new(KernelName::Softmax.at(1.0).expect("valid"), 0.0).expect("valid");
     StateOperator::population(&task.expect("valid"), &attention).expect("valid")
 }

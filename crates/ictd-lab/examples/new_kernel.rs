@@ -7,7 +7,7 @@ use ictd::kernel::{Attention, Kernel, Normalization, Similarity};
 use ictd::operator::StateOperator;
 use ictd::pretrain::{ParamsView, PretrainConfig, Trainer};
 use ictd::random::{Purpose, Stream};
-use ictd::task::Boyan;
+use ictd::task::{Family, TaskSource as _};
 use ictd::theory::CertificateConfig;
 
 /// Softplus log(1 + exp(G)), normalised by column.
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     trainer.train(|_| ControlFlow::Continue(()))?;
     let view = ParamsView::new(&config.shape(), &trainer.state().params);
     println!("trained: V's last row {:.3?}", view.value_row(0));
-    let task = Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, 0))?;
+    let task = Family::paper().draw(&mut Stream::new(0, Purpose::Task, 0))?;
     let attention = Attention::new(Arc::new(Softplus), 0.0)?;
     let certificate = CertificateConfig::default().certify(&StateOperator::population(&task, &attention)?)?;
     println!("theta_* with it: {}", certificate.status.as_str());

@@ -1,12 +1,18 @@
-//! Task files, and training configurations that name tasks.
+//! Files: tasks, and training configurations that name them; contexts, parameters, tensors, events, output directories.
 #![allow(missing_docs)]
 
 use std::fs;
 
+use ictd::Context;
 use ictd::pretrain::PretrainConfig;
 use ictd::random::{Purpose, Stream};
 use ictd::task::{CartPole, Family, FeatureMap, Kind, TaskSource as _};
-use ictd_lab::files::{AnyTask, TaskFile, read_task, to_json_17};
+use ictd::transformer::Parameters;
+use ictd_lab::LabError;
+use ictd_lab::files::{
+    AnyTask, Description, EventFile, OutputDir, TaskFile, Tensors, read_context, read_params, read_task,
+    to_json_17,
+};
 use ictd_lab::studies::pretrain::Settings;
 
 fn read(text: &str) -> Result<AnyTask, String> {
@@ -151,4 +157,146 @@ fn a_task_file_is_named_with_its_hash_and_checked() {
     fs::write(&task, TASK.replace("-2", "-3")).unwrap();
     assert!(message(&[]).contains("SHA-256"));
     assert!(with(&["task=bojan"]).unwrap_err().contains("boyan"));
+}
+
+fn context(json: &str) -> Result<Context, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("c.json");
+    fs::write(&path, json).unwrap();
+    read_context(&path).map_err(|e| e.to_string().split_once("c.json: ").unwrap().1.to_owned())
+}
+
+#[test]
+fn both_forms_of_contexts_are_read() {
+    let one = context(r#"{"features": [[1], [2]], "rewards": [3], "queries": [[4]]}"#).unwrap();
+    assert_eq!((one.num_transitions(), one.num_columns()), (1, 3));
+    let many = context(
+        r#"{"episodes": [{"features": [[1], [2]], "rewards": [3], "terminated": true},
+                         {"features": [[1], [2], [3]], "rewards": [3, 4]}]}"#,
+    );
+    assert_eq!(many.unwrap().num_columns(), 5);
+}
+
+#[test]
+fn each_mistake_of_a_context_names_its_field() {
+    for (json, expected) in [
+        (r#"{"features": [], "rewards": []}"#, "^rewards: episode 0"),
+        (r#"{"features": [[1]], "rewards": []}"#, "^rewards: the context is empty"),
+        (r#"{"features": [[1], [1, 2]], "rewards": [1]}"#, "^features: row 1"),
+        (r#"{"features": [[1], [NaN]], "rewards": [1]}"#, "^features: entry 0 of row 1"),
+        (r#"{"features": [[1], [2]], "rewards": [-Infinity]}"#, "^rewards: entry 0"),
+        (r#"{"features": [[1], [2]], "rewards": ["x"]}"#, "^rewards[0]: invalid type"),
+        (r#"{"features": [[1], [2]]}"#, "^rewards: missing"),
+        (r#"{"rewards": [1]}"#, "^features: missing"),
+        (r#"{"feature": [[1]]}"#, "unknown field `feature`"),
+        (r#"{"features": [[1], [2]], "rewards": [1], "queries": [[1, 2]]}"#, "^queries: query 0"),
+        ("{1", "line 1"),
+        ("[[[1], [2]], [1]]", "expected a JSON object"),
+    ] {
+        let message = context(json).unwrap_err();
+        let found = match expected.strip_prefix('^') {
+            Some(start) => message.starts_with(start),
+            None => message.contains(expected),
+        };
+        assert!(found, "{json}: {message}");
+    }
+}
+
+#[test]
+fn parameters_are_read_tied_and_per_layer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.json");
+    let zero = "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,0]]";
+    let read = |json: String| {
+        fs::write(&path, json).unwrap();
+        read_params(&path).map(|model| model.parameters).map_err(|e| e.to_string())
+    };
+    assert!(matches!(read(format!(r#"{{"V": {zero}, "A": {zero}}}"#)), Ok(Parameters::Tied(_))));
+    let layers = format!(r#"{{"layers": [{{"V": {zero}, "A": {zero}}}, {{"V": {zero}, "A": {zero}}}]}}"#);
+    assert!(matches!(read(layers), Ok(Parameters::PerLayer(p)) if p.len() == 2));
+    assert!(read(format!(r#"{{"V": {zero}}}"#)).unwrap_err().contains("either V and A, or layers"));
+    assert!(read(format!(r#"{{"V": {zero}, "A": [[1]]}}"#)).unwrap_err().contains("A is 1×1"));
+}
+
+#[test]
+fn descriptions_survive_their_metadata_and_later_formats_are_refused() {
+    let mut config = PretrainConfig { tied: false, ..PretrainConfig::mask_relaxed() };
+    config.task.gamma = 0.1 + 0.2;
+    let description = Description::of(&config);
+    let mut metadata = description.metadata().unwrap();
+    assert_eq!((metadata["kernel"].as_str(), metadata["diagonal_mix"].as_str()), ("softmax", "0.8"));
+    metadata.insert("schema_version".into(), "2".into());
+    metadata.insert("best_joint_bits".into(), "00000000".into());
+    assert_eq!(Description::read(&metadata), Ok(Some(description)));
+    metadata.insert("kernel".into(), "nobody".into());
+    assert!(Description::read(&metadata).unwrap_err().contains("nobody"));
+    metadata.insert("schema_version".into(), "1".into());
+    assert_eq!(Description::read(&metadata), Ok(None));
+    metadata.insert("schema_version".into(), "3".into());
+    assert!(Description::read(&metadata).is_err());
+}
+
+#[test]
+fn numbers_survive_exactly_and_have_17_digits() {
+    let numbers = [0.1, -1.0 / 3.0, 0.0, 1e300, 5e-324];
+    let text = to_json_17(&numbers).unwrap();
+    assert!(text.starts_with("[1.0000000000000001e-1,-3.3333333333333331e-1,"), "{text}");
+    assert_eq!(serde_json::from_str::<[f64; 5]>(&text).unwrap(), numbers);
+}
+
+#[test]
+fn writing_leaves_the_file_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = OutputDir::create(&dir.path().join("a/b")).unwrap();
+    out.write("x.txt", b"one").unwrap();
+    out.write("x.txt", b"two").unwrap();
+    assert_eq!(fs::read(out.path().join("x.txt")).unwrap(), b"two");
+    assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_failed_write_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = OutputDir::create(dir.path()).unwrap();
+    // A directory in the file's place makes the rename fail.
+    fs::create_dir(dir.path().join("taken")).unwrap();
+    assert!(matches!(out.write("taken", b"x"), Err(LabError::Write { .. })));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_in_the_directory_s_place_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), b"").unwrap();
+    assert!(matches!(OutputDir::create(&dir.path().join("file")), Err(LabError::Write { .. })));
+}
+
+#[test]
+fn tensors_survive_and_damage_is_seen() {
+    let mut tensors = Tensors::default();
+    tensors.insert("V", &[2, 3], vec![1.0, -2.5, 3.0, f32::MIN_POSITIVE, 0.0, -0.0]);
+    tensors.insert("history", &[1], vec![7.0]);
+    tensors.metadata.insert("step".into(), "12".into());
+    let bytes = tensors.to_bytes();
+    assert_eq!(Tensors::from_bytes(&bytes).unwrap(), tensors);
+    for end in [0, 7, 20, bytes.len() - 1] {
+        assert!(Tensors::from_bytes(&bytes[..end]).is_err(), "cut at {end}");
+    }
+    assert!(Tensors::from_bytes(&[255; 64]).is_err());
+}
+
+/// Origin: the bytes that TensorBoard 2.x's EventAccumulator reads as one scalar, laid out by hand from
+/// the record format.
+#[test]
+fn records_are_framed() {
+    let mut file = EventFile::new(0.0);
+    file.scalar("a", 300, 1.0);
+    let bytes = file.into_bytes();
+    let first = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let second = &bytes[8 + 4 + first + 4..];
+    let payload = &second[12..12 + second[0] as usize];
+    // wall time, step 300 as a two-byte varint, summary { value { tag "a", simple_value 1.0 } }.
+    let mut expected = vec![9, 0, 0, 0, 0, 0, 0, 0, 0, 16, 172, 2, 42, 10, 10, 8, 10, 1, b'a', 21];
+    expected.extend(1f32.to_le_bytes());
+    assert_eq!(payload, expected);
 }

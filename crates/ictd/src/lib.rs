@@ -8,10 +8,10 @@
 //! whose exact values are known), [`Estimator`] (a Transformer or a TD algorithm, to be compared).
 //!
 //! ```
-//! use ictd::{Attention, Boyan, KernelName, Purpose, Stream, TransformerConfig};
+//! use ictd::{Attention, Family, KernelName, Purpose, Stream, TaskSource as _, TransformerConfig};
 //!
 //! // A random Boyan chain and a trajectory of 200 transitions.
-//! let task = Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, 0))?;
+//! let task = Family::paper().draw(&mut Stream::new(0, Purpose::Task, 0))?;
 //! let (context, states) = task.sample_context(200, &mut Stream::new(0, Purpose::Trajectory, 0));
 //!
 //! // 15 layers of softmax attention at theta_*: 15 steps of weighted softmax TD.
@@ -49,7 +49,7 @@ pub use matrix::Matrix;
 pub use operator::StateOperator;
 pub use pretrain::{PretrainConfig, Trainer};
 pub use random::{Purpose, Stream};
-pub use task::{Boyan, FiniteTask, Mrp};
+pub use task::{Family, FiniteTask, Mrp, TaskSource};
 pub use td::{Estimator, LinearTd, NonParametricTd, ReflectedTd, TabularTd, WeightedSoftmaxTd};
 pub use theory::{Certificate, CertificateConfig, Stability};
 pub use transformer::{

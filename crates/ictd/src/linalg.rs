@@ -11,26 +11,20 @@ use crate::matrix::Matrix;
 /// Why a factorisation has no usable answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum LinalgError {
-    /// The condition number must be below 1e12, so that four digits of a solution can be trusted.
+    /// The condition number must be below 1e12, so that four digits of a solution can be trusted. It is an estimate, infinite
+    /// for an exactly singular system.
     #[error(
         "the {size}×{size} system is singular to working precision (condition number about {condition:.0e})"
     )]
-    Singular {
-        /// Size of the system.
-        size: usize,
-        /// Estimated condition number; infinite for an exactly singular system.
-        condition: f64,
-    },
+    Singular { size: usize, condition: f64 },
     /// Every entry must be finite.
     #[error("the matrix has an entry that is not finite")]
     NotFinite,
     /// The eigenvalue iteration must converge.
     #[error("the eigenvalue iteration did not converge on a {size}×{size} matrix")]
-    NoConvergence {
-        /// Size of the matrix.
-        size: usize,
-    },
+    NoConvergence { size: usize },
 }
 
 /// An eigenvalue: real and imaginary part.
@@ -88,7 +82,7 @@ pub fn solve(a: &Matrix, b: &[f64]) -> Result<Vec<f64>, LinalgError> {
 ///
 /// # Panics
 /// When `a` is not square.
-pub fn approximate_inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
+pub(crate) fn approximate_inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
     let size = a.num_rows();
     let inverse = to_faer(a)?.partial_piv_lu().inverse();
     if (0..size).any(|i| (0..size).any(|j| !inverse[(i, j)].is_finite())) {
@@ -149,46 +143,4 @@ pub fn symmetric_eigenvalues(a: &Matrix) -> Result<Vec<f64>, LinalgError> {
 /// The spectral radius: the largest |λ|, 0 for the empty matrix.
 pub fn spectral_radius(a: &Matrix) -> Result<f64, LinalgError> {
     Ok(eigenvalues(a)?.into_iter().map(Eigenvalue::modulus).fold(0.0, f64::max))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn solve_inverts_and_refuses_singular() {
-        let a = Matrix::from_rows(&[vec![2.0, 1.0], vec![1.0, 3.0]]).unwrap();
-        let x = solve(&a, &[3.0, 5.0]).unwrap();
-        // Two-by-two, condition number below 3: a few units in the last place.
-        assert!((x[0] - 0.8).abs() < 1e-15 && (x[1] - 1.4).abs() < 1e-15);
-        let singular = Matrix::from_rows(&[vec![1.0, 2.0], vec![2.0, 4.0]]).unwrap();
-        assert!(matches!(solve(&singular, &[1.0, 1.0]), Err(LinalgError::Singular { size: 2, .. })));
-        assert_eq!(solve(&a, &[f64::NAN, 0.0]), Err(LinalgError::NotFinite));
-        // The Hilbert matrix of size 12 has condition number 1.7e16.
-        let hilbert = Matrix::from_fn(12, 12, |i, j| 1.0 / (i + j + 1) as f64);
-        assert!(matches!(solve(&hilbert, &[1.0; 12]), Err(LinalgError::Singular { size: 12, .. })));
-        // That of size 6 has 1.5e7 and is solved.
-        let hilbert = Matrix::from_fn(6, 6, |i, j| 1.0 / (i + j + 1) as f64);
-        assert!(solve(&hilbert, &[1.0; 6]).is_ok());
-    }
-
-    /// A cyclic permutation has the roots of unity as eigenvalues; it is also the matrix on which
-    /// unshifted QR iterations never converge.
-    #[test]
-    fn eigenvalues_of_a_cycle_are_roots_of_unity() {
-        let cycle = Matrix::from_fn(8, 8, |i, j| f64::from(u8::from(j == (i + 1) % 8)));
-        let values = eigenvalues(&cycle).unwrap();
-        for k in 0..8 {
-            let (im, re) = (std::f64::consts::TAU * f64::from(k) / 8.0).sin_cos();
-            assert!(values.iter().any(|z| (z.re - re).hypot(z.im - im) < 1e-12));
-        }
-        assert!((spectral_radius(&cycle).unwrap() - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn symmetric_eigenvalues_are_sorted() {
-        let a = Matrix::from_rows(&[vec![2.0, 1.0], vec![1.0, 2.0]]).unwrap();
-        let values = symmetric_eigenvalues(&a).unwrap();
-        assert!((values[0] - 1.0).abs() < 1e-14 && (values[1] - 3.0).abs() < 1e-14);
-    }
 }

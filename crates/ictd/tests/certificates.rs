@@ -14,7 +14,7 @@ use ictd::kernel::{Attention, Kernel, KernelName, Normalization, Similarity};
 use ictd::matrix::Matrix;
 use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, FiniteTask, TaskError};
+use ictd::task::{Family, FiniteTask, TaskError, TaskSource as _};
 use ictd::theory::{
     Certificate, CertificateConfig, Change, Helps, KernelAt, Regime, Spectrum, Stability, Status,
     SuggestionConfig,
@@ -137,7 +137,7 @@ fn verdicts_agree_with_eigenvalues_of_300_digits() {
 }
 
 fn boyan(index: u64) -> FiniteTask {
-    Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, index)).unwrap()
+    Family::paper().draw(&mut Stream::new(0, Purpose::Task, index)).unwrap()
 }
 
 /// What helps after 15 layers at temperature 1.

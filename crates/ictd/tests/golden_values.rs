@@ -6,7 +6,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::pretrain::{Columns, Hyper, Mask, QueryMix, Shape, reference_gradient};
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, CartPole, Family, Kind, TaskSource as _};
+use ictd::task::{CartPole, Family, Kind, TaskSource as _};
 use ictd::transformer::{AttentionParams, Parameters, TransformerConfig};
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ fn token_matrices_are_those_of_an_independent_implementation() {
 #[test]
 fn tasks_of_a_seed_do_not_change() {
     let mut stream = Stream::new(7, Purpose::Task, 3);
-    let boyan = Boyan::paper().generate(&mut stream).unwrap();
+    let boyan = Family::paper().draw(&mut stream).unwrap();
     assert_eq!(boyan.features()[(0, 0)], 0.5703263514802679);
     assert_eq!(boyan.mrp().rewards()[63], 0.05161860898067561);
     let mut stream = Stream::new(7, Purpose::Task, 4);

@@ -5,7 +5,7 @@ mod common;
 
 use common::attention;
 use ictd::context::{Context, End, Role};
-use ictd::kernel::{KernelName, KernelWeights, Normalization};
+use ictd::kernel::{KernelError, KernelName, KernelWeights, Normalization, Temperature};
 use ictd::matrix::Matrix;
 use ictd::prompt::TokenMatrix;
 use ictd::transformer::AttentionParams;
@@ -76,6 +76,7 @@ proptest! {
                 }
                 KernelName::Linear => s,
                 KernelName::Tabular => f64::from(u8::from(x[i] == x[j])),
+                other => panic!("no formula for {other}"),
             }
         };
         for kernel in KernelName::ALL {
@@ -156,4 +157,23 @@ fn slopes_are_finite_differences_of_weights() {
             }
         }
     }
+}
+
+#[test]
+fn names_round_trip_and_unknown_ones_are_refused() {
+    for name in KernelName::ALL {
+        assert_eq!(name.as_str().parse(), Ok(name));
+    }
+    assert_eq!("gauss".parse::<KernelName>(), Err(KernelError::Unknown("gauss".into())));
+}
+
+#[test]
+fn temperature_must_be_positive_and_finite() {
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-310] {
+        for name in KernelName::ALL {
+            assert!(matches!(name.at(bad), Err(KernelError::Temperature(_))), "{name} {bad}");
+        }
+        assert!(Temperature::new(bad).is_err(), "{bad}");
+    }
+    assert!(KernelName::Softmax.at(1.2).is_ok());
 }

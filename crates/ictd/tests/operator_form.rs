@@ -8,14 +8,14 @@ use ictd::kernel::KernelName;
 use ictd::linalg;
 use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, Dense, FiniteTask, Representation};
+use ictd::task::{Family, FiniteTask, Kind, TaskSource as _};
 use ictd::transformer::TransformerConfig;
 
 fn tasks() -> impl Iterator<Item = (u64, FiniteTask)> {
     (0..20).map(|seed| {
-        let family =
-            Dense { num_states: 6, feature_dim: 3, gamma: 0.8, representation: Representation::Free };
-        (seed, family.generate(&mut Stream::new(seed, Purpose::Task, 0)).unwrap())
+        let dense = Family::of(Kind::Dense);
+        let family = Family { num_states: 6, feature_dim: 3, gamma: 0.8, representable: false, ..dense };
+        (seed, family.draw(&mut Stream::new(seed, Purpose::Task, 0)).unwrap())
     })
 }
 
@@ -116,8 +116,8 @@ fn closed_form_solves_the_fixed_point_equation() {
 #[test]
 fn spectral_radius_is_that_of_the_jacobian() {
     for seed in 0..5 {
-        let task = Boyan { num_states: 8, ..Boyan::paper() }
-            .generate(&mut Stream::new(seed, Purpose::Task, 0))
+        let task = Family { num_states: 8, ..Family::paper() }
+            .draw(&mut Stream::new(seed, Purpose::Task, 0))
             .unwrap();
         let (context, _) = task.sample_context(300, &mut Stream::new(seed, Purpose::Trajectory, 0));
         let operator =

@@ -6,10 +6,12 @@ mod common;
 use common::{attention, distinct, episodes, full_params, gap, sparse_params};
 use ictd::context::Context;
 use ictd::kernel::KernelName;
+use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::td::{Estimator, WeightedSoftmaxTd};
 use ictd::transformer::{
-    Block, Evaluator, ForwardError, LayerValues, Parameters, Path, Transformer, TransformerConfig,
+    AttentionParams, Block, Evaluator, ForwardError, LayerValues, Parameters, ParamsError, Path, Transformer,
+    TransformerConfig,
 };
 use proptest::prelude::*;
 
@@ -203,4 +205,48 @@ proptest! {
         };
         assert_paths_agree(&config.check().unwrap(), &context, &[Path::Columns, Path::States]);
     }
+}
+
+#[test]
+fn theta_star_is_that_of_the_paper() {
+    let theta = AttentionParams::theta_star(2);
+    assert_eq!(theta.value_row(), [0.0, 0.0, 1.0, 1.0, -1.0]);
+    assert_eq!(theta.score_block(), Matrix::identity(2));
+    assert!(!theta.overwrites_inputs() && theta.scores_features_only() && !theta.scores_memory());
+}
+
+#[test]
+fn structure_is_seen() {
+    let theta = AttentionParams::theta_star(2);
+    let with_score = |i: usize, j: usize| {
+        let mut a = theta.score_matrix().clone();
+        a[(i, j)] = 0.5;
+        AttentionParams::new(theta.value_matrix().clone(), a).unwrap()
+    };
+    let reward = with_score(0, 2);
+    assert!(!reward.scores_features_only() && !reward.scores_memory());
+    let memory = with_score(4, 1);
+    assert!(!memory.scores_features_only() && memory.scores_memory());
+    let mut v = theta.value_matrix().clone();
+    v[(2, 0)] = 1.0;
+    assert!(AttentionParams::new(v, theta.score_matrix().clone()).unwrap().overwrites_inputs());
+}
+
+#[test]
+fn bad_shapes_and_entries_are_refused() {
+    let square = Matrix::zeros(5, 5);
+    assert!(matches!(
+        AttentionParams::new(square.clone(), Matrix::zeros(5, 4)),
+        Err(ParamsError::Shape { name: "A", rows: 5, cols: 4 })
+    ));
+    assert!(matches!(
+        AttentionParams::new(Matrix::zeros(3, 3), Matrix::zeros(3, 3)),
+        Err(ParamsError::Shape { name: "V", .. })
+    ));
+    let mut nan = square.clone();
+    nan[(1, 2)] = f64::NAN;
+    assert!(matches!(
+        AttentionParams::new(nan, square),
+        Err(ParamsError::NotFinite { name: "V", row: 1, col: 2, .. })
+    ));
 }

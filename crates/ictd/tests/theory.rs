@@ -8,7 +8,7 @@ use ictd::kernel::{Attention, Kernel, KernelName};
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, Dense, FiniteTask, Mrp, Representation};
+use ictd::task::{Family, FiniteTask, Kind, Mrp, TaskSource as _};
 use ictd::theory::{CertificateConfig, Regime, Spectrum, Stability, Status, SuggestionConfig};
 
 fn softmax(temperature: f64) -> Attention {
@@ -20,13 +20,13 @@ fn kernel_at(temperature: f64) -> Option<Arc<dyn Kernel>> {
 }
 
 fn boyan(index: u64) -> FiniteTask {
-    Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, index)).unwrap()
+    Family::paper().draw(&mut Stream::new(0, Purpose::Task, index)).unwrap()
 }
 
 /// Few states, one feature each.
 fn one_hot(index: u64, gamma: f64) -> FiniteTask {
-    let family = Dense { num_states: 4, feature_dim: 4, gamma, representation: Representation::Linear };
-    let task = family.generate(&mut Stream::new(0, Purpose::Task, index)).unwrap();
+    let family = Family { num_states: 4, gamma, ..Family::of(Kind::Dense) };
+    let task = family.draw(&mut Stream::new(0, Purpose::Task, index)).unwrap();
     FiniteTask::new(task.mrp().clone(), Matrix::identity(4)).unwrap()
 }
 
@@ -89,8 +89,8 @@ fn flat_kernels_are_provably_stable() {
     for index in 0..20 {
         for temperature in [0.3, 1.0, 3.0, 10.0] {
             for gamma in [0.2, 0.6, 0.9] {
-                let task = Boyan { gamma, ..Boyan::paper() };
-                let task = task.generate(&mut Stream::new(1, Purpose::Task, index)).unwrap();
+                let family = Family { gamma, ..Family::paper() };
+                let task = family.draw(&mut Stream::new(1, Purpose::Task, index)).unwrap();
                 let operator = StateOperator::population(&task, &softmax(temperature)).unwrap();
                 let found = Stability::of(&operator).unwrap();
                 let form = found.form_margin.unwrap();

@@ -15,49 +15,45 @@ use crate::LabError;
 
 /// Numbers of a file: `null`, and with it Python's `NaN` and `Infinity`, is kept as `None` so that
 /// the error can name the place.
-pub type Numbers = Vec<Option<f64>>;
+pub(crate) type Numbers = Vec<Option<f64>>;
 
 /// A context as JSON: one trajectory (`features`, `rewards`) or several `episodes`, then `queries`.
 ///
 /// A trajectory of n transitions has n + 1 feature rows and n rewards. `terminated` says that the
 /// last state is terminal. `states` and `values` may be there for the reader's information.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, expecting = "a context object")]
+#[serde(deny_unknown_fields, expecting = "a context object", default)]
 pub struct ContextFile {
-    /// Feature rows of the only episode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub features: Option<Vec<Numbers>>,
-    /// Rewards of the only episode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rewards: Option<Numbers>,
-    /// Whether the only episode ended in a terminal state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terminated: Option<bool>,
-    /// Several episodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub episodes: Option<Vec<EpisodeFile>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) features: Option<Vec<Numbers>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rewards: Option<Numbers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) terminated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) episodes: Option<Vec<EpisodeFile>>,
     /// Feature rows of states to evaluate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub queries: Vec<Numbers>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) queries: Vec<Numbers>,
     /// Indices of the states, not used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub states: Option<Vec<usize>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) states: Option<Vec<usize>>,
     /// Exact values of the states, not used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub values: Option<Numbers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) values: Option<Numbers>,
 }
 
 /// One episode of a [`ContextFile`].
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, expecting = "an episode object")]
-pub struct EpisodeFile {
+pub(crate) struct EpisodeFile {
     /// T + 1 feature rows.
-    pub features: Vec<Numbers>,
+    pub(crate) features: Vec<Numbers>,
     /// T rewards.
-    pub rewards: Numbers,
+    pub(crate) rewards: Numbers,
     /// Whether the last state is terminal; false when absent.
     #[serde(default)]
-    pub terminated: bool,
+    pub(crate) terminated: bool,
 }
 
 impl ContextFile {
@@ -188,53 +184,6 @@ fn numbers_or_null(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn context(json: &str) -> Result<Context, String> {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("c.json");
-        fs::write(&path, json).unwrap();
-        read_context(&path).map_err(|e| e.to_string().split_once("c.json: ").unwrap().1.to_owned())
-    }
-
-    #[test]
-    fn both_forms_are_read() {
-        let one = context(r#"{"features": [[1], [2]], "rewards": [3], "queries": [[4]]}"#).unwrap();
-        assert_eq!((one.num_transitions(), one.num_columns()), (1, 3));
-        let many = context(
-            r#"{"episodes": [{"features": [[1], [2]], "rewards": [3], "terminated": true},
-                             {"features": [[1], [2], [3]], "rewards": [3, 4]}]}"#,
-        );
-        assert_eq!(many.unwrap().num_columns(), 5);
-    }
-
-    #[test]
-    fn each_mistake_names_its_field() {
-        let message = |json: &str| context(json).unwrap_err();
-        assert!(message(r#"{"features": [], "rewards": []}"#).starts_with("rewards: episode 0"));
-        assert!(
-            message(r#"{"features": [[1]], "rewards": []}"#).starts_with("rewards: the context is empty")
-        );
-        assert!(message(r#"{"features": [[1], [1, 2]], "rewards": [1]}"#).starts_with("features: row 1"));
-        assert!(
-            message(r#"{"features": [[1], [NaN]], "rewards": [1]}"#)
-                .starts_with("features: entry 0 of row 1")
-        );
-        assert!(
-            message(r#"{"features": [[1], [2]], "rewards": [-Infinity]}"#).starts_with("rewards: entry 0")
-        );
-        assert!(
-            message(r#"{"features": [[1], [2]], "rewards": ["x"]}"#).starts_with("rewards[0]: invalid type")
-        );
-        assert!(message(r#"{"features": [[1], [2]]}"#).starts_with("rewards: missing"));
-        assert!(message(r#"{"rewards": [1]}"#).starts_with("features: missing"));
-        assert!(message(r#"{"feature": [[1]]}"#).contains("unknown field `feature`"));
-        assert!(
-            message(r#"{"features": [[1], [2]], "rewards": [1], "queries": [[1, 2]]}"#)
-                .starts_with("queries: query 0")
-        );
-        assert!(message("{1").contains("line 1"));
-        assert!(message("[[[1], [2]], [1]]").contains("expected a JSON object"));
-    }
 
     #[test]
     fn nan_is_replaced_outside_strings_only() {

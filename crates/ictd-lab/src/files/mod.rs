@@ -9,7 +9,7 @@ mod safetensors;
 mod task;
 mod tensorboard;
 
-pub use input::{ContextFile, EpisodeFile, read_context};
+pub use input::{ContextFile, read_context};
 pub use model::{Description, ModelFile, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written};

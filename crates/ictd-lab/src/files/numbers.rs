@@ -20,16 +20,3 @@ pub fn to_json_17(value: &impl Serialize) -> serde_json::Result<String> {
     value.serialize(&mut Serializer::with_formatter(&mut bytes, SeventeenDigits))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_survive_exactly_and_have_17_digits() {
-        let numbers = [0.1, -1.0 / 3.0, 0.0, 1e300, 5e-324];
-        let text = to_json_17(&numbers).unwrap();
-        assert!(text.starts_with("[1.0000000000000001e-1,-3.3333333333333331e-1,"), "{text}");
-        assert_eq!(serde_json::from_str::<[f64; 5]>(&text).unwrap(), numbers);
-    }
-}

@@ -100,35 +100,3 @@ impl OutputDir {
         self.write(&file, text.as_bytes())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn writing_leaves_the_file_and_nothing_else() {
-        let dir = tempfile::tempdir().unwrap();
-        let out = OutputDir::create(&dir.path().join("a/b")).unwrap();
-        out.write("x.txt", b"one").unwrap();
-        out.write("x.txt", b"two").unwrap();
-        assert_eq!(fs::read(out.path().join("x.txt")).unwrap(), b"two");
-        assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_failed_write_leaves_nothing_behind() {
-        let dir = tempfile::tempdir().unwrap();
-        let out = OutputDir::create(dir.path()).unwrap();
-        // A directory in the file's place makes the rename fail.
-        fs::create_dir(dir.path().join("taken")).unwrap();
-        assert!(matches!(out.write("taken", b"x"), Err(LabError::Write { .. })));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_file_in_the_directory_s_place_is_an_error() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("file"), b"").unwrap();
-        assert!(matches!(OutputDir::create(&dir.path().join("file")), Err(LabError::Write { .. })));
-    }
-}

@@ -94,22 +94,3 @@ impl Tensors {
         Ok(found)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tensors_survive_and_damage_is_seen() {
-        let mut tensors = Tensors::default();
-        tensors.insert("V", &[2, 3], vec![1.0, -2.5, 3.0, f32::MIN_POSITIVE, 0.0, -0.0]);
-        tensors.insert("history", &[1], vec![7.0]);
-        tensors.metadata.insert("step".into(), "12".into());
-        let bytes = tensors.to_bytes();
-        assert_eq!(Tensors::from_bytes(&bytes).unwrap(), tensors);
-        for end in [0, 7, 20, bytes.len() - 1] {
-            assert!(Tensors::from_bytes(&bytes[..end]).is_err(), "cut at {end}");
-        }
-        assert!(Tensors::from_bytes(&[255; 64]).is_err());
-    }
-}

@@ -22,42 +22,40 @@ const EIGENVALUE_TOLERANCE: f64 = 1e-6;
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, expecting = "a task object", default)]
 pub struct TaskFile {
-    /// Discount γ.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gamma: Option<f64>,
+    pub(crate) gamma: Option<f64>,
     /// Row s: p(· | s).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub transitions: Option<Vec<Numbers>>,
+    pub(crate) transitions: Option<Vec<Numbers>>,
     /// r(s); cart-pole: of every bin.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rewards: Option<Numbers>,
+    pub(crate) rewards: Option<Numbers>,
     /// p₀.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_distribution: Option<Numbers>,
+    pub(crate) initial_distribution: Option<Numbers>,
     /// Row s: x(s); cart-pole: by bin, or absent where features are coordinates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub features: Option<Vec<Numbers>>,
+    pub(crate) features: Option<Vec<Numbers>>,
     /// v(s).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub values: Option<Numbers>,
+    pub(crate) values: Option<Numbers>,
     /// μ(s).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub stationary_distribution: Option<Numbers>,
+    pub(crate) stationary_distribution: Option<Numbers>,
     /// Real and imaginary parts of P's eigenvalues, by decreasing modulus.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub eigenvalues: Option<Vec<Numbers>>,
+    pub(crate) eigenvalues: Option<Vec<Numbers>>,
     /// Eigenvalues of the additive reversibilisation, decreasing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reversibilisation_spectrum: Option<Numbers>,
+    pub(crate) reversibilisation_spectrum: Option<Numbers>,
     /// Cart-pole: its physics and policy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cartpole: Option<Physics>,
+    pub(crate) cartpole: Option<Physics>,
     /// Cart-pole: Monte-Carlo value of the upright rest state; absent when γ is too close to 1 to afford it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rest_value: Option<f64>,
-    /// Its standard error.
+    pub(crate) rest_value: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rest_value_sem: Option<f64>,
+    pub(crate) rest_value_sem: Option<f64>,
 }
 
 /// A task of either kind.
@@ -136,7 +134,7 @@ impl TaskFile {
     }
 
     /// The task that the file describes.
-    pub fn into_task(self) -> Result<AnyTask, LabError> {
+    pub(crate) fn into_task(self) -> Result<AnyTask, LabError> {
         let missing = |name: &str| LabError::refused(name, "missing, expected numbers");
         let matrix = |name: &str, rows: Vec<Numbers>| {
             let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();

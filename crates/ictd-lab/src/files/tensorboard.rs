@@ -107,20 +107,4 @@ mod tests {
         let expected = 0xe306_9283u32.rotate_right(15).wrapping_add(0xa282_ead8);
         assert_eq!(masked_crc(b"123456789"), expected);
     }
-
-    /// Origin: the bytes that TensorBoard 2.x's EventAccumulator reads as one scalar, laid out by hand from
-    /// the record format.
-    #[test]
-    fn records_are_framed() {
-        let mut file = EventFile::new(0.0);
-        file.scalar("a", 300, 1.0);
-        let bytes = file.into_bytes();
-        let first = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-        let second = &bytes[8 + 4 + first + 4..];
-        let payload = &second[12..12 + second[0] as usize];
-        // wall time, step 300 as a two-byte varint, summary { value { tag "a", simple_value 1.0 } }.
-        let mut expected = vec![9, 0, 0, 0, 0, 0, 0, 0, 0, 16, 172, 2, 42, 10, 10, 8, 10, 1, b'a', 21];
-        expected.extend(1f32.to_le_bytes());
-        assert_eq!(payload, expected);
-    }
 }

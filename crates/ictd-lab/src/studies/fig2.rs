@@ -4,7 +4,7 @@ use ictd::context::Context;
 use ictd::kernel::{Attention, KernelName, KernelWeights};
 use ictd::prompt::TokenMatrix;
 use ictd::random::{Purpose, Stream};
-use ictd::task::Boyan;
+use ictd::task::{Family, TaskSource as _};
 use ictd::transformer::{AttentionParams, TransformerConfig, attend, temporal_shift};
 use serde::Serialize;
 
@@ -35,8 +35,7 @@ struct Cell {
 
 /// Runs two layers on a small Boyan chain and stops in the middle of the second.
 pub fn run(seed: u64) -> Result<ShiftPicture, LabError> {
-    let task =
-        Boyan { num_states: 8, ..Boyan::paper() }.generate(&mut Stream::new(seed, Purpose::Task, 0))?;
+    let task = Family { num_states: 8, ..Family::paper() }.draw(&mut Stream::new(seed, Purpose::Task, 0))?;
     let gamma = task.mrp().gamma();
     let (context, _) = task.sample_context(5, &mut Stream::new(seed, Purpose::Trajectory, 0));
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;

@@ -31,12 +31,11 @@ pub struct TaskRequest {
 /// A task and, if wanted, a trajectory of it.
 #[derive(Clone, Debug)]
 pub struct MadeTask {
-    /// The task.
-    pub task: AnyTask,
+    task: AnyTask,
     /// The task as it is written.
-    pub file: TaskFile,
-    /// The trajectory, in the form that `forward` reads.
-    pub trajectory: Option<ContextFile>,
+    file: TaskFile,
+    /// In the form that `forward` reads.
+    trajectory: Option<ContextFile>,
     topology: Option<ChainTopology>,
 }
 

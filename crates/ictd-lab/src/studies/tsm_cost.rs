@@ -7,7 +7,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::prompt::TokenMatrix;
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Boyan, FiniteTask};
+use ictd::task::{Family, FiniteTask, TaskSource as _};
 use ictd::transformer::{AttentionParams, Block, TransformerConfig};
 use serde::Serialize;
 
@@ -142,7 +142,7 @@ pub struct CostRow {
 }
 
 fn task() -> Result<FiniteTask, LabError> {
-    Ok(Boyan::paper().generate(&mut Stream::new(0, Purpose::Task, 0))?)
+    Ok(Family::paper().draw(&mut Stream::new(0, Purpose::Task, 0))?)
 }
 
 /// The prompt after one layer, so that memory is not 0, with the transformer's next layer.

@@ -18,6 +18,7 @@ use crate::matrix::Matrix;
 
 /// What a column of a context is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Role {
     /// A state that was left: carries a reward, and its successor is the next column.
     Source,
@@ -60,6 +61,7 @@ pub struct Context {
 /// Why the parts are not a context.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum ContextError {
     /// There must be at least one transition.
     #[error("rewards: the context is empty, expected at least one transition")]
@@ -71,68 +73,22 @@ pub enum ContextError {
     #[error(
         "rewards: episode {episode} has {rewards} rewards and {features} feature rows, expected one row more than rewards"
     )]
-    EpisodeLength {
-        /// The episode.
-        episode: usize,
-        /// Its feature rows.
-        features: usize,
-        /// Its rewards.
-        rewards: usize,
-    },
-    /// All feature rows must be equally long.
+    EpisodeLength { episode: usize, features: usize, rewards: usize },
+    /// All feature rows must be as long as the very first.
     #[error("features: row {row} of episode {episode} has {found} entries, expected {expected}")]
-    FeatureLength {
-        /// The episode.
-        episode: usize,
-        /// The row.
-        row: usize,
-        /// Entries of the very first row.
-        expected: usize,
-        /// Entries of that row.
-        found: usize,
-    },
+    FeatureLength { episode: usize, row: usize, expected: usize, found: usize },
     /// Features must be finite.
     #[error("features: entry {entry} of row {row} of episode {episode} is {value}, expected a finite number")]
-    FeatureValue {
-        /// The episode.
-        episode: usize,
-        /// The row.
-        row: usize,
-        /// The entry.
-        entry: usize,
-        /// Its value.
-        value: f64,
-    },
+    FeatureValue { episode: usize, row: usize, entry: usize, value: f64 },
     /// Rewards must be finite.
     #[error("rewards: entry {entry} of episode {episode} is {value}, expected a finite number")]
-    RewardValue {
-        /// The episode.
-        episode: usize,
-        /// The entry.
-        entry: usize,
-        /// Its value.
-        value: f64,
-    },
+    RewardValue { episode: usize, entry: usize, value: f64 },
     /// Queries must be as long as feature rows.
     #[error("queries: query {query} has {found} entries, expected {expected}")]
-    QueryLength {
-        /// The query.
-        query: usize,
-        /// Entries of the feature rows.
-        expected: usize,
-        /// Entries of the query.
-        found: usize,
-    },
+    QueryLength { query: usize, expected: usize, found: usize },
     /// Queries must be finite.
     #[error("queries: entry {entry} of query {query} is {value}, expected a finite number")]
-    QueryValue {
-        /// The query.
-        query: usize,
-        /// The entry.
-        entry: usize,
-        /// Its value.
-        value: f64,
-    },
+    QueryValue { query: usize, entry: usize, value: f64 },
 }
 
 impl Context {
@@ -324,67 +280,5 @@ impl ContextBuilder {
         let dim = self.dim.unwrap_or(0);
         let features = Matrix::from_vec(self.roles.len(), dim, self.features);
         Ok(Context { features, rewards: self.rewards, roles: self.roles, num_transitions })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const X: [[f64; 2]; 3] = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]];
-
-    #[test]
-    fn columns_follow_episodes_then_queries() {
-        let context = Context::builder()
-            .query(&[5.0, 5.0])
-            .episode(&X, &[1.0, 2.0], End::Terminated)
-            .episode(&X[..2], &[3.0], End::Truncated)
-            .build()
-            .unwrap();
-        use Role::*;
-        assert_eq!(context.roles(), [Source, Source, Terminal, Source, Last, Query]);
-        assert_eq!(context.rewards(), [1.0, 2.0, 0.0, 3.0, 0.0, 0.0]);
-        assert_eq!(context.features_of(5), [5.0, 5.0]);
-        assert_eq!((context.num_transitions(), context.feature_dim()), (3, 2));
-    }
-
-    #[test]
-    fn each_mistake_has_its_own_error() {
-        let build = |b: ContextBuilder| b.build().unwrap_err();
-        assert_eq!(build(Context::builder()), ContextError::Empty);
-        let lonely = Context::builder().episode(&X[..1], &[], End::Truncated);
-        assert_eq!(build(lonely), ContextError::Empty);
-        assert_eq!(
-            build(Context::builder().episode(&X, &[1.0], End::Truncated)),
-            ContextError::EpisodeLength { episode: 0, features: 3, rewards: 1 }
-        );
-        let ragged = [vec![0.0, 1.0], vec![1.0]];
-        assert_eq!(
-            build(Context::builder().episode(&ragged, &[1.0], End::Truncated)),
-            ContextError::FeatureLength { episode: 0, row: 1, expected: 2, found: 1 }
-        );
-        let nan = [[0.0, f64::NAN], [1.0, 1.0]];
-        assert!(matches!(
-            build(Context::builder().episode(&nan, &[1.0], End::Truncated)),
-            ContextError::FeatureValue { episode: 0, row: 0, entry: 1, .. }
-        ));
-        assert!(matches!(
-            build(Context::builder().episode(&X[..2], &[f64::INFINITY], End::Truncated)),
-            ContextError::RewardValue { episode: 0, entry: 0, .. }
-        ));
-        let fine = Context::builder().episode(&X, &[1.0, 2.0], End::Truncated);
-        assert_eq!(
-            build(fine.clone().query(&[1.0])),
-            ContextError::QueryLength { query: 0, expected: 2, found: 1 }
-        );
-        assert!(matches!(
-            build(fine.query(&[1.0, f64::NAN])),
-            ContextError::QueryValue { query: 0, entry: 1, .. }
-        ));
-        let empty: [[f64; 0]; 2] = [[], []];
-        assert_eq!(
-            build(Context::builder().episode(&empty, &[1.0], End::Truncated)),
-            ContextError::NoFeatures
-        );
     }
 }

@@ -188,53 +188,6 @@ impl ContextStatistics {
 mod tests {
     use super::*;
     use crate::context::End;
-    use crate::random::{Purpose, Stream};
-
-    #[test]
-    fn small_example_by_hand() {
-        let (a, b, c) = ([0.0], [1.0], [2.0]);
-        let context = Context::builder()
-            .episode(&[a, b, a, b, c], &[1.0, 2.0, 3.0, 4.0], End::Truncated)
-            .episode(&[b, c], &[5.0], End::Terminated)
-            .query(&a)
-            .build()
-            .unwrap();
-        let s = ContextStatistics::per_state(&context);
-        assert_eq!((s.num_groups(), s.num_source_groups(), s.num_transitions()), (3, 2, 5));
-        assert_eq!(s.visits(), [2.0, 3.0]);
-        assert_eq!(s.reward_sums(), [4.0, 11.0]);
-        assert_eq!(s.successors(0).collect::<Vec<_>>(), [(1, 2.0)]);
-        assert_eq!(s.successors(1).collect::<Vec<_>>(), [(0, 1.0), (2, 1.0)]);
-        assert_eq!(s.group_of(6), None, "terminal");
-        assert_eq!(s.group_of(7), Some(0), "query of a known state");
-    }
-
-    /// Totals are preserved and equal features share a group, for tables small and larger than the
-    /// first hash table.
-    #[test]
-    fn nothing_is_lost() {
-        for num_states in [3u32, 2000] {
-            let mut stream = Stream::new(1, Purpose::Prompt, u64::from(num_states));
-            let table: Vec<Vec<f64>> = (0..num_states).map(|_| stream.uniform_vec(2, -1.0, 1.0)).collect();
-            let states: Vec<usize> = (0..=5000).map(|_| stream.below(num_states) as usize).collect();
-            let features: Vec<&Vec<f64>> = states.iter().map(|&s| &table[s]).collect();
-            let features: Vec<Vec<f64>> = features.into_iter().cloned().collect();
-            let rewards = stream.uniform_vec(5000, -1.0, 1.0);
-            let context = Context::builder().episode(&features, &rewards, End::Truncated).build().unwrap();
-            let s = ContextStatistics::per_state(&context);
-            assert_eq!(s.visits().iter().sum::<f64>(), 5000.0);
-            let followers: f64 =
-                (0..s.num_source_groups()).flat_map(|g| s.successors(g)).map(|(_, c)| c).sum();
-            assert_eq!(followers, 5000.0);
-            let mut state_of_group = vec![None; s.num_groups()];
-            for (j, &state) in states.iter().enumerate() {
-                let known = state_of_group[s.group_of(j).unwrap()].get_or_insert(state);
-                assert_eq!(*known, state);
-            }
-            let distinct: std::collections::BTreeSet<_> = states.iter().collect();
-            assert_eq!(s.num_groups(), distinct.len());
-        }
-    }
 
     #[test]
     fn refilling_forgets_the_last_context() {

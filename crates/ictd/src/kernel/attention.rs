@@ -16,16 +16,14 @@ pub struct Attention {
 /// Why attention weights could not be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum AttentionError {
     /// ρ must be in [0, 1].
     #[error("diagonal mix is {0:?}, expected 0 <= rho <= 1")]
     DiagonalMix(f64),
-    /// Scores must not overflow.
+    /// Scores must not overflow; `column` is the first whose scores are not finite.
     #[error("features: the scores of column {column} overflow; scale the features (or A) down")]
-    ScoreOverflow {
-        /// The first column whose scores are not finite.
-        column: usize,
-    },
+    ScoreOverflow { column: usize },
 }
 
 impl Attention {

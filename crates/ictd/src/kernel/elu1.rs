@@ -1,35 +1,22 @@
 //! The ELU + 1 kernel.
 
-use super::{Kernel, KernelError, Normalization, Sensitivity, Similarity, checked_temperature};
+use super::{Kernel, Sensitivity, Similarity, Temperature};
 use crate::vector;
 
 /// s + 1 for s = G/τ > 0, else exp(s); normalised by column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Elu1 {
-    /// Temperature τ > 0.
-    temperature: f64,
-}
-
-impl Elu1 {
-    /// The kernel at a temperature; refuses one that is not positive and finite, or whose reciprocal is not.
-    pub fn new(temperature: f64) -> Result<Self, KernelError> {
-        Ok(Self { temperature: checked_temperature(temperature)? })
-    }
-}
+pub struct Elu1(pub Temperature);
 
 impl Kernel for Elu1 {
     fn similarity(&self) -> Similarity {
         Similarity::InnerProduct
-    }
-    fn normalization(&self) -> Normalization {
-        Normalization::ByColumn
     }
 
     /// # Numerics
     /// When no score is positive every weight is exp(s), which may underflow in the whole column;
     /// the common factor exp(-max s) is then free and keeps the largest weight at 1.
     fn weigh(&self, column: &mut [f64]) {
-        let scale = 1.0 / self.temperature;
+        let scale = 1.0 / self.0.get();
         let largest = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if largest <= 0.0 {
             return vector::exp_minus_max(scale, column);
@@ -47,10 +34,10 @@ impl Kernel for Elu1 {
         }
     }
     fn slope(&self, similarity: f64, weight: f64) -> Option<f64> {
-        Some(if similarity > 0.0 { 1.0 } else { weight } / self.temperature)
+        Some(if similarity > 0.0 { 1.0 } else { weight } / self.0.get())
     }
     /// (log(s + 1))' = 1/(s + 1) ≤ 1 for s > 0, and (log exp(s))' = 1 below.
     fn sensitivity(&self) -> Option<Sensitivity> {
-        Some(Sensitivity::Logarithm(1.0 / self.temperature))
+        Some(Sensitivity::Logarithm(1.0 / self.0.get()))
     }
 }

@@ -13,6 +13,144 @@ const MAX_STORED: usize = 1 << 27;
 /// so the result does not depend on the number of threads.
 const MIN_PARALLEL: usize = 1 << 18;
 
+/// What weights between groups are made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scores<'a> {
+    pub attention: &'a Attention,
+    /// The d×d score block B.
+    pub block: &'a Matrix,
+    pub statistics: &'a ContextStatistics,
+}
+
+impl Scores<'_> {
+    /// The weights of column `u`, as a fresh vector over source groups.
+    pub fn column(self, u: usize) -> Result<Vec<f64>, AttentionError> {
+        let mut row = vec![0.0; self.statistics.stride()];
+        self.fill_column(u, &mut row)?;
+        row.truncate(self.statistics.num_source_groups());
+        Ok(row)
+    }
+
+    /// Fills `row`, which is zero and padded, with the weights of all source groups for group `u`.
+    fn fill_column(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
+        self.similarities(u, row)?;
+        self.attention.kernel().weigh(&mut row[..self.statistics.num_source_groups()]);
+        self.normalize(u, row);
+        Ok(())
+    }
+
+    /// Turns the unnormalised weights for group `u` into its weights and clears the padding; returns what each was
+    /// multiplied by before mixing.
+    fn normalize(self, u: usize, row: &mut [f64]) -> f64 {
+        let Self { attention, statistics, .. } = self;
+        let (weights, padding) = row.split_at_mut(statistics.num_source_groups());
+        padding.fill(0.0);
+        let n = statistics.num_transitions();
+        attention.normalize_column(weights, statistics.visits(), n, statistics.own(u))
+    }
+
+    /// Fills zero, padded rows with the weights of all source groups for group `u` and with their derivatives by
+    /// the groups' own similarities, the divisor held fixed. `false` when the kernel has no derivative.
+    pub fn column_and_slopes(
+        self,
+        u: usize,
+        weights: &mut [f64],
+        slopes: &mut [f64],
+    ) -> Result<bool, AttentionError> {
+        let (kernel, sources) = (self.attention.kernel(), self.statistics.num_source_groups());
+        self.similarities(u, weights)?;
+        slopes.copy_from_slice(weights);
+        kernel.weigh(&mut weights[..sources]);
+        for (slope, &weight) in slopes[..sources].iter_mut().zip(&*weights) {
+            let Some(derivative) = kernel.slope(*slope, weight) else { return Ok(false) };
+            *slope = derivative;
+        }
+        let factor = self.normalize(u, weights);
+        slopes.iter_mut().for_each(|slope| *slope *= factor);
+        Ok(true)
+    }
+
+    /// Fills `row`, which is zero and padded, with the similarities of all source groups to group `u`; the padding is
+    /// arbitrary.
+    fn similarities(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
+        let Self { attention, block, statistics } = self;
+        let x = statistics.features(u);
+        let sources = statistics.num_source_groups();
+        match attention.kernel().similarity() {
+            Similarity::InnerProduct => {
+                for a in 0..x.len() {
+                    let key: f64 = block.row(a).iter().zip(x).map(|(b, x)| b * x).sum();
+                    vector::axpy(key, statistics.source_feature(a), row);
+                }
+            }
+            Similarity::SquaredDistance => {
+                for a in 0..x.len() {
+                    for b in 0..x.len() {
+                        let weight = block[(a, b)];
+                        if weight == 0.0 {
+                            continue;
+                        }
+                        let (left, right) = (statistics.source_feature(a), statistics.source_feature(b));
+                        if a == b {
+                            vector::axpy_squared_difference(weight, left, x[a], row);
+                        } else {
+                            for (d2, (p, q)) in row.iter_mut().zip(left.iter().zip(right)) {
+                                *d2 += weight * (p - x[a]) * (q - x[b]);
+                            }
+                        }
+                    }
+                }
+            }
+            Similarity::SameState => {
+                for (s, same) in row[..sources].iter_mut().enumerate() {
+                    *same = f64::from(u8::from(statistics.features(s) == x));
+                }
+            }
+        }
+        // The padding does not count: there features are 0, and distances to 0 may overflow.
+        if !vector::all_finite(&row[..sources]) {
+            return Err(AttentionError::ScoreOverflow { column: statistics.first_column(u) });
+        }
+        Ok(())
+    }
+}
+
+/// Adds to `gradient`, by the score block, what the gradient by the similarities to group `u` makes of it.
+pub(crate) fn add_block_gradient(
+    similarity: Similarity,
+    statistics: &ContextStatistics,
+    u: usize,
+    by_similarity: &[f64],
+    gradient: &mut Matrix,
+) {
+    let x = statistics.features(u);
+    let mut add = |left: &[f64], right: &[f64], factor: f64| {
+        for (a, l) in left.iter().enumerate() {
+            let row = gradient.row_mut(a);
+            row.iter_mut().zip(right).for_each(|(g, r)| *g += factor * l * r);
+        }
+    };
+    let moved = by_similarity.iter().enumerate().filter(|(_, bar)| **bar != 0.0);
+    match similarity {
+        Similarity::InnerProduct => {
+            // Σ_s (share of s)·x_s, then its outer product with x_u.
+            let mut pulled = vec![0.0; x.len()];
+            for (s, bar) in moved {
+                let y = statistics.features(s);
+                pulled.iter_mut().zip(y).for_each(|(sum, y)| *sum += bar * y);
+            }
+            add(&pulled, x, 1.0);
+        }
+        Similarity::SquaredDistance => {
+            for (s, &bar) in moved {
+                let apart: Vec<f64> = statistics.features(s).iter().zip(x).map(|(p, q)| p - q).collect();
+                add(&apart, &apart, bar);
+            }
+        }
+        Similarity::SameState => {}
+    }
+}
+
 /// The weights W(s, u) of source group s for group u, and their product with a vector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupWeights {
@@ -22,17 +160,11 @@ pub(crate) struct GroupWeights {
 }
 
 impl GroupWeights {
-    /// Prepares for `statistics` and a d×d score block B: computes and keeps the weights where that
-    /// pays.
-    pub fn fill(
-        &mut self,
-        attention: &Attention,
-        block: &Matrix,
-        statistics: &ContextStatistics,
-    ) -> Result<(), AttentionError> {
-        let stride = statistics.stride();
-        let num_weights = stride.saturating_mul(statistics.num_groups());
-        let factored = attention.kernel().linear_scale().is_some();
+    /// Prepares for groups and scores: computes and keeps the weights where that pays.
+    pub fn fill(&mut self, scores: Scores<'_>) -> Result<(), AttentionError> {
+        let stride = scores.statistics.stride();
+        let num_weights = stride.saturating_mul(scores.statistics.num_groups());
+        let factored = scores.attention.kernel().linear_scale().is_some();
         self.keep = !factored && num_weights <= MAX_STORED;
         self.stored.clear();
         if !self.keep {
@@ -40,28 +172,23 @@ impl GroupWeights {
         }
         self.stored.resize(num_weights, 0.0);
         if num_weights < MIN_PARALLEL {
-            for (u, row) in self.stored.chunks_exact_mut(stride).enumerate() {
-                column(attention, block, statistics, u, row)?;
-            }
-            Ok(())
+            let mut rows = self.stored.chunks_exact_mut(stride).enumerate();
+            rows.try_for_each(|(u, row)| scores.fill_column(u, row))
         } else {
-            self.stored
-                .par_chunks_exact_mut(stride)
-                .enumerate()
-                .try_for_each(|(u, row)| column(attention, block, statistics, u, row))
+            let rows = self.stored.par_chunks_exact_mut(stride).enumerate();
+            rows.try_for_each(|(u, row)| scores.fill_column(u, row))
         }
     }
 
     /// Adds α · Σ_s W(s, u) · g(s) to every `out[u]`; `g` is padded with zeros.
     pub fn add_product(
         &self,
-        attention: &Attention,
-        block: &Matrix,
-        statistics: &ContextStatistics,
+        scores: Scores<'_>,
         step_size: f64,
         g: &[f64],
         out: &mut [f64],
     ) -> Result<(), AttentionError> {
+        let Scores { attention, block, statistics } = scores;
         let stride = statistics.stride();
         if let Some(scale) = attention.kernel().linear_scale() {
             // Σ_s g(s) x_sᵀ B x_u: first y = Σ g(s) x_s, then Bᵀ y, then one product per group.
@@ -96,148 +223,10 @@ impl GroupWeights {
             || vec![0.0; stride],
             |row, (u, value)| {
                 row.fill(0.0);
-                column(attention, block, statistics, u, row)?;
+                scores.fill_column(u, row)?;
                 *value += step_size * vector::dot(row, g);
                 Ok(())
             },
         )
     }
-
-    /// The weights of column `u`, as a fresh vector over source groups.
-    pub fn column_of(
-        attention: &Attention,
-        block: &Matrix,
-        statistics: &ContextStatistics,
-        u: usize,
-    ) -> Result<Vec<f64>, AttentionError> {
-        let mut row = vec![0.0; statistics.stride()];
-        column(attention, block, statistics, u, &mut row)?;
-        row.truncate(statistics.num_source_groups());
-        Ok(row)
-    }
-
-    /// Fills zero, padded rows with the weights of all source groups for group `u` and with their derivatives by
-    /// the groups' own similarities, the divisor held fixed. `false` when the kernel has no derivative.
-    pub fn column_and_slopes(
-        attention: &Attention,
-        block: &Matrix,
-        statistics: &ContextStatistics,
-        u: usize,
-        weights: &mut [f64],
-        slopes: &mut [f64],
-    ) -> Result<bool, AttentionError> {
-        let (kernel, sources) = (attention.kernel(), statistics.num_source_groups());
-        similarities(attention, block, statistics, u, weights)?;
-        slopes.copy_from_slice(weights);
-        kernel.weigh(&mut weights[..sources]);
-        for (slope, &weight) in slopes[..sources].iter_mut().zip(&*weights) {
-            let Some(derivative) = kernel.slope(*slope, weight) else { return Ok(false) };
-            *slope = derivative;
-        }
-        let (visits, n, own) = (statistics.visits(), statistics.num_transitions(), statistics.own(u));
-        let factor = attention.normalize_column(&mut weights[..sources], visits, n, own);
-        slopes.iter_mut().for_each(|slope| *slope *= factor);
-        weights[sources..].fill(0.0);
-        Ok(true)
-    }
-
-    /// Adds to `gradient`, by the score block, what the gradient by the similarities to group `u` makes of it.
-    pub fn add_block_gradient(
-        similarity: Similarity,
-        statistics: &ContextStatistics,
-        u: usize,
-        by_similarity: &[f64],
-        gradient: &mut Matrix,
-    ) {
-        let x = statistics.features(u);
-        let mut add = |left: &[f64], right: &[f64], factor: f64| {
-            for (a, l) in left.iter().enumerate() {
-                let row = gradient.row_mut(a);
-                row.iter_mut().zip(right).for_each(|(g, r)| *g += factor * l * r);
-            }
-        };
-        match similarity {
-            Similarity::InnerProduct => {
-                // Σ_s (share of s)·x_s, then its outer product with x_u.
-                let mut pulled = vec![0.0; x.len()];
-                for (s, bar) in by_similarity.iter().enumerate().filter(|(_, bar)| **bar != 0.0) {
-                    let y = statistics.features(s);
-                    pulled.iter_mut().zip(y).for_each(|(sum, y)| *sum += bar * y);
-                }
-                add(&pulled, x, 1.0);
-            }
-            Similarity::SquaredDistance => {
-                for (s, &bar) in by_similarity.iter().enumerate().filter(|(_, bar)| **bar != 0.0) {
-                    let apart: Vec<f64> = statistics.features(s).iter().zip(x).map(|(p, q)| p - q).collect();
-                    add(&apart, &apart, bar);
-                }
-            }
-            Similarity::SameState => {}
-        }
-    }
-}
-
-/// Fills `row`, which is zero and padded, with the weights of all source groups for group `u`.
-fn column(
-    attention: &Attention,
-    block: &Matrix,
-    statistics: &ContextStatistics,
-    u: usize,
-    row: &mut [f64],
-) -> Result<(), AttentionError> {
-    similarities(attention, block, statistics, u, row)?;
-    let sources = statistics.num_source_groups();
-    let (visits, n, own) = (statistics.visits(), statistics.num_transitions(), statistics.own(u));
-    attention.finish_column(&mut row[..sources], visits, n, own);
-    row[sources..].fill(0.0);
-    Ok(())
-}
-
-/// Fills `row`, which is zero and padded, with the similarities of all source groups to group `u`; the padding is
-/// arbitrary.
-fn similarities(
-    attention: &Attention,
-    block: &Matrix,
-    statistics: &ContextStatistics,
-    u: usize,
-    row: &mut [f64],
-) -> Result<(), AttentionError> {
-    let x = statistics.features(u);
-    let sources = statistics.num_source_groups();
-    match attention.kernel().similarity() {
-        Similarity::InnerProduct => {
-            for a in 0..x.len() {
-                let key: f64 = block.row(a).iter().zip(x).map(|(b, x)| b * x).sum();
-                vector::axpy(key, statistics.source_feature(a), row);
-            }
-        }
-        Similarity::SquaredDistance => {
-            for a in 0..x.len() {
-                for b in 0..x.len() {
-                    let weight = block[(a, b)];
-                    if weight == 0.0 {
-                        continue;
-                    }
-                    let (left, right) = (statistics.source_feature(a), statistics.source_feature(b));
-                    if a == b {
-                        vector::axpy_squared_difference(weight, left, x[a], row);
-                    } else {
-                        for (d2, (p, q)) in row.iter_mut().zip(left.iter().zip(right)) {
-                            *d2 += weight * (p - x[a]) * (q - x[b]);
-                        }
-                    }
-                }
-            }
-        }
-        Similarity::SameState => {
-            for (s, same) in row[..sources].iter_mut().enumerate() {
-                *same = f64::from(u8::from(statistics.features(s) == x));
-            }
-        }
-    }
-    // The padding does not count: there features are 0, and distances to 0 may overflow.
-    if !vector::all_finite(&row[..sources]) {
-        return Err(AttentionError::ScoreOverflow { column: statistics.first_column(u) });
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@
 //! ones are [`Softmax`], [`Relu`], [`Elu1`], [`Rbf`], [`Linear`] and [`Tabular`].
 //!
 //! ```
-//! use ictd::kernel::{Kernel, Normalization, Similarity};
+//! use ictd::kernel::{Kernel, Similarity};
 //!
 //! /// Inverse-distance weights 1 / (1 + ‖x_i - x_j‖²).
 //! #[derive(Debug)]
@@ -14,9 +14,6 @@
 //! impl Kernel for Cauchy {
 //!     fn similarity(&self) -> Similarity {
 //!         Similarity::SquaredDistance
-//!     }
-//!     fn normalization(&self) -> Normalization {
-//!         Normalization::ByColumn
 //!     }
 //!     fn weigh(&self, column: &mut [f64]) {
 //!         column.iter_mut().for_each(|d2| *d2 = 1.0 / (1.0 + *d2));
@@ -38,15 +35,14 @@ mod weights;
 pub use attention::{Attention, AttentionError};
 pub use elu1::Elu1;
 pub use linear::Linear;
-pub use named::{KernelError, KernelName};
+pub use named::{KernelError, KernelName, Temperature};
 pub use rbf::Rbf;
 pub use relu::Relu;
 pub use softmax::Softmax;
 pub use tabular::Tabular;
 pub use weights::KernelWeights;
 
-pub(crate) use group_weights::GroupWeights;
-use named::checked_temperature;
+pub(crate) use group_weights::{GroupWeights, Scores, add_block_gradient};
 
 /// What a kernel looks at for a source i and a column j.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +78,7 @@ pub enum Normalization {
 
 /// How weights move with similarities.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Sensitivity {
     /// The logarithm of a weight moves by at most this per unit of similarity.
     Logarithm(f64),
@@ -95,7 +92,9 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
     fn similarity(&self) -> Similarity;
 
     /// What its weights are divided by.
-    fn normalization(&self) -> Normalization;
+    fn normalization(&self) -> Normalization {
+        Normalization::ByColumn
+    }
 
     /// Replaces the similarities of all sources to one column by unnormalised weights ≥ 0.
     ///

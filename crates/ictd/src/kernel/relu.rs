@@ -1,6 +1,6 @@
 //! The ReLU kernel.
 
-use super::{Kernel, Normalization, Sensitivity, Similarity};
+use super::{Kernel, Sensitivity, Similarity};
 
 /// max(G, 0) normalised by column; a column without a positive score gets all zeros. A temperature
 /// would cancel in the normalisation.
@@ -10,9 +10,6 @@ pub struct Relu;
 impl Kernel for Relu {
     fn similarity(&self) -> Similarity {
         Similarity::InnerProduct
-    }
-    fn normalization(&self) -> Normalization {
-        Normalization::ByColumn
     }
     fn weigh(&self, column: &mut [f64]) {
         column.iter_mut().for_each(|g| *g = g.max(0.0));

@@ -1,6 +1,6 @@
 //! The tabular kernel.
 
-use super::{Kernel, Normalization, Sensitivity, Similarity};
+use super::{Kernel, Sensitivity, Similarity};
 
 /// 1 for sources in the same state, else 0; normalised by column, which makes the layer expected
 /// tabular TD on the empirical model. A column whose state was never left gets all zeros.
@@ -10,9 +10,6 @@ pub struct Tabular;
 impl Kernel for Tabular {
     fn similarity(&self) -> Similarity {
         Similarity::SameState
-    }
-    fn normalization(&self) -> Normalization {
-        Normalization::ByColumn
     }
     fn weigh(&self, _: &mut [f64]) {}
     fn log_weight(&self, similarity: f64) -> Option<f64> {

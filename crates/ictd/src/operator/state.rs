@@ -1,7 +1,7 @@
 //! The operator of a layer on states.
 
 use crate::context::{Context, ContextStatistics};
-use crate::kernel::{Attention, AttentionError, GroupWeights};
+use crate::kernel::{Attention, AttentionError, Scores};
 use crate::linalg::{self, Eigenvalue, LinalgError};
 use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
@@ -81,8 +81,8 @@ impl StateOperator {
         let block = Matrix::identity(statistics.feature_dim());
         let mut weights = Matrix::zeros(statistics.num_groups(), statistics.num_source_groups());
         for u in 0..statistics.num_groups() {
-            let column = GroupWeights::column_of(attention, &block, &statistics, u)?;
-            weights.row_mut(u).copy_from_slice(&column);
+            let scores = Scores { attention, block: &block, statistics: &statistics };
+            weights.row_mut(u).copy_from_slice(&scores.column(u)?);
         }
         // Kernels are strictly positive definite on distinct features only.
         let sources = statistics.num_source_groups();
@@ -132,7 +132,7 @@ impl StateOperator {
 
     /// log w(s) of every source state, where M(u, s) = μ(s)·k(s, u)/w(u); for positive definite kernels on
     /// distinct features.
-    pub fn log_masses(&self) -> Option<&[f64]> {
+    pub(crate) fn log_masses(&self) -> Option<&[f64]> {
         self.log_masses.as_deref()
     }
 

@@ -7,6 +7,7 @@ use crate::transformer::Block;
 /// Which entries of V and A are trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Mask {
     /// V's last two rows, A's d×d feature block (paper, "Minimal sparse parameterization").
     ///

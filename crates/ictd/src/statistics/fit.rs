@@ -56,23 +56,3 @@ pub fn line(points: &[(f64, f64)]) -> Option<Slope> {
 pub fn power(points: &[(f64, f64)]) -> Option<Slope> {
     line(&points.iter().map(|p| (p.0.ln(), p.1.ln())).collect::<Vec<_>>())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// R's lm(y ~ x) on (1,1), (2,3), (3,2), (4,5): slope 1.1, standard error 0.5196, t(2) = 4.303.
-    #[test]
-    fn slopes_and_intervals_are_those_of_least_squares() {
-        let fit = line(&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 5.0)]).unwrap();
-        assert!((fit.slope - 1.1).abs() < 1e-12 && (fit.intercept - 0.0).abs() < 1e-12);
-        assert!((fit.half_width - 4.303 * 0.519_615).abs() < 1e-3);
-        let fit = power(&[(1.0, 2.0), (10.0, 0.2), (100.0, 0.02)]).unwrap();
-        assert!((fit.slope + 1.0).abs() < 1e-12);
-        assert_eq!(line(&[(1.0, 1.0), (2.0, 2.0)]), None);
-        // Variance 1 of three numbers, t(2) = 4.303.
-        let (middle, half) = mean(&[1.0, 2.0, 3.0]).unwrap();
-        assert!(middle == 2.0 && (half - 4.303 / 3f64.sqrt()).abs() < 1e-12);
-        assert_eq!(mean(&[1.0]), None);
-    }
-}

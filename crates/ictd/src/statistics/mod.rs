@@ -47,29 +47,3 @@ impl MeanSem {
         Some(Self { mean, sem, count })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_keeps_what_is_no_number() {
-        assert_eq!(largest([]), 0.0);
-        assert_eq!(largest([1.0, 3.0, 2.0]), 3.0);
-        assert!(largest([f64::NAN, 0.5]).is_nan() && largest([0.5, f64::NAN]).is_nan());
-    }
-
-    #[test]
-    fn msve_weighs_by_the_stationary_law() {
-        assert_eq!(msve(&[1.0, 3.0], &[0.0, 1.0], &[0.25, 0.75]), 0.25 + 0.75 * 4.0);
-    }
-
-    #[test]
-    fn standard_error_of_a_small_sample() {
-        // Variance of {1, 2, 3} with n - 1 is 1.
-        let m = MeanSem::of(&[1.0, 2.0, 3.0]).unwrap();
-        assert_eq!((m.mean, m.sem, m.count), (2.0, (1.0f64 / 3.0).sqrt(), 3));
-        assert_eq!(MeanSem::of(&[]), None);
-        assert_eq!(MeanSem::of(&[5.0]).unwrap().sem, 0.0);
-    }
-}

@@ -24,25 +24,3 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let above = (below + 1).min(sorted.len() - 1);
     sorted[below] + (at - below as f64) * (sorted[above] - sorted[below])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rank_correlation_of_monotone_lists() {
-        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[9.0, 5.0, 1.0]), -1.0);
-        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[1.0, 5.0, 9.0]), 1.0);
-        assert_eq!(spearman(&[1.0, 2.0, 3.0], &[7.0, 7.0, 7.0]), 0.0);
-        // Ranks (0, ½, ½, 3) by hand: correlation of (-1.5, -.5, .5, 1.5) and (-1.5, 0, 0, 1.5).
-        let tied = spearman(&[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, 2.0, 3.0]);
-        assert!((tied - 4.5 / (5.0f64 * 4.5).sqrt()).abs() < 1e-15);
-    }
-
-    #[test]
-    fn quantiles_interpolate() {
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), 2.0);
-        assert_eq!(quantile(&[0.0, 1.0], 0.75), 0.75);
-        assert_eq!(quantile(&[3.0], 0.5), 3.0);
-    }
-}

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Family, FeatureMap, Kind};
 use super::finite::{FiniteTask, TaskError, rescale};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable, TaskSource};
+use super::{Family, FeatureMap, Kind};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
@@ -168,7 +168,7 @@ impl CartPole {
     }
 
     /// The task for sampling.
-    pub fn chain(self) -> CartPoleChain {
+    pub(super) fn chain(self) -> CartPoleChain {
         CartPoleChain { task: self, states: Vec::new(), features: Vec::new(), rewards: Vec::new() }
     }
 
@@ -300,7 +300,7 @@ impl TaskSource for CartPole {
 
 /// A [`CartPole`] that numbers the states it meets.
 #[derive(Clone, Debug)]
-pub struct CartPoleChain {
+pub(super) struct CartPoleChain {
     task: CartPole,
     states: Vec<CartPoleState>,
     features: Vec<f64>,
@@ -357,59 +357,10 @@ mod tests {
         CartPole::generate(&family, &mut Stream::new(1, Purpose::Task, 0)).unwrap()
     }
 
-    #[test]
-    fn states_stay_within_the_limits_and_restarts_happen() {
-        let task = task();
-        let run = task.rollout(5000, &mut Stream::new(1, Purpose::Trajectory, 0));
-        assert!(run.iter().all(|s| s[0].abs() <= POSITION_LIMIT && s[2].abs() <= ANGLE_LIMIT));
-        assert!(run.iter().skip(1).any(|s| s.iter().all(|x| x.abs() <= 0.05)), "no restart");
-    }
-
-    #[test]
-    fn bins_cover_the_box() {
-        let task = task();
-        assert_eq!(task.bin([-9.0, -9.0, -9.0, -9.0]), 0);
-        assert_eq!(task.bin([9.0, 9.0, 9.0, 9.0]), 15);
-        assert_eq!(task.bin([0.1, -0.1, 0.1, -0.1]), 0b1010);
-    }
-
     /// Without a push, gravity alone tips the pole the way it leans.
     #[test]
     fn the_pole_falls_the_way_it_leans() {
         let next = task().push([0.0, 0.0, 0.1, 0.0], 0.0);
         assert!(next[3] > 0.0 && next[1] < 0.0);
-    }
-
-    /// γ = 0: the value is the reward, without error.
-    #[test]
-    fn myopic_value_is_the_reward() {
-        let task = CartPole { gamma: 0.0, ..task() };
-        let s = [0.0; 4];
-        let estimate = task.monte_carlo_value(s, 10, 1e-6, &mut Stream::new(1, Purpose::MonteCarlo, 0));
-        assert_eq!((estimate.mean, estimate.sem), (task.reward(s), 0.0));
-    }
-
-    /// The chain samples the same run, and a return from it that its rewards confirm.
-    #[test]
-    fn chains_are_runs() {
-        let task = task();
-        let run = task.rollout(30, &mut Stream::new(1, Purpose::Trajectory, 0));
-        let mut chain = task.clone().chain();
-        let mut states = Vec::new();
-        chain.sample_states(30, &mut Stream::new(1, Purpose::Trajectory, 0), &mut states);
-        assert_eq!(chain.states, run);
-        assert_eq!(chain.table().rewards, run.iter().map(|&s| task.reward(s)).collect::<Vec<_>>());
-        assert_eq!(chain.table().values, None);
-        assert_eq!(chain.table().features, run.iter().flat_map(|&s| task.features(s)).collect::<Vec<_>>());
-        let mut stream = Stream::new(1, Purpose::MonteCarlo, 0);
-        let sampled = chain.sample_return(0, 0.5, 0.1, &mut stream);
-        let (mut state, mut stream) = (run[0], Stream::new(1, Purpose::MonteCarlo, 0));
-        let mut total = 0.0;
-        // 1, 1/2, 1/4 and 1/8 are above the tolerance.
-        for k in 0..4 {
-            total += 0.5f64.powi(k) * task.reward(state);
-            state = task.step(state, &mut stream);
-        }
-        assert_eq!(sampled, total);
     }
 }

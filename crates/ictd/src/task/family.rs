@@ -1,97 +1,19 @@
-//! The families of tasks by name: one list of names, sizes, limits and defaults for every command.
-
-use std::fmt;
-use std::str::FromStr;
+//! Families of random tasks: sizes, discount and features, for every command.
 
 use serde::{Deserialize, Serialize};
 
-use super::finite::check_size;
 use super::mrp::is_discount;
-use super::{Boyan, CartPole, Chain, Coin, Dense, FiniteTask, Loop, Representation, TaskError, TaskSource};
+use super::{CartPole, Chain, FiniteTask, Kind, TaskError, TaskSource, boyan, coin, dense, loop_chain};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
-/// Largest number of states of a generated task: its transition matrix has 200 MB there.
-const MAX_STATES: usize = 5000;
-/// Largest feature dimension of a generated task.
-const MAX_FEATURES: usize = 10_000;
 /// Largest number of states with one feature each.
 const MAX_ONE_HOT: usize = 2000;
-
-/// How tasks are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Boyan's chain, the paper's tasks.
-    Boyan,
-    /// Random graph around a loop.
-    Loop,
-    /// Loops of random size and density, Figure 1's tasks: m uniform in 5..=`num_states`, threshold ~ U(0.1, 0.9).
-    #[serde(rename = "figure-1")]
-    Figure1,
-    /// Every state reaches every state.
-    Dense,
-    /// States drawn independently and uniformly.
-    Coin,
-    /// Randomised cart-pole with `num_states` bins per dimension; it can be sampled, its values are not known.
-    Cartpole,
-    /// No family: tasks that somebody else draws (see [`OwnTasks`](super::OwnTasks)); the family says their sizes.
-    Own,
-}
-
-impl Kind {
-    /// The families by name, in the order in which they are listed to a user.
-    pub const NAMED: [(&'static str, Self); 6] = [
-        ("boyan", Self::Boyan),
-        ("loop", Self::Loop),
-        ("figure-1", Self::Figure1),
-        ("dense", Self::Dense),
-        ("coin", Self::Coin),
-        ("cartpole", Self::Cartpole),
-    ];
-
-    /// The names, separated by commas.
-    pub fn names() -> String {
-        Self::NAMED.map(|(name, _)| name).join(", ")
-    }
-
-    /// Refuses a number of states or of features that the family cannot have.
-    pub fn check_sizes(self, num_states: usize, feature_dim: usize) -> Result<(), TaskError> {
-        let (states, expected) = match self {
-            Self::Boyan | Self::Loop => (3..=MAX_STATES, "3 to 5000"),
-            Self::Figure1 => (5..=MAX_STATES, "5 to 5000"),
-            Self::Dense | Self::Coin => (1..=MAX_STATES, "1 to 5000"),
-            // A million bins in all.
-            Self::Cartpole => (1..=32, "1 to 32 bins per dimension"),
-            Self::Own => (1..=usize::MAX, "at least 1"),
-        };
-        check_size("states", num_states, states, expected)?;
-        match self {
-            Self::Cartpole => check_size("features", feature_dim, 1..=100, "1 to 100"),
-            _ => check_size("features", feature_dim, 1..=MAX_FEATURES, "1 to 10000"),
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = Self::NAMED.iter().find(|(_, kind)| kind == self);
-        f.write_str(found.map_or("own", |(name, _)| name))
-    }
-}
-
-impl FromStr for Kind {
-    type Err = TaskError;
-
-    fn from_str(text: &str) -> Result<Self, TaskError> {
-        let found = Self::NAMED.iter().find(|(name, _)| *name == text);
-        found.map(|(_, kind)| *kind).ok_or_else(|| TaskError::Name(text.to_owned()))
-    }
-}
 
 /// What is done to the features of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum FeatureMap {
     /// Nothing.
     Raw,
@@ -132,6 +54,18 @@ pub struct Family {
 }
 
 impl Family {
+    /// w ~ U(-1, 1)^d where values are linear in the features, then row s: x(s) ~ U(-1, 1)^d.
+    pub(super) fn weight_and_features(&self, stream: &mut Stream) -> (Option<Vec<f64>>, Matrix) {
+        let weight = self.representable.then(|| stream.uniform_vec(self.feature_dim, -1.0, 1.0));
+        (weight, self.features(stream))
+    }
+
+    /// Row s: x(s) ~ U(-1, 1)^d.
+    pub(super) fn features(&self, stream: &mut Stream) -> Matrix {
+        let (m, d) = (self.num_states, self.feature_dim);
+        Matrix::from_vec(m, d, stream.uniform_vec(m * d, -1.0, 1.0))
+    }
+
     /// A family with its usual sizes, γ = 0.9, representable values and raw features at scale 1.
     pub fn of(kind: Kind) -> Self {
         let (num_states, feature_dim) = match kind {
@@ -219,15 +153,6 @@ impl Family {
         }
     }
 
-    fn representation(&self) -> Representation {
-        if self.representable { Representation::Linear } else { Representation::Free }
-    }
-
-    fn boyan(&self) -> Boyan {
-        let (num_states, feature_dim, gamma) = (self.num_states, self.feature_dim, self.gamma);
-        Boyan { num_states, feature_dim, gamma, representation: self.representation() }
-    }
-
     fn has_raw_features(&self) -> bool {
         self.feature_map == FeatureMap::Raw && self.score_scale == 1.0
     }
@@ -271,32 +196,25 @@ impl TaskSource for Family {
     }
 
     fn draw(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
-        let (num_states, feature_dim, gamma) = (self.num_states, self.feature_dim, self.gamma);
-        let representation = self.representation();
+        self.kind.check_sizes(self.num_states, self.feature_dim)?;
         let task = match self.kind {
-            Kind::Boyan => self.boyan().generate(stream)?,
-            Kind::Loop => {
-                let threshold = self.threshold;
-                Loop { num_states, feature_dim, threshold, gamma, representation }.generate(stream)?
-            }
+            Kind::Boyan => boyan::generate(self, stream)?,
+            Kind::Loop => loop_chain::generate(self, stream)?,
             Kind::Figure1 => {
-                self.kind.check_sizes(num_states, feature_dim)?;
-                let num_states = 5 + stream.below(num_states as u32 - 4) as usize;
+                let num_states = 5 + stream.below(self.num_states as u32 - 4) as usize;
                 let threshold = stream.uniform_in(0.1, 0.9);
-                Loop { num_states, feature_dim, threshold, gamma, representation }.generate(stream)?
+                loop_chain::generate(&Self { num_states, threshold, ..self.clone() }, stream)?
             }
-            Kind::Dense => Dense { num_states, feature_dim, gamma, representation }.generate(stream)?,
-            Kind::Coin => Coin { num_states, feature_dim, gamma }.generate(stream)?,
+            Kind::Dense => dense::generate(self, stream)?,
+            Kind::Coin => coin::generate(self, stream)?,
             Kind::Cartpole => return Err(TaskError::Unknown("values and stationary law of cartpole")),
             Kind::Own => return Err(TaskError::Unknown("the source of tasks of one's own")),
         };
         match self.feature_map {
             _ if self.has_raw_features() => Ok(task),
             FeatureMap::OneHot => {
-                let length = self.score_scale.sqrt();
-                let identity =
-                    Matrix::from_fn(num_states, num_states, |i, j| if i == j { length } else { 0.0 });
-                FiniteTask::new(task.mrp().clone(), identity)
+                let one_hot = Matrix::diag(&vec![self.score_scale.sqrt(); self.num_states]);
+                FiniteTask::new(task.mrp().clone(), one_hot)
             }
             map => task.rescaled(map == FeatureMap::UnitNorm, self.score_scale),
         }
@@ -307,7 +225,8 @@ impl TaskSource for Family {
             Kind::Cartpole => Ok(Box::new(CartPole::generate(self, stream)?.chain())),
             // The values of free rewards, or of features that were changed, need the whole matrix.
             Kind::Boyan if self.representable && self.has_raw_features() => {
-                Ok(Box::new(self.boyan().chain(stream)?))
+                self.kind.check_sizes(self.num_states, self.feature_dim)?;
+                Ok(Box::new(boyan::chain(self, stream)?))
             }
             _ => Ok(Box::new(self.draw(stream)?)),
         }

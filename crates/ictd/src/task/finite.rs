@@ -1,6 +1,6 @@
 //! A finite task: a Markov reward process with features and what is known exactly about it.
 
-use super::family::Kind;
+use super::Kind;
 use super::mrp::{Mrp, MrpError};
 use super::source::{Chain, StateTable, TaskSource};
 use crate::context::Context;
@@ -20,17 +20,12 @@ pub struct FiniteTask {
 
 /// Why a task could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum TaskError {
-    /// A size is outside the generator's range.
+    /// A size is outside the generator's range, which `expected` says in words.
     #[error("{field} is {found}, expected {expected}")]
-    Size {
-        /// Which size.
-        field: &'static str,
-        /// The allowed range, in words.
-        expected: &'static str,
-        /// The value given.
-        found: String,
-    },
+    Size { field: &'static str, expected: &'static str, found: String },
     /// The process is not valid.
     #[error(transparent)]
     Mrp(#[from] MrpError),
@@ -38,34 +33,13 @@ pub enum TaskError {
     #[error(
         "features are {rows}×{cols}, expected one row for each of the {states} states and at least one column"
     )]
-    Features {
-        /// Rows given.
-        rows: usize,
-        /// Columns given.
-        cols: usize,
-        /// States of the process.
-        states: usize,
-    },
+    Features { rows: usize, cols: usize, states: usize },
     /// Features must be finite.
     #[error("features: entry {entry} of state {state} is {value}, expected a finite number")]
-    FeatureValue {
-        /// The state.
-        state: usize,
-        /// The entry.
-        entry: usize,
-        /// Its value.
-        value: f64,
-    },
-    /// Values that are given must be those of the process.
+    FeatureValue { state: usize, entry: usize, value: f64 },
+    /// Values that are given must be those of the process: `expected` is what reward and successors make of it.
     #[error("values: that of state {state} is {found}, expected {expected} by the Bellman equation")]
-    GivenValue {
-        /// The state.
-        state: usize,
-        /// Its value.
-        found: f64,
-        /// What its reward and successors make of it.
-        expected: f64,
-    },
+    GivenValue { state: usize, found: f64, expected: f64 },
     /// No family has this name.
     #[error("task is '{0}', expected one of {names}", names = Kind::names())]
     Name(String),
@@ -77,14 +51,7 @@ pub enum TaskError {
     Values(#[from] LinalgError),
     /// Every draw of the graph was periodic.
     #[error("no ergodic graph found in {attempts} draws with {num_states} states and threshold {threshold}")]
-    NoErgodicDraw {
-        /// Draws made.
-        attempts: usize,
-        /// Number of states.
-        num_states: usize,
-        /// The edge threshold.
-        threshold: f64,
-    },
+    NoErgodicDraw { attempts: usize, num_states: usize, threshold: f64 },
 }
 
 impl FiniteTask {

@@ -18,47 +18,23 @@ pub struct Mdp {
 
 /// Why a policy does not turn a decision process into a reward process.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum MdpError {
-    /// There must be one reward column, one policy column and one m×m matrix per action.
+    /// There must be one reward column, one policy column and one m×m matrix per action; `what` is "policy", "rewards" or
+    /// "transitions of action a".
     #[error("{what} is {found_rows}×{found_cols}, expected {rows}×{cols}")]
-    Shape {
-        /// "policy", "rewards" or "transitions of action a".
-        what: String,
-        /// Expected rows.
-        rows: usize,
-        /// Expected columns.
-        cols: usize,
-        /// Rows found.
-        found_rows: usize,
-        /// Columns found.
-        found_cols: usize,
-    },
-    /// Every row of the policy must be a distribution over actions.
+    Shape { what: String, rows: usize, cols: usize, found_rows: usize, found_cols: usize },
+    /// Each action's rows must be distributions on their own; that of `state` has this sum and smallest entry.
     #[error(
         "policy: row {state} sums to {sum} with smallest entry {smallest}, expected probabilities that sum to 1"
     )]
-    Policy {
-        /// The state.
-        state: usize,
-        /// Sum of its action probabilities.
-        sum: f64,
-        /// The smallest of them.
-        smallest: f64,
-    },
+    Policy { state: usize, sum: f64, smallest: f64 },
     /// Each action's rows must be distributions on their own.
     #[error(
         "transitions of action {action}: row {state} sums to {sum} with smallest entry {smallest}, expected probabilities that sum to 1"
     )]
-    ActionRow {
-        /// The action.
-        action: usize,
-        /// The state.
-        state: usize,
-        /// Sum of the row.
-        sum: f64,
-        /// Its smallest entry.
-        smallest: f64,
-    },
+    ActionRow { action: usize, state: usize, sum: f64, smallest: f64 },
     /// The chain under the policy must be an ergodic reward process.
     #[error(transparent)]
     Mrp(#[from] MrpError),
@@ -110,53 +86,4 @@ fn sum_and_smallest(row: &[f64]) -> (f64, f64) {
 /// The same slack as for a reward process; false for NaN.
 fn is_distribution(sum: f64, smallest: f64) -> bool {
     (sum - 1.0).abs() <= 1e-9 && smallest >= 0.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mdp() -> Mdp {
-        Mdp {
-            transitions: vec![
-                Matrix::from_rows(&[vec![1.0, 0.0], vec![1.0, 0.0]]).unwrap(),
-                Matrix::from_rows(&[vec![0.0, 1.0], vec![0.0, 1.0]]).unwrap(),
-            ],
-            rewards: Matrix::from_rows(&[vec![1.0, 3.0], vec![-1.0, 0.0]]).unwrap(),
-            gamma: 0.5,
-            initial_distribution: vec![1.0, 0.0],
-        }
-    }
-
-    #[test]
-    fn policy_mixes_actions() {
-        let policy = Matrix::from_rows(&[vec![0.25, 0.75], vec![0.5, 0.5]]).unwrap();
-        let mrp = mdp().under_policy(&policy).unwrap();
-        assert_eq!(mrp.transitions().matrix().row(0), [0.25, 0.75]);
-        assert_eq!(mrp.rewards(), [2.5, -0.5]);
-    }
-
-    #[test]
-    fn bad_policies_and_shapes_are_refused() {
-        let policy = Matrix::from_rows(&[vec![0.25, 0.7], vec![0.5, 0.5]]).unwrap();
-        assert!(matches!(mdp().under_policy(&policy), Err(MdpError::Policy { state: 0, .. })));
-        let wide = Matrix::zeros(2, 3);
-        assert!(matches!(mdp().under_policy(&wide), Err(MdpError::Shape { .. })));
-        let mut broken = mdp();
-        broken.transitions[1][(0, 0)] = 0.5;
-        let uniform = Matrix::from_fn(2, 2, |_, _| 0.5);
-        let mut negative = mdp();
-        negative.transitions[0].row_mut(1).copy_from_slice(&[1.5, -0.5]);
-        assert!(matches!(
-            negative.under_policy(&uniform),
-            Err(MdpError::ActionRow { action: 0, state: 1, .. })
-        ));
-        assert!(matches!(
-            broken.under_policy(&uniform),
-            Err(MdpError::ActionRow { action: 1, state: 0, .. })
-        ));
-        // A deterministic policy that never leaves state 0 is not ergodic.
-        let stay = Matrix::from_rows(&[vec![1.0, 0.0], vec![1.0, 0.0]]).unwrap();
-        assert!(matches!(mdp().under_policy(&stay), Err(MdpError::Mrp(MrpError::Transition(_)))));
-    }
 }

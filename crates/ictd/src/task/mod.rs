@@ -6,19 +6,18 @@ mod coin;
 mod dense;
 mod family;
 mod finite;
+mod kind;
 mod loop_chain;
 mod mdp;
 mod mrp;
 mod source;
 mod transition;
 
-pub use boyan::{Boyan, chain_edges};
-pub use cartpole::{CartPole, CartPoleChain, CartPoleState, MonteCarloValue, Physics};
-pub use coin::Coin;
-pub use dense::Dense;
-pub use family::{Family, FeatureMap, Kind};
+pub use boyan::chain_edges;
+pub use cartpole::{CartPole, CartPoleState, MonteCarloValue, Physics};
+pub use family::{Family, FeatureMap};
 pub use finite::{FiniteTask, TaskError};
-pub use loop_chain::Loop;
+pub use kind::Kind;
 pub use mdp::{Mdp, MdpError};
 pub use mrp::{Mrp, MrpError};
 pub use source::{Chain, OwnTasks, StateTable, TaskSource};
@@ -28,15 +27,6 @@ pub(crate) use mrp::is_discount;
 
 use crate::matrix::Matrix;
 use crate::random::Stream;
-
-/// How rewards relate to features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Representation {
-    /// The value function is linear in the features; rewards follow from it.
-    Linear,
-    /// Rewards are drawn freely; the value function need not be linear.
-    Free,
-}
 
 /// The last step of the finite generators: with a weight the values are ⟨w, x⟩ and r = (I - γP) v,
 /// without one r ~ U(-1, 1)^m and the values solve the Bellman equation.

@@ -17,43 +17,26 @@ pub struct Mrp {
 
 /// Why the parts are not a Markov reward process.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum MrpError {
     /// P must be the transition matrix of an ergodic chain.
     #[error(transparent)]
     Transition(#[from] TransitionError),
-    /// There must be one reward and one initial probability per state.
+    /// There must be one reward and one initial probability per state: `what` has `found`.
     #[error("{what} has {found} entries, expected one for each of the {expected} states")]
-    Length {
-        /// "rewards", "initial distribution", ….
-        what: &'static str,
-        /// Number of states.
-        expected: usize,
-        /// Entries given.
-        found: usize,
-    },
-    /// Rewards must be finite.
+    Length { what: &'static str, expected: usize, found: usize },
+    /// Rewards must be finite; that of `state` is `value`.
     #[error("reward of state {state} is {value}, expected a finite number")]
-    Reward {
-        /// The state.
-        state: usize,
-        /// Its reward.
-        value: f64,
-    },
+    Reward { state: usize, value: f64 },
     /// γ must be in [0, 1).
     #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
     Gamma(f64),
-    /// p₀ must be a probability distribution.
+    /// p₀ must be a probability distribution; `state` is the first entry that is no probability, or 0 when only `sum` is off.
     #[error(
         "initial distribution: entry {state} is {value} and the sum is {sum}, expected probabilities that sum to 1"
     )]
-    Initial {
-        /// The first entry that is no probability, or 0 when only the sum is off.
-        state: usize,
-        /// That entry.
-        value: f64,
-        /// The sum of all entries.
-        sum: f64,
-    },
+    Initial { state: usize, value: f64, sum: f64 },
 }
 
 /// Refuses a discount outside [0, 1); NaN included.
@@ -142,55 +125,5 @@ impl Mrp {
             states.push(state);
         }
         states
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn two_states() -> Matrix {
-        Matrix::from_rows(&[vec![0.5, 0.5], vec![0.25, 0.75]]).unwrap()
-    }
-
-    #[test]
-    fn values_solve_the_bellman_equation() {
-        let mrp = Mrp::new(two_states(), vec![1.0, -2.0], 0.9, vec![1.0, 0.0]).unwrap();
-        let v = mrp.values().unwrap();
-        for (left, right) in v.iter().zip(mrp.bellman(&v)) {
-            // Values of order 10, condition number (1 + γ)/(1 - γ) = 19.
-            assert!((left - right).abs() < 1e-13);
-        }
-        // γ = 0: the value is the reward.
-        let myopic = Mrp::new(two_states(), vec![1.0, -2.0], 0.0, vec![1.0, 0.0]).unwrap();
-        assert_eq!(myopic.values().unwrap(), [1.0, -2.0]);
-    }
-
-    #[test]
-    fn each_broken_part_is_named() {
-        let p0 = vec![0.5, 0.5];
-        let new = |r: Vec<f64>, gamma, p0: Vec<f64>| Mrp::new(two_states(), r, gamma, p0).unwrap_err();
-        assert_eq!(
-            new(vec![1.0], 0.9, p0.clone()),
-            MrpError::Length { what: "rewards", expected: 2, found: 1 }
-        );
-        assert!(matches!(new(vec![1.0, f64::NAN], 0.9, p0.clone()), MrpError::Reward { state: 1, .. }));
-        for gamma in [1.0, -0.1] {
-            assert_eq!(new(vec![0.0; 2], gamma, p0.clone()), MrpError::Gamma(gamma));
-        }
-        assert!(matches!(new(vec![0.0; 2], f64::NAN, p0), MrpError::Gamma(_)));
-        assert!(matches!(new(vec![0.0; 2], 0.9, vec![0.5, 0.6]), MrpError::Initial { .. }));
-        assert!(matches!(new(vec![0.0; 2], 0.9, vec![1.5, -0.5]), MrpError::Initial { state: 0, .. }));
-    }
-
-    #[test]
-    fn trajectories_follow_edges() {
-        let mrp = Mrp::new(two_states(), vec![1.0, -2.0], 0.9, vec![0.0, 1.0]).unwrap();
-        let mut stream = Stream::new(1, crate::random::Purpose::Trajectory, 0);
-        let states = mrp.sample_states(10_000, &mut stream);
-        assert_eq!((states.len(), states[0]), (10_001, 1));
-        // Stationary law (1/3, 2/3); five standard errors with the chain's correlation time 5/3.
-        let share = states.iter().filter(|&&s| s == 0).count() as f64 / 10_001.0;
-        assert!((share - 1.0 / 3.0).abs() < 5.0 * (2.0f64 / 9.0 * (5.0 / 3.0) / 1e4).sqrt());
     }
 }

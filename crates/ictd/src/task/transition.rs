@@ -16,47 +16,24 @@ pub struct TransitionKernel {
 
 /// Why a matrix is not the transition matrix of an ergodic chain.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum TransitionError {
     /// The matrix must be square and not empty.
     #[error("transition matrix is {rows}×{cols}, expected square with at least one state")]
-    NotSquare {
-        /// Number of rows.
-        rows: usize,
-        /// Number of columns.
-        cols: usize,
-    },
-    /// Every entry must be a probability.
+    NotSquare { rows: usize, cols: usize },
+    /// Every entry must be a probability: that at (`row`, `col`) is `value`.
     #[error("transition matrix: entry ({row}, {col}) is {value}, expected a probability")]
-    NotAProbability {
-        /// Row of the entry.
-        row: usize,
-        /// Column of the entry.
-        col: usize,
-        /// The entry.
-        value: f64,
-    },
+    NotAProbability { row: usize, col: usize, value: f64 },
     /// Every row must sum to 1.
     #[error("transition matrix: row {row} sums to {sum}, expected 1")]
-    RowSum {
-        /// The row.
-        row: usize,
-        /// Its sum.
-        sum: f64,
-    },
-    /// Every state must be reachable from every other.
+    RowSum { row: usize, sum: f64 },
+    /// Every state must be reachable from every other; a walk from `from` never meets `to`.
     #[error("transition matrix is not ergodic: state {to} cannot be reached from state {from}")]
-    Reducible {
-        /// Where the walk starts.
-        from: usize,
-        /// The state it never meets.
-        to: usize,
-    },
-    /// The chain must be aperiodic.
+    Reducible { from: usize, to: usize },
+    /// The chain must be aperiodic; its period is 2 at least.
     #[error("transition matrix is not ergodic: the chain returns to state 0 only every {period} steps")]
-    Periodic {
-        /// The period, at least 2.
-        period: usize,
-    },
+    Periodic { period: usize },
 }
 
 impl TransitionKernel {
@@ -196,7 +173,8 @@ impl TransitionKernel {
         Ok(values)
     }
 
-    /// λ_r of the [`pair_chain`](Self::pair_chain), or 0 when it is negative, without forming that chain.
+    /// λ_r of the chain of pairs (S_k, S_{k+1}), or 0 when it is negative, without forming that chain. A pair is a state when
+    /// p(s' | s) > 0; (s, s') moves to (s', s'') with probability p(s'' | s').
     ///
     /// One step of the pair chain forgets the first entry, one step of its reversal the second. An eigenfunction of
     /// (P̃ + P̃*)/2 with λ ≠ 0 is therefore g(second) + h(first), and 2λ(g, h) = (P g + h, g + P* h): a matrix of size 2m
@@ -216,106 +194,8 @@ impl TransitionKernel {
         values.sort_by(|a, b| b.total_cmp(a));
         Ok(values[1].max(0.0))
     }
-
-    /// The chain of pairs (S_k, S_{k+1}) and the pairs that are its states.
-    ///
-    /// A pair is a state when p(s' | s) > 0; (s, s') moves to (s', s'') with probability p(s'' | s').
-    /// It is ergodic because the chain is.
-    pub fn pair_chain(&self) -> (TransitionKernel, Vec<(usize, usize)>) {
-        let m = self.num_states();
-        let pairs: Vec<(usize, usize)> = (0..m)
-            .flat_map(|s| (0..m).map(move |next| (s, next)))
-            .filter(|&edge| self.matrix[edge] > 0.0)
-            .collect();
-        let matrix = Matrix::from_fn(pairs.len(), pairs.len(), |i, j| {
-            if pairs[i].1 == pairs[j].0 { self.matrix[pairs[j]] } else { 0.0 }
-        });
-        let mut cumulative = matrix.clone();
-        for i in 0..pairs.len() {
-            let row = cumulative.row_mut(i);
-            for j in 1..row.len() {
-                row[j] += row[j - 1];
-            }
-        }
-        (TransitionKernel { matrix, cumulative }, pairs)
-    }
 }
 
 fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kernel(rows: &[Vec<f64>]) -> Result<TransitionKernel, TransitionError> {
-        TransitionKernel::new(Matrix::from_rows(rows).unwrap())
-    }
-
-    #[test]
-    fn invalid_matrices_are_refused_with_row_and_value() {
-        assert_eq!(
-            kernel(&[vec![0.5, 0.5], vec![0.5, 0.4]]),
-            Err(TransitionError::RowSum { row: 1, sum: 0.9 })
-        );
-        assert_eq!(
-            kernel(&[vec![1.1, -0.1], vec![0.5, 0.5]]),
-            Err(TransitionError::NotAProbability { row: 0, col: 0, value: 1.1 })
-        );
-        let mut nan = Matrix::from_rows(&[vec![0.5, 0.5], vec![0.5, 0.5]]).unwrap();
-        nan[(1, 0)] = f64::NAN;
-        assert!(matches!(
-            TransitionKernel::new(nan),
-            Err(TransitionError::NotAProbability { row: 1, col: 0, .. })
-        ));
-        assert_eq!(kernel(&[vec![1.0, 0.0]]), Err(TransitionError::NotSquare { rows: 1, cols: 2 }));
-        assert_eq!(kernel(&[]), Err(TransitionError::NotSquare { rows: 0, cols: 0 }));
-    }
-
-    #[test]
-    fn chains_that_are_not_ergodic_are_refused() {
-        assert_eq!(
-            kernel(&[vec![1.0, 0.0], vec![0.5, 0.5]]),
-            Err(TransitionError::Reducible { from: 0, to: 1 })
-        );
-        assert_eq!(
-            kernel(&[vec![0.5, 0.5], vec![0.0, 1.0]]),
-            Err(TransitionError::Reducible { from: 1, to: 0 })
-        );
-        let cycle = [vec![0.0, 1.0, 0.0], vec![0.0, 0.0, 1.0], vec![1.0, 0.0, 0.0]];
-        assert_eq!(kernel(&cycle), Err(TransitionError::Periodic { period: 3 }));
-        assert!(kernel(&[vec![1.0]]).is_ok());
-    }
-
-    /// A two-state chain in closed form: μ = (b, a)/(a + b), eigenvalues 1 and 1 - a - b, and it is
-    /// reversible, so the reversibilisation has the same spectrum.
-    #[test]
-    fn two_states_match_the_closed_form() {
-        let (a, b) = (0.3, 1e-7);
-        let chain = kernel(&[vec![1.0 - a, a], vec![b, 1.0 - b]]).unwrap();
-        let mu = chain.stationary_distribution();
-        assert!((mu[0] / (b / (a + b)) - 1.0).abs() < 1e-15, "small entries keep relative accuracy");
-        assert!((mu[1] - a / (a + b)).abs() < 1e-15);
-        let spectrum = chain.reversibilisation_spectrum().unwrap();
-        assert!((spectrum[0] - 1.0).abs() < 1e-14 && (spectrum[1] - (1.0 - a - b)).abs() < 1e-14);
-        let eigenvalues = chain.eigenvalues().unwrap();
-        assert!((eigenvalues[1].re - (1.0 - a - b)).abs() < 1e-14 && eigenvalues[1].im == 0.0);
-    }
-
-    #[test]
-    fn pairs_have_stationary_law_mu_times_p() {
-        let chain = kernel(&[vec![0.0, 0.5, 0.5], vec![0.2, 0.0, 0.8], vec![1.0, 0.0, 0.0]]).unwrap();
-        let mu = chain.stationary_distribution();
-        let (pair_chain, pairs) = chain.pair_chain();
-        assert_eq!(pairs.len(), 5);
-        assert!(TransitionKernel::new(pair_chain.matrix().clone()).is_ok());
-        // Two roads to λ_r of the pairs; eigenvalues of a well-conditioned problem of size 4.
-        let slow = pair_chain.reversibilisation_spectrum().unwrap()[1];
-        assert!((chain.pair_lambda_r().unwrap() - slow.max(0.0)).abs() < 1e-12);
-        for (law, &(s, next)) in pair_chain.stationary_distribution().iter().zip(&pairs) {
-            // Both sides are sums of a handful of products below 1.
-            assert!((law - mu[s] * chain.matrix()[(s, next)]).abs() < 1e-15);
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use super::{Estimator, iterate, sources, weighted_step};
 use crate::context::Context;
+use crate::theory::lemmas::softmax;
 use crate::transformer::ForwardError;
 
 /// Softmax TD whose every transition (x, R, x') is replaced by its reflection (−x, −R, −x'), and whose estimate
@@ -47,10 +48,6 @@ impl ReflectedTd {
     /// K(−x_k, y) for every reflected source.
     fn weights(&self, reflected: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
         let score = |x: &Vec<f64>| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>() / self.temperature;
-        let scores: Vec<f64> = reflected.iter().map(score).collect();
-        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let weights: Vec<f64> = scores.iter().map(|s| (s - largest).exp()).collect();
-        let total: f64 = weights.iter().sum();
-        weights.into_iter().map(|w| w / total).collect()
+        softmax(reflected.iter().map(score))
     }
 }

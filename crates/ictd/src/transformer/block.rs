@@ -13,6 +13,7 @@ use crate::prompt::{TokenMatrix, shift};
 
 /// How a layer writes its two memory rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Block {
     /// Two heads (paper, eq:tfupdate, eq:tfupdate-prev, eq:dualhead-out): the aggregate (V Z K~)[d+2, :] is added to the current memory,
     /// and γ times its shift to the target memory.

@@ -2,7 +2,7 @@
 
 use super::{ForwardError, Transformer};
 use crate::context::ContextStatistics;
-use crate::kernel::GroupWeights;
+use crate::kernel::{GroupWeights, Scores};
 
 /// V's last row (a, p_r, p_t, p_v), by what each entry reads.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +77,15 @@ impl GroupPass {
             if layer == 0 || !transformer.is_tied() {
                 params = transformer.params(layer, d);
                 block = params.score_block();
-                weights.fill(&config.attention, &block, statistics)?;
+                weights.fill(Scores { attention: &config.attention, block: &block, statistics })?;
             }
             let row = ValueRow::new(params.value_row());
             for s in 0..statistics.num_source_groups() {
                 messages[s] = row.message(statistics, config.gamma, values, s);
             }
             let step_size = transformer.step_size(layer);
-            weights.add_product(&config.attention, &block, statistics, step_size, messages, values)?;
+            let scores = Scores { attention: &config.attention, block: &block, statistics };
+            weights.add_product(scores, step_size, messages, values)?;
             if values.iter().any(|v| !v.is_finite()) {
                 return Err(ForwardError::Diverged { layer: layer + 1 });
             }

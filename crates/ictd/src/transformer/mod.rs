@@ -68,51 +68,33 @@ pub struct Transformer {
 /// Why a configuration is not a Transformer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum TransformerError {
     /// γ must be in [0, 1).
     #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
     Gamma(f64),
     /// Step sizes must be finite.
     #[error("step size {layer} is {value}, expected a finite number")]
-    StepSize {
-        /// Which one.
-        layer: usize,
-        /// Its value.
-        value: f64,
-    },
-    /// There must be one step size, or one per layer; likewise parameters.
+    StepSize { layer: usize, value: f64 },
+    /// There must be one step size, or one per layer; likewise parameters. `what` is "step sizes" or "params".
     #[error("{what}: {found} given, expected 1 or one for each of the {layers} layers")]
-    Count {
-        /// "step sizes" or "params".
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// Number of layers.
-        layers: usize,
-    },
+    Count { what: &'static str, found: usize, layers: usize },
 }
 
 /// Why a forward pass has no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum ForwardError {
     /// Parameters and context must have the same feature dimension.
     #[error("params: made for {expected} features, but the context has {found}")]
-    FeatureDim {
-        /// d of the parameters.
-        expected: usize,
-        /// d of the context.
-        found: usize,
-    },
+    FeatureDim { expected: usize, found: usize },
     /// Weights could not be computed.
     #[error(transparent)]
     Attention(#[from] AttentionError),
-    /// Values must stay finite.
+    /// Values must stay finite; `layer` is the first where one does not.
     #[error("values overflow in layer {layer}: the iteration diverges; lower the step size or the depth")]
-    Diverged {
-        /// The first layer with a value that is not finite.
-        layer: usize,
-    },
+    Diverged { layer: usize },
 }
 
 impl TransformerConfig {

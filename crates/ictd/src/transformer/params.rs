@@ -13,29 +13,14 @@ pub struct AttentionParams {
 /// Why two matrices are not attention parameters.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
 pub enum ParamsError {
-    /// V and A must be square, of equal size and at least 4×4.
+    /// V and A (`name` says which) must be square, of equal size and at least 4×4.
     #[error("{name} is {rows}×{cols}, expected (d+3)×(d+3) with d >= 1, the same for V and A")]
-    Shape {
-        /// "V" or "A".
-        name: &'static str,
-        /// Rows found.
-        rows: usize,
-        /// Columns found.
-        cols: usize,
-    },
-    /// Every entry must be finite.
+    Shape { name: &'static str, rows: usize, cols: usize },
+    /// Every entry of V and A must be finite.
     #[error("{name}: entry ({row}, {col}) is {value}, expected a finite number")]
-    NotFinite {
-        /// "V" or "A".
-        name: &'static str,
-        /// Row of the entry.
-        row: usize,
-        /// Column of the entry.
-        col: usize,
-        /// The entry.
-        value: f64,
-    },
+    NotFinite { name: &'static str, row: usize, col: usize, value: f64 },
 }
 
 impl AttentionParams {
@@ -135,54 +120,5 @@ impl AttentionParams {
     fn score_is_zero_from(&self, first: usize) -> bool {
         let size = self.score_matrix.num_rows();
         (0..size).all(|i| (0..size).all(|j| i.max(j) < first || self.score_matrix[(i, j)] == 0.0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn theta_star_is_that_of_the_paper() {
-        let theta = AttentionParams::theta_star(2);
-        assert_eq!(theta.value_row(), [0.0, 0.0, 1.0, 1.0, -1.0]);
-        assert_eq!(theta.score_block(), Matrix::identity(2));
-        assert!(!theta.overwrites_inputs() && theta.scores_features_only() && !theta.scores_memory());
-    }
-
-    #[test]
-    fn structure_is_seen() {
-        let theta = AttentionParams::theta_star(2);
-        let with_score = |i: usize, j: usize| {
-            let mut a = theta.score_matrix().clone();
-            a[(i, j)] = 0.5;
-            AttentionParams::new(theta.value_matrix().clone(), a).unwrap()
-        };
-        let reward = with_score(0, 2);
-        assert!(!reward.scores_features_only() && !reward.scores_memory());
-        let memory = with_score(4, 1);
-        assert!(!memory.scores_features_only() && memory.scores_memory());
-        let mut v = theta.value_matrix().clone();
-        v[(2, 0)] = 1.0;
-        assert!(AttentionParams::new(v, theta.score_matrix().clone()).unwrap().overwrites_inputs());
-    }
-
-    #[test]
-    fn bad_shapes_and_entries_are_refused() {
-        let square = Matrix::zeros(5, 5);
-        assert!(matches!(
-            AttentionParams::new(square.clone(), Matrix::zeros(5, 4)),
-            Err(ParamsError::Shape { name: "A", rows: 5, cols: 4 })
-        ));
-        assert!(matches!(
-            AttentionParams::new(Matrix::zeros(3, 3), Matrix::zeros(3, 3)),
-            Err(ParamsError::Shape { name: "V", .. })
-        ));
-        let mut nan = square.clone();
-        nan[(1, 2)] = f64::NAN;
-        assert!(matches!(
-            AttentionParams::new(nan, square),
-            Err(ParamsError::NotFinite { name: "V", row: 1, col: 2, .. })
-        ));
     }
 }

@@ -228,6 +228,7 @@ impl Truth {
                     }
                     KernelName::Relu => g.max(Dd::ZERO),
                     KernelName::Linear | KernelName::Tabular => g,
+                    other => panic!("no formula for {other}"),
                 }
             };
             let row: Vec<Dd> = (0..num_sources).map(raw).collect();

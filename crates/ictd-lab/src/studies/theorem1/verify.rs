@@ -5,7 +5,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
-use ictd::task::{Boyan, FiniteTask, Representation};
+use ictd::task::{Family, FiniteTask, TaskSource as _};
 use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
 use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};
 use serde::Serialize;
@@ -178,13 +178,9 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
 }
 
 fn task(config: &VerifyConfig, trial: u64) -> Result<FiniteTask, LabError> {
-    let family = Boyan {
-        num_states: config.num_states,
-        feature_dim: config.feature_dim,
-        gamma: config.gamma,
-        representation: Representation::Free,
-    };
-    Ok(family.generate(&mut Stream::new(config.seed, Purpose::Task, trial))?)
+    let VerifyConfig { num_states, feature_dim, gamma, .. } = *config;
+    let family = Family { num_states, feature_dim, gamma, representable: false, ..Family::paper() };
+    Ok(family.draw(&mut Stream::new(config.seed, Purpose::Task, trial))?)
 }
 
 pub(super) fn prompt(config: &VerifyConfig, trial: u64) -> Result<Context, LabError> {

@@ -124,8 +124,8 @@ fn attention() -> Result<Attention, LabError> {
 }
 
 fn constants(task: &FiniteTask) -> Result<Constants, LabError> {
-    let margin = Stability::of(&StateOperator::population(task, &attention()?)?)?.margin;
-    Ok(Constants::of(task, margin)?)
+    let stability = Stability::of(&StateOperator::population(task, &attention()?)?)?;
+    Ok(Constants::of(task, &stability)?)
 }
 
 /// The largest ratio of all; `None` when one is missing.
@@ -142,7 +142,7 @@ fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
         let rows =
             |states: &[usize]| Matrix::from_fn(states.len(), d, |i, a| task.features()[(states[i], a)]);
         let measured = kernel_derivative(&rows(&states[..LENGTH]), &rows(&states));
-        Ok(Some(Ratio { measured, bound: constants(&task)?.kernel_bound(d) }))
+        Ok(Some(Ratio { measured, bound: constants(&task)?.kernel_bound() }))
     };
     let found = (0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?;
     worst(found).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
@@ -182,7 +182,7 @@ fn gradient_bound(
                 measured = numbers.fold(measured, |m, x| m.max(x.abs()));
             }
         }
-        let bound = constants.gradient_bound(d, n as f64, DELTA);
+        let bound = constants.gradient_bound(n as f64, DELTA);
         Ok(Some((Ratio { measured, bound }, n as f64 >= threshold)))
     };
     let found = (0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?;

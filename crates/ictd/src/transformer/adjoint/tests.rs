@@ -5,7 +5,7 @@ use crate::context::Tally;
 use crate::kernel::{Attention, KernelName};
 use crate::pretrain::{Columns, Hyper, Mask, ParamsView, QueryMix, Shape, reference_gradient};
 use crate::random::{Purpose, Stream};
-use crate::task::Boyan;
+use crate::task::{Family, TaskSource as _};
 use crate::transformer::{AttentionParams, Block, Parameters, TransformerConfig};
 
 const LAYERS: usize = 4;
@@ -38,7 +38,7 @@ fn close(a: f64, b: f64, tolerance: f64, what: &str) {
 /// (tests/adjoint.rs) is its own.
 #[test]
 fn the_training_pass_has_this_gradient() {
-    let task = Boyan::paper().generate(&mut Stream::new(4, Purpose::Task, 0)).unwrap();
+    let task = Family::paper().draw(&mut Stream::new(4, Purpose::Task, 0)).unwrap();
     let (d, n, gamma) = (4, 12, 0.9);
     let settings = [(true, 0.0), (false, 0.0), (true, 0.3), (false, 0.3)];
     let kernels = [KernelName::Softmax, KernelName::Linear, KernelName::Relu, KernelName::Elu1];
@@ -93,7 +93,7 @@ fn the_training_pass_has_this_gradient() {
 /// and gradients as from a context written out.
 #[test]
 fn shifted_prompts_and_shallow_networks_need_no_new_pass() {
-    let task = Boyan::paper().generate(&mut Stream::new(7, Purpose::Task, 0)).unwrap();
+    let task = Family::paper().draw(&mut Stream::new(7, Purpose::Task, 0)).unwrap();
     let params = vec![random_params(4, &mut Stream::new(7, Purpose::Init, 0))];
     let deep = transformer(KernelName::Softmax, 0.0, params);
     let shallow = TransformerConfig { num_layers: 2, ..deep.config().clone() }.check().unwrap();

@@ -188,7 +188,7 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
     let operator = StateOperator::population(&task, &attention)?;
     let stability = Stability::of(&operator)?;
-    let constants = Constants::of(&task, stability.margin)?;
+    let constants = Constants::of(&task, &stability)?;
     let population = operator.predecessor_matrix();
     let setting = Setting { task, attention, population, constants, seed: config.family.seed };
 

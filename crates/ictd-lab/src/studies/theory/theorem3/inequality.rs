@@ -51,7 +51,7 @@ pub struct InequalityRow {
 /// 5.1 does not hold uniformly.
 pub fn run(family: &Tasks, length: Option<usize>, samples: u64) -> Result<Vec<InequalityRow>, LabError> {
     let d = family.feature_dim();
-    let Some(theorem) = Theorem3::of(&uniform_constants(family)?, d) else { return Ok(Vec::new()) };
+    let Some(theorem) = Theorem3::of(&uniform_constants(family)?) else { return Ok(Vec::new()) };
     let threshold = theorem.threshold();
     let n = length.unwrap_or(threshold.ceil() as usize);
     let found = estimate(family, &AttentionParams::theta_star(d), n, &LAYERS, samples)?;

@@ -221,7 +221,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     config.family.check()?;
     let d = config.family.feature_dim();
     let uniform = uniform_constants(&config.family)?;
-    let theorem = Theorem3::of(&uniform, d);
+    let theorem = Theorem3::of(&uniform);
     let star = AttentionParams::theta_star(d);
     let mut points = Vec::new();
     for &n in &config.lengths {
@@ -294,8 +294,8 @@ pub fn uniform_constants(family: &Tasks) -> Result<Constants, LabError> {
     let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
     let constants = |index| -> Result<Constants, LabError> {
         let task = family.task(index)?;
-        let margin = Stability::of(&StateOperator::population(&task, &attention)?)?.margin;
-        Ok(Constants::of(&task, margin)?)
+        let stability = Stability::of(&StateOperator::population(&task, &attention)?)?;
+        Ok(Constants::of(&task, &stability)?)
     };
     let all = (0..CONSTANT_TASKS).into_par_iter().map(constants).collect::<Result<Vec<_>, LabError>>()?;
     let uniform = all.into_iter().reduce(Constants::worse);
