@@ -123,8 +123,9 @@ impl<'a, E: Element> ParamsView<'a, E> {
 
     /// The emergence scores of the first layer.
     pub fn emergence(&self) -> Emergence {
-        let value_row: Vec<f64> = self.value_row(0).iter().map(|x| x.get()).collect();
-        Emergence::of(&value_row, self.score_block(0).as_slice())
+        let (d, row) = (self.shape.feature_dim, self.value_row(0));
+        let coefficients = [row[d], row[d + 1], row[d + 2]].map(E::get);
+        Emergence::of(coefficients, d, |i, j| self.score(0, i, j).get())
     }
 }
 

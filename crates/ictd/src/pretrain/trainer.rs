@@ -242,7 +242,7 @@ impl Trainer<f64> {
 /// The kernel of a configuration, checked with all the rest of it.
 pub(super) fn named_kernel(config: &PretrainConfig) -> Result<Weighing, ConfigError> {
     config.check()?;
-    Ok(Weighing::named(config.kernel).unwrap_or(Weighing::Softmax))
+    config.weighing()
 }
 
 fn initial_state<E: Precision>(config: &PretrainConfig, seed: u64) -> TrainState<E> {
