@@ -313,24 +313,3 @@ impl PretrainConfig {
         self.epochs * self.batches as u64
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn presets_are_valid_and_named() {
-        for name in PretrainConfig::PRESETS {
-            PretrainConfig::preset(name).unwrap().check().unwrap();
-        }
-        assert_eq!(PretrainConfig::preset("nobody"), None);
-        assert_eq!(PretrainConfig::mask_full().num_steps(), 9000);
-    }
-
-    #[test]
-    fn rho_climbs_linearly_then_stays() {
-        let rho = PretrainConfig::mask_full().rho;
-        assert_eq!((rho.at(0), rho.at(4000), rho.at(8000), rho.at(9999)), (0.68, 0.74, 0.80, 0.80));
-        assert_eq!(PretrainConfig::paper().rho.at(0), 0.0);
-    }
-}

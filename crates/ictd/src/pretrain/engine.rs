@@ -59,25 +59,19 @@ impl<N: Copy> Mixing<N> {
 /// The windows from `first` on, and the parameters they are asked with.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a, E> {
-    /// Discount, temperature, mixing.
     pub hyper: Hyper,
-    /// The parameters.
     pub params: ParamsView<'a, E>,
-    /// The contexts.
     pub windows: &'a Windows<E>,
-    /// The first window.
     pub first: usize,
 }
 
 /// What a reverse pass is asked for: the derivative of Σ_t `out_bar[t]`·prediction(t), added to `gradient`.
 pub struct Feedback<'a, E> {
-    /// Discount, temperature, mixing, as in the forward pass.
+    /// As in the forward pass.
     pub hyper: Hyper,
-    /// The parameters of the forward pass.
     pub params: ParamsView<'a, E>,
     /// Weights of its windows, or of the first of them.
     pub out_bar: &'a [E],
-    /// What is added to.
     pub gradient: &'a mut [f64],
 }
 
@@ -103,9 +97,7 @@ pub trait Program<E: Element, C> {
 /// One of the programs.
 #[derive(Clone, Debug)]
 pub enum Pass<E, C> {
-    /// The fast pass.
     Band(Band<E, C>),
-    /// The pass for anything.
     General(General<C>),
 }
 

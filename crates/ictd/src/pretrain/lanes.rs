@@ -72,17 +72,12 @@ pub trait Machine: Copy {
     fn put(self, x: Self::Number, cell: &mut Self::Cell);
     /// a·b + c, fused where the CPU can.
     fn fma(self, a: Self::Number, b: Self::Number, c: Self::Number) -> Self::Number;
-    /// The larger in every lane.
     fn max(self, a: Self::Number, b: Self::Number) -> Self::Number;
-    /// The smaller in every lane.
     fn min(self, a: Self::Number, b: Self::Number) -> Self::Number;
-    /// |x|.
     fn abs(self, x: Self::Number) -> Self::Number;
     /// 1 where x > 0, else 0.
     fn positive(self, x: Self::Number) -> Self::Number;
-    /// 1/x.
     fn recip(self, x: Self::Number) -> Self::Number;
-    /// eˣ.
     fn exp(self, x: Self::Number) -> Self::Number;
     /// The sum of all lanes of a number in memory, in double precision and a fixed order.
     fn sum(self, cell: &Self::Cell) -> f64;
@@ -90,6 +85,17 @@ pub trait Machine: Copy {
     /// compiler to keep in registers.
     fn apart<R>(self, program: impl FnOnce() -> R) -> R;
 }
+
+/// `apart!(m, code)`: [`Machine::apart`].
+macro_rules! apart {
+    ($m:expr, $code:expr) => {
+        $m.apart(
+            #[inline(always)]
+            || $code,
+        )
+    };
+}
+pub(super) use apart;
 
 /// One `f64` at a time: the reference.
 #[derive(Clone, Copy, Debug)]

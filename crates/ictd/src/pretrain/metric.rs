@@ -123,18 +123,3 @@ impl History {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Traces are addressed by the metrics' order, and names must not collide.
-    #[test]
-    fn metrics_are_numbered_in_order_and_named_apart() {
-        for (k, metric) in Metric::ALL.into_iter().enumerate() {
-            assert_eq!((metric as usize, metric.is_per_step()), (k, k < 6));
-            let others = Metric::ALL.into_iter().filter(|m| *m != metric);
-            assert!(others.clone().all(|m| m.name() != metric.name() && m.tag() != metric.tag()));
-        }
-    }
-}

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::lanes::{Element, Machine, WIDTH};
+use super::lanes::{Element, Machine, WIDTH, apart};
 use crate::kernel::{Kernel, KernelName, Normalization, Similarity};
 
 /// A kernel of scaled scores s = G/τ. Slopes are functions of the weight alone, so that scores need not be kept.
@@ -216,7 +216,11 @@ impl Weighing {
     #[inline(always)]
     pub fn weigh<M: Machine>(&self, m: M, column: &mut [M::Cell], slopes: &mut [M::Cell]) {
         match self {
-            Self::BuiltIn(kernel) => by_kernel!(kernel, K => weigh_on_lanes::<M, K>(m, column, slopes)),
+            Self::BuiltIn(BuiltIn::Softmax) => weigh_on_lanes::<M, Exponential>(m, column, slopes),
+            // Cheap enough to be called, and compiled once for programs of all sizes.
+            Self::BuiltIn(kernel) => {
+                apart!(m, by_kernel!(kernel, K => weigh_on_lanes::<M, K>(m, column, slopes)));
+            }
             Self::Own(kernel) => weigh_by_lane(m, &**kernel, column, slopes),
         }
     }

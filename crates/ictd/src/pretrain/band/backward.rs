@@ -303,7 +303,7 @@ fn backward_block<M: Machine>(
             }
             for b in 0..d {
                 let cell = &mut accumulators[a * d + b];
-                m.put(m.fma(y, m.get(&tape[layout.query_features() + b]), m.get(cell)), cell);
+                m.put(m.fma(y, m.get(&tape[Layout::QUERY_FEATURES + b]), m.get(cell)), cell);
             }
         }
     }

@@ -171,7 +171,7 @@ fn query_column<M: Machine>(
     let rows = d + 3;
     let zero = m.splat(M::Element::default());
     for a in 0..d {
-        m.put(m.load(job.windows.query(a, job.first + t)), &mut tape[layout.query_features() + a]);
+        m.put(m.load(job.windows.query(a, job.first + t)), &mut tape[Layout::QUERY_FEATURES + a]);
     }
     for pair in 0..layout.pairs() {
         let score_matrix = job.params.score_matrix(pair);
@@ -182,7 +182,7 @@ fn query_column<M: Machine>(
         for a in 0..d {
             let mut key = zero;
             for b in 0..d {
-                let x = m.get(&tape[layout.query_features() + b]);
+                let x = m.get(&tape[Layout::QUERY_FEATURES + b]);
                 key = m.fma(m.splat(score_matrix[a * rows + b]), x, key);
             }
             for i in 0..n {

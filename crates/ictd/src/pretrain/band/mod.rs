@@ -20,7 +20,7 @@ mod backward;
 mod forward;
 
 use super::engine::{Feedback, InRange, Job, Program};
-use super::lanes::{Element, Machine, WIDTH};
+use super::lanes::{Element, Machine, WIDTH, apart};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::{BuiltIn, Weighing};
 
@@ -156,30 +156,20 @@ impl Layout {
     /// Runs a program; the paper's sizes, and its columns if they are all there are, are constants to it.
     #[inline(always)]
     fn sized<M: Machine, R>(self, m: M, stride: usize, program: impl FnOnce(Layout, usize) -> R) -> R {
-        if M::UNROLLED && stride == Self::PAPER_STRIDE {
-            if self == Self::PAPER {
-                return m.apart(
-                    #[inline(always)]
-                    || program(Self::PAPER, Self::PAPER_STRIDE),
-                );
+        // A condition of its own, so that nothing within is compiled where it is false.
+        if M::UNROLLED {
+            let columns = self.columns;
+            if (self, stride) == (Self::PAPER, Self::PAPER_STRIDE) {
+                return apart!(m, program(Self::PAPER, Self::PAPER_STRIDE));
             }
-            let others = Layout { columns: self.columns, ..Self::PAPER };
-            if self == others {
-                return m.apart(
-                    #[inline(always)]
-                    || program(others, Self::PAPER_STRIDE),
-                );
+            if (self, stride) == (Layout { columns, ..Self::PAPER }, Self::PAPER_STRIDE) {
+                return apart!(m, program(Layout { columns, ..Self::PAPER }, Self::PAPER_STRIDE));
             }
         }
-        m.apart(
-            #[inline(always)]
-            || program(self, stride),
-        )
+        apart!(m, program(self, stride))
     }
     /// x of the query.
-    fn query_features(self) -> usize {
-        0
-    }
+    const QUERY_FEATURES: usize = 0;
     /// E of a separate query's column, source by source.
     fn query(self, pair: usize) -> usize {
         self.d + pair * self.n

@@ -118,39 +118,3 @@ impl PretrainConfig {
         tape + windows + params + 8.0 * m * (d + m) + 28.0 * self.epochs as f64 * batches
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::KernelName;
-    use crate::pretrain::QueryReward;
-    use crate::task::{Family, Kind};
-
-    #[test]
-    fn each_key_outside_its_range_is_named() {
-        let broken: [(&str, fn(&mut PretrainConfig)); 17] = [
-            ("task.kind", |c| c.task.kind = Kind::Own),
-            ("loss", |c| (c.task, c.loss) = (Family::of(Kind::Cartpole), Loss::TrueValue)),
-            ("query", |c| (c.task, c.query) = (Family::of(Kind::Cartpole), QueryPosition::Stationary)),
-            ("states", |c| c.task.num_states = 2),
-            ("features", |c| c.task.feature_dim = 0),
-            ("n", |c| c.context_len = 0),
-            ("layers", |c| c.num_layers = 0),
-            ("epochs", |c| c.epochs = 0),
-            ("gamma", |c| c.task.gamma = 1.0),
-            ("temperature", |c| c.temperature = 0.0),
-            ("kernel", |c| c.kernel = KernelName::Rbf),
-            ("rho.start", |c| c.rho.start = 1.1),
-            ("rho.end", |c| c.rho.end = f64::NAN),
-            ("optimizer.lr", |c| c.optimizer.lr = -1.0),
-            ("optimizer.beta1", |c| c.optimizer.beta1 = 1.0),
-            ("init.gain", |c| c.init.gain = f64::INFINITY),
-            ("source", |c| c.source.reward = QueryReward::Hidden),
-        ];
-        for (key, breaks) in broken {
-            let mut config = PretrainConfig::paper();
-            breaks(&mut config);
-            assert_eq!(config.check().unwrap_err().key, key);
-        }
-    }
-}

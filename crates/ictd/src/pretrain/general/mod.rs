@@ -9,8 +9,8 @@ mod backward;
 mod forward;
 
 use super::engine::{Feedback, InRange, Job, Program};
-use super::lanes::{Element, Machine, WIDTH};
-use super::shape::{Mask, Shape};
+use super::lanes::{Element, Machine, WIDTH, apart};
+use super::shape::{Columns, Mask, Shape};
 use super::weighing::Weighing;
 use crate::transformer::Block;
 
@@ -28,39 +28,24 @@ pub struct General<C> {
 /// of sources where it is the paper's: the compiler then unrolls every loop over them.
 #[inline(always)]
 fn sized<M: Machine, R>(m: M, shape: Shape, program: impl FnOnce(Shape) -> R) -> R {
+    let (columns, sources) = (shape.columns, shape.context_len);
+    // A condition of its own, so that nothing within is compiled where it is false.
     if M::UNROLLED {
-        if let Some(shape) = paper_relaxed(shape, 10) {
-            return m.apart(
-                #[inline(always)]
-                || program(shape),
-            );
+        if shape == paper_relaxed(columns, 10) {
+            return apart!(m, program(paper_relaxed(columns, 10)));
         }
-        if let Some(shape) = paper_relaxed(shape, shape.context_len) {
-            return m.apart(
-                #[inline(always)]
-                || program(shape),
-            );
+        if shape == paper_relaxed(columns, sources) {
+            return apart!(m, program(paper_relaxed(columns, sources)));
         }
     }
-    m.apart(
-        #[inline(always)]
-        || program(shape),
-    )
+    apart!(m, program(shape))
 }
 
-/// A shape of the paper's mask relaxation with its sizes as constants; `None` for other shapes.
+/// A shape of the paper's mask relaxation.
 #[inline(always)]
-fn paper_relaxed(shape: Shape, sources: usize) -> Option<Shape> {
-    let constant = Shape {
-        feature_dim: 4,
-        context_len: sources,
-        num_layers: 3,
-        tied: true,
-        columns: shape.columns,
-        block: Block::TemporalShift,
-        mask: Mask::Relaxed,
-    };
-    (shape == constant).then_some(constant)
+fn paper_relaxed(columns: Columns, context_len: usize) -> Shape {
+    let (block, mask) = (Block::TemporalShift, Mask::Relaxed);
+    Shape { feature_dim: 4, context_len, num_layers: 3, tied: true, columns, block, mask }
 }
 
 /// Starts and widths of chunks of 4, 2 and 1 that cover `0..len`. Sums over the same terms are taken this many at a time: one alone waits
