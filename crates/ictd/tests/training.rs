@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use ictd::kernel::{Kernel, KernelName, Normalization, Relu, Similarity};
 use ictd::pretrain::{
-    Branch, KernelNotTrainable, Loss, Mask, Metric, ModelError, OptimizerName, ParamsView, PretrainConfig,
-    QueryMix, QueryPosition, QueryReward, Shape, Sign, SimdLevel, SourceColumns, Target, TrainError, Trainer,
-    drift, emergence_of, first_gradient, measure, reduced_params,
+    Branch, Emergence, KernelNotTrainable, Loss, Mask, Metric, ModelError, OptimizerName, ParamsView,
+    PretrainConfig, QueryMix, QueryPosition, QueryReward, Shape, Sign, SimdLevel, SourceColumns, Target,
+    TrainError, Trainer, drift, emergence_of, first_gradient, measure, reduced_params,
 };
 use ictd::task::{Family, Kind};
 use ictd::transformer::Parameters;
@@ -356,4 +356,55 @@ fn initial_signs_are_imposed() {
         let expected = if factor > 0.0 { Branch::Td } else { Branch::Mirror };
         assert_eq!(emergence.branch, expected);
     }
+}
+
+/// The emergence scores of V's entries for reward, target and value, and of A's feature block.
+fn scores(coefficients: [f64; 3], block: [[f64; 2]; 2]) -> Emergence {
+    let shape = Shape { feature_dim: 2, ..PretrainConfig::paper().shape() };
+    let mut params = reduced_params(&shape, coefficients, 0.0);
+    for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        params[shape.score_index(0, i, j)] = block[i][j];
+    }
+    emergence_of(&shape, &params)
+}
+
+#[test]
+fn the_td_block_scores_one() {
+    let found = scores([1.0, 1.0, -1.0], [[1.0, 0.0], [0.0, 1.0]]);
+    assert_eq!((found.value, found.score, found.branch), (1.0, 1.0, Branch::Td));
+    assert_eq!(found.joint(), 1.0);
+}
+
+#[test]
+fn the_mirror_block_scores_zero_unsigned_and_minus_one_signed() {
+    let found = scores([-1.0, -1.0, 1.0], [[-0.8, 0.0], [0.0, -0.8 - 1e-6]]);
+    assert_eq!((found.value, found.score, found.branch), (0.0, 0.0, Branch::Mirror));
+    assert_eq!(found.value_signed, -1.0);
+    assert!((found.score_signed + 1.0).abs() < 1e-5);
+}
+
+/// Both consequences of dividing by the signed mean, pinned as the paper has them.
+#[test]
+fn negative_diagonals_score_one_when_uniform_and_zero_when_spread() {
+    let row = [1.0, 1.0, -1.0];
+    assert_eq!(scores(row, [[-0.5, 0.0], [0.0, -0.5]]).score, 1.0);
+    assert_eq!(scores(row, [[-0.5, 0.0], [0.0, -0.6]]).score, 0.0);
+}
+
+/// By hand: magnitudes 1, 2, 3 have mean 2 and spread 2, so C_V = 1 - 2/6. A diagonal (1, 3) has
+/// C_A = 1 - 2/4; the columns (1, 1)/√2 and (0, 3)/3 have diagonal mass 1/√2 + 1 of √2 + 1.
+#[test]
+fn scores_by_hand() {
+    let found = scores([1.0, 2.0, -3.0], [[1.0, 0.0], [1.0, 3.0]]);
+    assert!((found.value - 2.0 / 3.0).abs() < 1e-15);
+    let root = 2f64.sqrt();
+    assert!((found.score - 0.5 * (1.0 / root + 1.0) / (root + 1.0)).abs() < 1e-15);
+}
+
+#[test]
+fn zero_parameters_score_zero() {
+    let found = scores([0.0; 3], [[0.0; 2]; 2]);
+    assert_eq!((found.value, found.branch), (0.0, Branch::None));
+    // A zero matrix has no diagonal mass.
+    assert_eq!(found.score, 0.0);
 }

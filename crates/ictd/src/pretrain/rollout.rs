@@ -34,9 +34,7 @@ pub(super) struct Rollout {
 /// Where a rollout's randomness comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
-    /// Seed of the run.
     pub seed: u64,
-    /// Which epoch.
     pub epoch: u64,
     /// Fresh tasks for measuring instead of training.
     pub evaluation: bool,

@@ -125,7 +125,7 @@ fn forward_block<M: Machine>(
             let value = m.fma(sum, keep, m.get(&z[(d + 2) * columns + query]));
             return if query < sources { m.fma(own, m.get(&messages[query]), value) } else { value };
         }
-        let next = &mut later[layout.tokens()..layout.keys()];
+        let next = &mut later[..layout.keys()];
         next.copy_from_slice(z);
         let dual = shape.block == Block::DualHead;
         for a in value_rows.clone() {

@@ -119,11 +119,7 @@ impl Layout {
             has_slopes: !kernel.slope_is_weight(),
         }
     }
-    /// Z: rows × columns.
-    fn tokens(&self) -> usize {
-        0
-    }
-    /// A Z: rows × columns.
+    /// A Z: rows × columns, after Z, which has as many.
     fn keys(&self) -> usize {
         self.rows * self.columns
     }
