@@ -168,6 +168,7 @@ impl Scratch {
 
 /// Back through all layers of a block of windows; the arrays start at its first.
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn backward_block<M: Machine>(
     m: M,
     layout: &Layout,
