@@ -25,6 +25,8 @@ pub(super) struct Batch<E: Precision> {
     /// Predictions, and where they are the next window's the targets, of the last windows asked.
     pub out: Vec<E>,
     targets: Vec<E>,
+    /// δ of those windows.
+    deltas: Vec<f64>,
     out_bar: Vec<E>,
     target_bar: Vec<E>,
     /// What [`backward`](Self::backward) found.
@@ -47,6 +49,7 @@ impl<E: Precision> Batch<E> {
             target_engine: Engine::new(config.target_shape(), kernel, config.simd),
             out: vec![E::default(); config.batch + 1],
             targets: vec![E::default(); config.batch],
+            deltas: Vec::with_capacity(config.batch),
             out_bar: vec![E::default(); config.batch + 1],
             target_bar: vec![E::default(); config.batch],
             gradient: vec![0.0; shape.num_params()],
@@ -99,12 +102,11 @@ impl<E: Precision> Batch<E> {
             // The next window's prediction is this window's target.
             self.targets.copy_from_slice(&self.out[1..]);
         }
-        (0..batch).map(|t| self.delta(first, t).powi(2)).sum::<f64>() / batch as f64
-    }
-
-    /// δ at the query of window `first + t`, after [`predict`](Self::predict).
-    fn delta(&self, first: usize, t: usize) -> f64 {
-        self.rollout.reward(first + t) + self.config.task.gamma * self.targets[t].get() - self.out[t].get()
+        let (rewards, gamma) = (self.rollout.query_rewards(first, batch), self.config.task.gamma);
+        let ends = self.targets.iter().zip(&self.out).zip(rewards);
+        self.deltas.clear();
+        self.deltas.extend(ends.map(|((target, out), reward)| reward + gamma * target.get() - out.get()));
+        self.deltas.iter().map(|delta| delta.powi(2)).sum::<f64>() / batch as f64
     }
 
     /// The gradient of a loss at the windows that [`predict`](Self::predict) was asked for last, with the same arguments.
@@ -116,7 +118,7 @@ impl<E: Precision> Batch<E> {
         let independent = self.config.has_target_pass();
         self.out_bar.fill(E::default());
         for t in 0..batch {
-            let (prediction, delta) = (self.out[t].get(), self.delta(first, t));
+            let (prediction, delta) = (self.out[t].get(), self.deltas[t]);
             let error = match loss {
                 Loss::Td | Loss::FullGradient => -delta,
                 Loss::TrueValue => prediction - self.rollout.value(first + t),

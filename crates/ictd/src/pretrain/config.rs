@@ -1,5 +1,7 @@
 //! What a training run is made of.
 
+mod check;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -7,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::level::SimdLevel;
 use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
-use super::weighing::Weighing;
 use crate::kernel::KernelName;
-use crate::task::{Family, Kind, OwnTasks, TaskError, TaskSource};
+use crate::task::{Family, Kind, OwnTasks, TaskSource};
 use crate::transformer::Block;
+
+pub use check::ConfigError;
 
 /// Which state a window is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,21 +190,6 @@ fn softmax() -> KernelName {
     KernelName::Softmax
 }
 
-/// Why a configuration cannot be trained: the key, what was found, the allowed range.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{key} is {found}, expected {expected}")]
-pub struct ConfigError {
-    /// The key, with dots.
-    pub key: &'static str,
-    /// The value.
-    pub found: String,
-    /// The allowed range.
-    pub expected: &'static str,
-}
-
-/// Largest memory of a seed that is tried.
-const MAX_GIGABYTES: f64 = 8.0;
-
 impl PretrainConfig {
     /// The paper's main experiment (Table 1, Figures 3 and 5).
     pub fn paper() -> Self {
@@ -270,12 +258,9 @@ impl PretrainConfig {
         if self.task.kind != Kind::Own {
             return Ok(Arc::new(self.task.clone()));
         }
+        let expected = "a family, or tasks of one's own from a file or a program";
         let given = self.own.as_ref().and_then(|own| own.source.clone());
-        given.ok_or_else(|| ConfigError {
-            key: "task.kind",
-            found: "own, without a source".into(),
-            expected: "a family, or tasks of one's own from a file or a program",
-        })
+        given.ok_or_else(|| ConfigError::new("task.kind", "own, without a source", expected))
     }
 
     /// A preset by name.
@@ -326,160 +311,5 @@ impl PretrainConfig {
     /// Gradient steps of the whole run.
     pub fn num_steps(&self) -> u64 {
         self.epochs * self.batches as u64
-    }
-
-    /// A rough count of the bytes a seed needs: the tape of a minibatch, the windows of an epoch, the task, the
-    /// parameters, the history.
-    fn memory(&self) -> f64 {
-        let [d, n, m] = [self.task.feature_dim(), self.context_len, self.task.num_states].map(|x| x as f64);
-        let [layers, batch, batches] = [self.num_layers, self.batch, self.batches].map(|x| x as f64);
-        let tape = 4.0 * (batch + 16.0) * layers * (n + 2.0) * (3.0 * (d + 3.0) + n);
-        let windows = 16.0 * (batch * batches + n) * (d + 1.0);
-        let params = 32.0 * layers * (d + 3.0) * (d + 3.0);
-        tape + windows + params + 8.0 * m * (d + m) + 28.0 * self.epochs as f64 * batches
-    }
-
-    /// Checks every key against its range.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let refuse = |key, found: String, expected| Err(ConfigError { key, found, expected });
-        let counts = [
-            ("n", self.context_len, 1, "at least 1"),
-            ("layers", self.num_layers, 1, "at least 1"),
-            ("batches", self.batches, 1, "at least 1"),
-            ("batch", self.batch, 1, "at least 1"),
-            ("epochs", self.epochs as usize, 1, "at least 1"),
-        ];
-        for (key, found, low, expected) in counts {
-            if found < low {
-                return refuse(key, found.to_string(), expected);
-            }
-        }
-        match self.task.check() {
-            Err(TaskError::Size { field, expected, found }) => return refuse(field, found, expected),
-            Err(other) => return refuse("task", other.to_string(), "tasks that can be drawn"),
-            Ok(()) => {}
-        }
-        // Beyond these a size is a mistyped zero and not an experiment.
-        let limits = [
-            ("n", self.context_len as u64, 100_000, "at most 100000"),
-            ("layers", self.num_layers as u64, 10_000, "at most 10000"),
-            ("batch", self.batch as u64, 100_000, "at most 100000"),
-            ("batches", self.batches as u64, 1_000_000, "at most 1000000"),
-            ("epochs", self.epochs, 1_000_000_000, "at most 1000000000"),
-        ];
-        for (key, found, high, expected) in limits {
-            if found > high {
-                return refuse(key, found.to_string(), expected);
-            }
-        }
-        let gigabytes = self.memory() / 1e9;
-        if gigabytes > MAX_GIGABYTES {
-            let found =
-                format!("{} with the other sizes, about {gigabytes:.0} GB per seed", self.context_len);
-            return refuse(
-                "n",
-                found,
-                "sizes (n, features, layers, batch, batches, epochs) that need at most 8 GB",
-            );
-        }
-        let source = self.source()?;
-        let sizes = (source.num_states(), source.feature_dim(), source.gamma());
-        if sizes != (self.task.num_states, self.task.feature_dim(), self.task.gamma) {
-            let (m, d, gamma) = (self.task.num_states, self.task.feature_dim(), self.task.gamma);
-            let found = format!("with {m} states, {d} features and gamma {gamma}");
-            return refuse("task", found, "the sizes and gamma of its own tasks");
-        }
-        if !source.is_exact() {
-            if self.query == QueryPosition::Stationary {
-                return refuse("query", "stationary".into(), "another one: the stationary law is not known");
-            }
-            if self.loss == Loss::TrueValue {
-                return refuse("loss", "true-value".into(), "another one: the values are not known");
-            }
-        }
-        let positive = [
-            ("temperature", self.temperature),
-            ("optimizer.lr", self.optimizer.lr),
-            ("optimizer.epsilon", self.optimizer.epsilon),
-        ];
-        for (key, found) in positive {
-            if !(found > 0.0 && found.is_finite()) {
-                return refuse(key, found.to_string(), "a finite number > 0");
-            }
-        }
-        for (key, found) in [("rho.start", self.rho.start), ("rho.end", self.rho.end)] {
-            if !(0.0..=1.0).contains(&found) {
-                return refuse(key, found.to_string(), "0 <= rho <= 1");
-            }
-        }
-        if Weighing::named(self.kernel).is_none() {
-            return refuse("kernel", self.kernel.to_string(), "softmax, linear, relu or elu1");
-        }
-        if !self.simd.is_available() {
-            return refuse("simd", self.simd.to_string(), "a level that this CPU has");
-        }
-        let decays = [("optimizer.beta1", self.optimizer.beta1), ("optimizer.beta2", self.optimizer.beta2)];
-        for (key, found) in decays {
-            if !(0.0..1.0).contains(&found) {
-                return refuse(key, found.to_string(), "at least 0 and below 1");
-            }
-        }
-        if !(self.init.gain >= 0.0 && self.init.gain.is_finite()) {
-            return refuse("init.gain", self.init.gain.to_string(), "a finite number >= 0");
-        }
-        if self.query != QueryPosition::Source && self.source != SourceQuery::default() {
-            let found = format!("set with query {:?}", self.query).to_lowercase();
-            return refuse("source", found, "its defaults unless the query is source");
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn presets_are_valid_and_named() {
-        for name in PretrainConfig::PRESETS {
-            PretrainConfig::preset(name).unwrap().check().unwrap();
-        }
-        assert_eq!(PretrainConfig::preset("nobody"), None);
-        assert_eq!(PretrainConfig::mask_full().num_steps(), 9000);
-    }
-
-    #[test]
-    fn rho_climbs_linearly_then_stays() {
-        let rho = PretrainConfig::mask_full().rho;
-        assert_eq!((rho.at(0), rho.at(4000), rho.at(8000), rho.at(9999)), (0.68, 0.74, 0.80, 0.80));
-        assert_eq!(PretrainConfig::paper().rho.at(0), 0.0);
-    }
-
-    #[test]
-    fn each_key_outside_its_range_is_named() {
-        let broken: [(&str, fn(&mut PretrainConfig)); 17] = [
-            ("task.kind", |c| c.task.kind = Kind::Own),
-            ("loss", |c| (c.task, c.loss) = (Family::of(Kind::Cartpole), Loss::TrueValue)),
-            ("query", |c| (c.task, c.query) = (Family::of(Kind::Cartpole), QueryPosition::Stationary)),
-            ("states", |c| c.task.num_states = 2),
-            ("features", |c| c.task.feature_dim = 0),
-            ("n", |c| c.context_len = 0),
-            ("layers", |c| c.num_layers = 0),
-            ("epochs", |c| c.epochs = 0),
-            ("gamma", |c| c.task.gamma = 1.0),
-            ("temperature", |c| c.temperature = 0.0),
-            ("kernel", |c| c.kernel = KernelName::Rbf),
-            ("rho.start", |c| c.rho.start = 1.1),
-            ("rho.end", |c| c.rho.end = f64::NAN),
-            ("optimizer.lr", |c| c.optimizer.lr = -1.0),
-            ("optimizer.beta1", |c| c.optimizer.beta1 = 1.0),
-            ("init.gain", |c| c.init.gain = f64::INFINITY),
-            ("source", |c| c.source.reward = QueryReward::Hidden),
-        ];
-        for (key, breaks) in broken {
-            let mut config = PretrainConfig::paper();
-            breaks(&mut config);
-            assert_eq!(config.check().unwrap_err().key, key);
-        }
     }
 }

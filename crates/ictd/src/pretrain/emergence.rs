@@ -43,10 +43,8 @@ pub struct Emergence {
 }
 
 impl Emergence {
-    /// The scores of V's last row, of d + 3 entries, and A's d×d block, row by row.
-    pub fn of(value_row: &[f64], score_block: &[f64]) -> Self {
-        let d = value_row.len() - 3;
-        let coefficients = [value_row[d], value_row[d + 1], value_row[d + 2]];
+    /// The scores of V's entries for reward, target and value, and of A's d×d block by its entries.
+    pub(super) fn of(coefficients: [f64; 3], d: usize, entry: impl Fn(usize, usize) -> f64 + Copy) -> Self {
         let comparable = comparability(coefficients);
         let [r, t, v] = coefficients;
         let value_sign = match (r > 0.0 && t > 0.0 && v < 0.0, r < 0.0 && t < 0.0 && v > 0.0) {
@@ -54,9 +52,9 @@ impl Emergence {
             (_, true) => -1.0,
             _ => 0.0,
         };
-        let diagonal = (0..d).map(|i| score_block[i * d + i]);
+        let diagonal = (0..d).map(|i| entry(i, i));
         let mean = diagonal.clone().sum::<f64>() / d as f64;
-        let diagonality = diagonality(score_block, d);
+        let diagonality = diagonality(entry, d);
         let score = diagonality * uniformity(diagonal.clone(), 1.0);
         let score_signed = match mean {
             m if m > 0.0 => score,
@@ -95,13 +93,13 @@ fn comparability(coefficients: [f64; 3]) -> f64 {
 }
 
 /// A_diag: the share of the diagonal in the ℓ1 mass after dividing every column by its ℓ2 norm.
-fn diagonality(block: &[f64], d: usize) -> f64 {
+fn diagonality(entry: impl Fn(usize, usize) -> f64 + Copy, d: usize) -> f64 {
     let (mut on_diagonal, mut all) = (0.0, 0.0);
     for j in 0..d {
-        let column = (0..d).map(|i| block[i * d + j]);
+        let column = (0..d).map(|i| entry(i, j));
         let norm = column.clone().map(|x| x * x).sum::<f64>().sqrt();
         if norm > 0.0 {
-            on_diagonal += block[j * d + j].abs() / norm;
+            on_diagonal += entry(j, j).abs() / norm;
             all += column.map(|x| x.abs() / norm).sum::<f64>();
         }
     }
@@ -114,54 +112,4 @@ fn uniformity(diagonal: impl ExactSizeIterator<Item = f64> + Clone, sign: f64) -
     let mean = sign * diagonal.clone().sum::<f64>() / d;
     let spread: f64 = diagonal.map(|a| (sign * a - mean).abs()).sum();
     (1.0 - spread / (d * mean.max(EPSILON))).max(0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn diagonal(entries: [f64; 2]) -> [f64; 4] {
-        [entries[0], 0.0, 0.0, entries[1]]
-    }
-
-    #[test]
-    fn the_td_block_scores_one() {
-        let scores = Emergence::of(&[0.0, 0.0, 1.0, 1.0, -1.0], &diagonal([1.0, 1.0]));
-        assert_eq!((scores.value, scores.score, scores.branch), (1.0, 1.0, Branch::Td));
-        assert_eq!(scores.joint(), 1.0);
-    }
-
-    #[test]
-    fn the_mirror_block_scores_zero_unsigned_and_minus_one_signed() {
-        let scores = Emergence::of(&[0.0, 0.0, -1.0, -1.0, 1.0], &diagonal([-0.8, -0.8 - 1e-6]));
-        assert_eq!((scores.value, scores.score, scores.branch), (0.0, 0.0, Branch::Mirror));
-        assert_eq!(scores.value_signed, -1.0);
-        assert!((scores.score_signed + 1.0).abs() < 1e-5);
-    }
-
-    /// Both consequences of dividing by the signed mean, pinned as the paper has them.
-    #[test]
-    fn negative_diagonals_score_one_when_uniform_and_zero_when_spread() {
-        let row = [0.0, 0.0, 1.0, 1.0, -1.0];
-        assert_eq!(Emergence::of(&row, &diagonal([-0.5, -0.5])).score, 1.0);
-        assert_eq!(Emergence::of(&row, &diagonal([-0.5, -0.6])).score, 0.0);
-    }
-
-    /// By hand: magnitudes 1, 2, 3 have mean 2 and spread 2, so C_V = 1 - 2/6. A diagonal (1, 3) has
-    /// C_A = 1 - 2/4; the columns (1, 1)/√2 and (0, 3)/3 have diagonal mass 1/√2 + 1 of √2 + 1.
-    #[test]
-    fn scores_by_hand() {
-        let scores = Emergence::of(&[9.0, 9.0, 1.0, 2.0, -3.0], &[1.0, 0.0, 1.0, 3.0]);
-        assert!((scores.value - 2.0 / 3.0).abs() < 1e-15);
-        let root = 2f64.sqrt();
-        assert!((scores.score - 0.5 * (1.0 / root + 1.0) / (root + 1.0)).abs() < 1e-15);
-    }
-
-    #[test]
-    fn zero_parameters_score_zero() {
-        let scores = Emergence::of(&[0.0; 5], &[0.0; 4]);
-        assert_eq!((scores.value, scores.branch), (0.0, Branch::None));
-        // A zero matrix has no diagonal mass.
-        assert_eq!(scores.score, 0.0);
-    }
 }

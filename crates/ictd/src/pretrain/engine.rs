@@ -45,38 +45,33 @@ impl<N: Copy> Mixing<N> {
     #[inline(always)]
     pub(super) fn new<M: Machine<Number = N>>(m: M, hyper: Hyper) -> Self {
         let rho = hyper.diagonal_mix;
-        let pair = |keep: f64, own: f64| (m.splat(M::Element::of(keep)), m.splat(M::Element::of(own)));
-        let query = match hyper.query_mix {
-            QueryMix::Mixed => pair(1.0 - rho, rho),
-            QueryMix::Scaled => pair(1.0 - rho, 0.0),
-            QueryMix::Unmixed => pair(1.0, 0.0),
+        let (keep, own) = match hyper.query_mix {
+            QueryMix::Mixed => (1.0 - rho, rho),
+            QueryMix::Scaled => (1.0 - rho, 0.0),
+            QueryMix::Unmixed => (1.0, 0.0),
         };
-        Self { context: pair(1.0 - rho, rho), query }
+        let [context_keep, context_own, keep, own] =
+            [1.0 - rho, rho, keep, own].map(|x| m.splat(M::Element::of(x)));
+        Self { context: (context_keep, context_own), query: (keep, own) }
     }
 }
 
 /// The windows from `first` on, and the parameters they are asked with.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a, E> {
-    /// Discount, temperature, mixing.
     pub hyper: Hyper,
-    /// The parameters.
     pub params: ParamsView<'a, E>,
-    /// The contexts.
     pub windows: &'a Windows<E>,
-    /// The first window.
     pub first: usize,
 }
 
 /// What a reverse pass is asked for: the derivative of Σ_t `out_bar[t]`·prediction(t), added to `gradient`.
 pub struct Feedback<'a, E> {
-    /// Discount, temperature, mixing, as in the forward pass.
+    /// As in the forward pass.
     pub hyper: Hyper,
-    /// The parameters of the forward pass.
     pub params: ParamsView<'a, E>,
     /// Weights of its windows, or of the first of them.
     pub out_bar: &'a [E],
-    /// What is added to.
     pub gradient: &'a mut [f64],
 }
 
@@ -99,83 +94,67 @@ pub trait Program<E: Element, C> {
     fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64);
 }
 
-/// One of the programs. They are compiled here, once, and apart from one another: in one function they would be too
-/// much for the compiler to keep in registers.
-pub enum Chosen<'a, E, C> {
-    /// The fast pass with the paper's sizes as constants.
-    Paper(&'a mut Band<E, C>),
-    /// The fast pass.
-    Band(&'a mut Band<E, C>),
-    /// The pass for anything.
-    General(&'a mut General<C>),
+/// One of the programs.
+#[derive(Clone, Debug)]
+pub enum Pass<E, C> {
+    Band(Band<E, C>),
+    General(General<C>),
 }
 
+/// `each_pass!(pass, program => code)`: the code with the program of a [`Pass`].
+macro_rules! each_pass {
+    ($pass:expr, $program:ident => $code:expr) => {
+        match $pass {
+            Pass::Band($program) => $code,
+            Pass::General($program) => $code,
+        }
+    };
+}
+
+/// A pass of a precision.
+pub type PassOf<E> = Pass<E, <E as Precision>::Cell>;
+
 /// A precision of training: `f32` on sixteen lanes, or `f64`, one number at a time, for checking it.
+///
+/// Its functions are not generic, so that programs are compiled here and not again where they are used.
 pub trait Precision: Element {
     /// A number of its machine in memory.
     type Cell: Copy + Default + Debug + Send + Sync;
     /// Whether it trains on the fast program where that applies; the reference does not.
     const FAST: bool;
     /// [`Program::forward`].
-    fn forward(
-        level: Level,
-        program: Chosen<'_, Self, Self::Cell>,
-        job: Job<'_, Self>,
-        out: &mut [Self],
-    ) -> InRange;
+    fn forward(level: Level, pass: &mut PassOf<Self>, job: Job<'_, Self>, out: &mut [Self]) -> InRange;
     /// [`Program::backward`].
-    fn backward(level: Level, program: Chosen<'_, Self, Self::Cell>, feedback: Feedback<'_, Self>);
+    fn backward(level: Level, pass: &mut PassOf<Self>, feedback: Feedback<'_, Self>);
     /// [`Program::diagonal`].
-    fn diagonal(level: Level, program: Chosen<'_, Self, Self::Cell>, num: usize) -> (f64, f64);
+    fn diagonal(level: Level, pass: &PassOf<Self>, num: usize) -> (f64, f64);
 }
 
 impl Precision for f64 {
     type Cell = f64;
     const FAST: bool = false;
-    fn forward(_: Level, program: Chosen<'_, f64, f64>, job: Job<'_, f64>, out: &mut [f64]) -> InRange {
-        match program {
-            Chosen::Paper(program) | Chosen::Band(program) => program.forward(Plain, job, out),
-            Chosen::General(program) => program.forward(Plain, job, out),
-        }
+    fn forward(_: Level, pass: &mut PassOf<f64>, job: Job<'_, f64>, out: &mut [f64]) -> InRange {
+        each_pass!(pass, program => program.forward(Plain, job, out))
     }
-    fn backward(_: Level, program: Chosen<'_, f64, f64>, feedback: Feedback<'_, f64>) {
-        match program {
-            Chosen::Paper(program) | Chosen::Band(program) => program.backward(Plain, feedback),
-            Chosen::General(program) => program.backward(Plain, feedback),
-        }
+    fn backward(_: Level, pass: &mut PassOf<f64>, feedback: Feedback<'_, f64>) {
+        each_pass!(pass, program => program.backward(Plain, feedback))
     }
-    fn diagonal(_: Level, program: Chosen<'_, f64, f64>, num: usize) -> (f64, f64) {
-        match program {
-            Chosen::Paper(program) | Chosen::Band(program) => program.diagonal(Plain, num),
-            Chosen::General(program) => program.diagonal(Plain, num),
-        }
+    fn diagonal(_: Level, pass: &PassOf<f64>, num: usize) -> (f64, f64) {
+        each_pass!(pass, program => program.diagonal(Plain, num))
     }
 }
 
 impl Precision for f32 {
     type Cell = Line;
     const FAST: bool = true;
-    fn forward(level: Level, program: Chosen<'_, f32, Line>, job: Job<'_, f32>, out: &mut [f32]) -> InRange {
-        match program {
-            Chosen::Paper(program) => dispatch!(level, simd => program.forward_paper(Wide(simd), job, out)),
-            Chosen::Band(program) => dispatch!(level, simd => program.forward(Wide(simd), job, out)),
-            Chosen::General(program) => dispatch!(level, simd => program.forward(Wide(simd), job, out)),
-        }
+    fn forward(level: Level, pass: &mut PassOf<f32>, job: Job<'_, f32>, out: &mut [f32]) -> InRange {
+        each_pass!(pass, program => dispatch!(level, simd => program.forward(Wide(simd), job, out)))
     }
-    fn backward(level: Level, program: Chosen<'_, f32, Line>, feedback: Feedback<'_, f32>) {
-        match program {
-            Chosen::Paper(program) => dispatch!(level, simd => program.backward_paper(Wide(simd), feedback)),
-            Chosen::Band(program) => dispatch!(level, simd => program.backward(Wide(simd), feedback)),
-            Chosen::General(program) => dispatch!(level, simd => program.backward(Wide(simd), feedback)),
-        }
+    fn backward(level: Level, pass: &mut PassOf<f32>, feedback: Feedback<'_, f32>) {
+        each_pass!(pass, program => dispatch!(level, simd => program.backward(Wide(simd), feedback)))
     }
-    fn diagonal(level: Level, program: Chosen<'_, f32, Line>, num: usize) -> (f64, f64) {
-        match program {
-            Chosen::Paper(program) | Chosen::Band(program) => {
-                dispatch!(level, simd => program.diagonal(Wide(simd), num))
-            }
-            Chosen::General(program) => dispatch!(level, simd => program.diagonal(Wide(simd), num)),
-        }
+    fn diagonal(level: Level, pass: &PassOf<f32>, num: usize) -> (f64, f64) {
+        each_pass!(pass, program => dispatch!(level, simd => program.diagonal(Wide(simd), num)))
     }
 }
 
@@ -184,37 +163,31 @@ impl Precision for f32 {
 #[derive(Clone, Debug)]
 pub struct Engine<E: Precision> {
     level: Level,
-    band: Option<Band<E, E::Cell>>,
-    general: General<E::Cell>,
+    band: Option<PassOf<E>>,
+    general: PassOf<E>,
     used_band: bool,
-    /// Windows of the last forward pass.
-    asked: usize,
 }
 
 impl<E: Precision> Engine<E> {
     /// Buffers for a shape and kernel. A level that the CPU has not is the best it has.
     pub fn new(shape: Shape, kernel: &Weighing, level: SimdLevel) -> Self {
-        let band = if E::FAST { Band::new(shape, kernel) } else { None };
-        let level = level.find().unwrap_or_else(Level::new);
-        Self { level, band, general: General::new(shape, kernel.clone()), used_band: false, asked: 0 }
+        let band = if E::FAST { Band::new(shape, kernel).map(Pass::Band) } else { None };
+        let general = Pass::General(General::new(shape, kernel.clone()));
+        Self { level: level.find().unwrap_or_else(Level::new), band, general, used_band: false }
     }
 
     /// The program of the last forward pass.
-    fn used(&mut self) -> Chosen<'_, E, E::Cell> {
-        match &mut self.band {
-            Some(band) if self.used_band => band.chosen(self.asked),
-            _ => Chosen::General(&mut self.general),
-        }
+    fn used(&mut self) -> &mut PassOf<E> {
+        self.band.as_mut().filter(|_| self.used_band).unwrap_or(&mut self.general)
     }
 
     /// [`Program::forward`].
     pub fn forward(&mut self, job: Job<'_, E>, out: &mut [E]) {
-        self.asked = out.len();
-        let done = self.band.as_mut().map(|band| E::forward(self.level, band.chosen(out.len()), job, out));
+        let done = self.band.as_mut().map(|band| E::forward(self.level, band, job, out));
         self.used_band = done == Some(Ok(()));
         if !self.used_band {
             // The general pass takes any score.
-            let _ = E::forward(self.level, Chosen::General(&mut self.general), job, out);
+            let _ = E::forward(self.level, &mut self.general, job, out);
         }
     }
 

@@ -32,21 +32,3 @@ pub(super) fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
     }
     params
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::emergence::Branch;
-    use super::super::params::emergence_of;
-    use super::*;
-
-    #[test]
-    fn initial_signs_are_imposed() {
-        for (sign, factor) in [(Sign::Td, 1.0), (Sign::Mirror, -1.0)] {
-            let mut config = PretrainConfig::paper();
-            (config.init.score_sign, config.init.value_sign) = (sign, sign);
-            let emergence = emergence_of(&config.shape(), &initial_params(&config, 3));
-            let expected = if factor > 0.0 { Branch::Td } else { Branch::Mirror };
-            assert_eq!(emergence.branch, expected);
-        }
-    }
-}

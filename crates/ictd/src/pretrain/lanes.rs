@@ -57,6 +57,8 @@ pub trait Machine: Copy {
     type Cell: Copy + Default + Debug + Send + Sync;
     /// Lanes per number.
     const LANES: usize;
+    /// Whether the paper's sizes have a program of their own, in which they are constants. It takes long to compile.
+    const UNROLLED: bool;
 
     /// The same element in every lane.
     fn splat(self, x: Self::Element) -> Self::Number;
@@ -70,21 +72,30 @@ pub trait Machine: Copy {
     fn put(self, x: Self::Number, cell: &mut Self::Cell);
     /// a·b + c, fused where the CPU can.
     fn fma(self, a: Self::Number, b: Self::Number, c: Self::Number) -> Self::Number;
-    /// The larger in every lane.
     fn max(self, a: Self::Number, b: Self::Number) -> Self::Number;
-    /// The smaller in every lane.
     fn min(self, a: Self::Number, b: Self::Number) -> Self::Number;
-    /// |x|.
     fn abs(self, x: Self::Number) -> Self::Number;
     /// 1 where x > 0, else 0.
     fn positive(self, x: Self::Number) -> Self::Number;
-    /// 1/x.
     fn recip(self, x: Self::Number) -> Self::Number;
-    /// eˣ.
     fn exp(self, x: Self::Number) -> Self::Number;
-    /// The sum of all lanes, in double precision and a fixed order.
-    fn sum(self, x: Self::Number) -> f64;
+    /// The sum of all lanes of a number in memory, in double precision and a fixed order.
+    fn sum(self, cell: &Self::Cell) -> f64;
+    /// Runs a program of one size. It is compiled as a function of its own: all of them in one would be too much for the
+    /// compiler to keep in registers.
+    fn apart<R>(self, program: impl FnOnce() -> R) -> R;
 }
+
+/// `apart!(m, code)`: [`Machine::apart`].
+macro_rules! apart {
+    ($m:expr, $code:expr) => {
+        $m.apart(
+            #[inline(always)]
+            || $code,
+        )
+    };
+}
+pub(super) use apart;
 
 /// One `f64` at a time: the reference.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +106,7 @@ impl Machine for Plain {
     type Number = f64;
     type Cell = f64;
     const LANES: usize = 1;
+    const UNROLLED: bool = false;
 
     #[inline(always)]
     fn splat(self, x: f64) -> f64 {
@@ -145,8 +157,12 @@ impl Machine for Plain {
         x.exp()
     }
     #[inline(always)]
-    fn sum(self, x: f64) -> f64 {
-        x
+    fn sum(self, cell: &f64) -> f64 {
+        *cell
+    }
+    #[inline(always)]
+    fn apart<R>(self, program: impl FnOnce() -> R) -> R {
+        program()
     }
 }
 
@@ -164,6 +180,8 @@ impl<S: Simd> Machine for Wide<S> {
     type Number = f32x16<S>;
     type Cell = Line;
     const LANES: usize = WIDTH;
+    // Not for x86 CPUs of before 2013, nor the scalar code that checks the others.
+    const UNROLLED: bool = <S::f32s as SimdBase<S>>::LEN > 4 || cfg!(target_arch = "aarch64");
 
     #[inline(always)]
     fn splat(self, x: f32) -> f32x16<S> {
@@ -234,9 +252,12 @@ impl<S: Simd> Machine for Wide<S> {
     }
 
     #[inline(always)]
-    fn sum(self, x: f32x16<S>) -> f64 {
-        let lanes: [f32; WIDTH] = x.to_array();
-        lanes.iter().map(|&v| f64::from(v)).sum()
+    fn sum(self, cell: &Line) -> f64 {
+        cell.0.iter().map(|&v| f64::from(v)).sum()
+    }
+    #[inline(always)]
+    fn apart<R>(self, program: impl FnOnce() -> R) -> R {
+        self.0.vectorize(program)
     }
 }
 

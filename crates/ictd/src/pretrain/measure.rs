@@ -86,9 +86,9 @@ pub fn first_gradient(
         batch.sample_epoch(epoch)?;
         batch.predict(hyper, &params, 0);
         let mut sums = [0.0; 2];
-        for t in 0..num {
+        for (t, reward) in batch.rollout.query_rewards(0, num).enumerate() {
             let mean_reward = batch.rollout.mean_reward(t, &batch.shape);
-            sums[0] += batch.rollout.reward(t) * mean_reward / num as f64;
+            sums[0] += reward * mean_reward / num as f64;
             sums[1] += batch.rollout.value(t) * mean_reward / num as f64;
         }
         batch.backward(hyper, &params, 0, Loss::Td);

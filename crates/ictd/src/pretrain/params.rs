@@ -123,8 +123,9 @@ impl<'a, E: Element> ParamsView<'a, E> {
 
     /// The emergence scores of the first layer.
     pub fn emergence(&self) -> Emergence {
-        let value_row: Vec<f64> = self.value_row(0).iter().map(|x| x.get()).collect();
-        Emergence::of(&value_row, self.score_block(0).as_slice())
+        let (d, row) = (self.shape.feature_dim, self.value_row(0));
+        let coefficients = [row[d], row[d + 1], row[d + 2]].map(E::get);
+        Emergence::of(coefficients, d, |i, j| self.score(0, i, j).get())
     }
 }
 
@@ -157,57 +158,4 @@ impl<E: Element> TrainState<E> {
 /// The emergence scores of the first layer.
 pub fn emergence_of<E: Element>(shape: &Shape, params: &[E]) -> Emergence {
     ParamsView::new(shape, params).emergence()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::shape::{Columns, Mask};
-    use super::*;
-    use crate::transformer::Block;
-
-    fn shape(tied: bool) -> Shape {
-        Shape {
-            feature_dim: 2,
-            context_len: 4,
-            num_layers: 3,
-            tied,
-            columns: Columns::PAPER,
-            block: Block::TemporalShift,
-            mask: Mask::None,
-        }
-    }
-
-    /// Numbers that are their own places: V then A, row by row, pair by pair.
-    #[test]
-    fn entries_stand_where_the_layout_says() {
-        for tied in [true, false] {
-            let shape = shape(tied);
-            let data: Vec<f64> = (0..shape.num_params()).map(|k| k as f64).collect();
-            let view = ParamsView::new(&shape, &data);
-            for layer in 0..3 {
-                let start = if tied { 0.0 } else { 50.0 * layer as f64 };
-                assert_eq!(view.value_row(layer), [20.0, 21.0, 22.0, 23.0, 24.0].map(|x| x + start));
-                assert_eq!(view.score(layer, 1, 2), start + 25.0 + 7.0);
-                let (v, a) = view.matrices(layer);
-                assert_eq!((v[(3, 1)], a[(3, 1)]), (start + 16.0, start + 41.0));
-                assert_eq!(view.score_block(layer).as_slice(), [25.0, 26.0, 30.0, 31.0].map(|x| x + start));
-                assert_eq!(view.score_diagonal(layer).collect::<Vec<_>>(), [25.0 + start, 31.0 + start]);
-            }
-            let expected = if tied { 1 } else { 3 };
-            assert!(match view.parameters().unwrap() {
-                Parameters::Tied(_) => expected == 1,
-                Parameters::PerLayer(layers) => layers.len() == expected,
-                Parameters::ThetaStar => false,
-            });
-        }
-    }
-
-    #[test]
-    fn parameters_that_are_not_finite_are_no_transformer() {
-        let config = PretrainConfig::paper();
-        let mut params = vec![0f32; config.shape().num_params()];
-        assert!(config.transformer(&params, 0).is_ok());
-        params[3] = f32::NAN;
-        assert!(matches!(config.transformer(&params, 0), Err(ModelError::Params(_))));
-    }
 }

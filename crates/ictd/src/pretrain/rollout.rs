@@ -34,9 +34,7 @@ pub(super) struct Rollout {
 /// Where a rollout's randomness comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
-    /// Seed of the run.
     pub seed: u64,
-    /// Which epoch.
     pub epoch: u64,
     /// Fresh tasks for measuring instead of training.
     pub evaluation: bool,
@@ -165,9 +163,9 @@ impl Rollout {
         windows.fill(d, self.states.iter().map(|&s| (row(s), self.rewards[s])), queries.map(|&s| row(s)));
     }
 
-    /// The reward paid on leaving the query of window `t`.
-    pub fn reward(&self, t: usize) -> f64 {
-        self.rewards[self.queries[t]]
+    /// The rewards paid on leaving the queries of the windows from `first` on.
+    pub fn query_rewards(&self, first: usize, num: usize) -> impl Iterator<Item = f64> {
+        self.queries[first..first + num].iter().map(|&query| self.rewards[query])
     }
 
     /// The mean over the sources of window `t` of the rewards that its prompt shows.

@@ -182,27 +182,3 @@ impl Shape {
         if self.writes_every_row() { 0 } else { self.feature_dim + 1 }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn count(mask: Mask) -> usize {
-        let shape = Shape {
-            feature_dim: 4,
-            context_len: 10,
-            num_layers: 3,
-            tied: true,
-            columns: Columns::PAPER,
-            block: Block::TemporalShift,
-            mask,
-        };
-        shape.trained().iter().filter(|&&t| t).count()
-    }
-
-    /// d = 4: full 2·7 + 16, relaxed adds 2·12, none 2·49, looped 3 + 16.
-    #[test]
-    fn masks_train_the_entries_of_the_paper() {
-        assert_eq!(Mask::ALL.map(count), [30, 54, 98, 19]);
-    }
-}

@@ -3,13 +3,13 @@
 use fearless_simd::Level;
 
 use super::band::Band;
-use super::engine::{Chosen, Feedback, Hyper, Job, Precision, ScoreOutOfRange};
+use super::engine::{Feedback, Hyper, Job, Pass, PassOf, Precision, ScoreOutOfRange};
 use super::general::General;
-use super::lanes::Line;
 use super::level::SimdLevel;
 use super::params::ParamsView;
 use super::reading::QueryMix;
 use super::shape::{Columns, Shape};
+use super::weighing::Weighing;
 use super::windows::Windows;
 use crate::kernel::KernelName;
 use crate::random::{Purpose, Stream};
@@ -35,27 +35,19 @@ pub fn all_columns() -> impl Iterator<Item = Columns> + Clone {
     })
 }
 
-/// A program that tests choose.
-pub trait Pass<E: Precision> {
-    fn chosen(&mut self, num_windows: usize) -> Chosen<'_, E, E::Cell>;
+/// The fast pass.
+pub fn band<E: Precision>(shape: &Shape, kernel: &Weighing) -> PassOf<E> {
+    Pass::Band(Band::new(*shape, kernel).unwrap())
 }
 
-impl<E: Precision> Pass<E> for Band<E, E::Cell> {
-    fn chosen(&mut self, num_windows: usize) -> Chosen<'_, E, E::Cell> {
-        Band::chosen(self, num_windows)
-    }
+/// The general pass.
+pub fn general<E: Precision>(shape: &Shape, kernel: &Weighing) -> PassOf<E> {
+    Pass::General(General::new(*shape, kernel.clone()))
 }
 
-impl Pass<f64> for General<f64> {
-    fn chosen(&mut self, _: usize) -> Chosen<'_, f64, f64> {
-        Chosen::General(self)
-    }
-}
-
-impl Pass<f32> for General<Line> {
-    fn chosen(&mut self, _: usize) -> Chosen<'_, f32, Line> {
-        Chosen::General(self)
-    }
+/// The largest |x|.
+pub fn largest(x: &[f64]) -> f64 {
+    x.iter().fold(0.0, |m, g| m.max(g.abs()))
 }
 
 /// Random windows, parameters within the mask, and weights of the windows in the loss.
@@ -105,37 +97,28 @@ impl Problem {
     fn run<E: Precision>(
         &self,
         level: Level,
-        pass: &mut dyn Pass<E>,
+        pass: &mut PassOf<E>,
         hyper: Hyper,
         params: &[E],
         bar: &[E],
     ) -> Result<(Vec<E>, Vec<f64>), ScoreOutOfRange> {
         let (windows, params) = (self.windows(), ParamsView::new(&self.shape, params));
         let mut out = vec![E::default(); self.queries.len()];
-        E::forward(
-            level,
-            pass.chosen(self.queries.len()),
-            Job { hyper, params, windows: &windows, first: 0 },
-            &mut out,
-        )?;
+        E::forward(level, pass, Job { hyper, params, windows: &windows, first: 0 }, &mut out)?;
         let mut gradient = vec![0.0; self.params.len()];
-        E::backward(
-            level,
-            pass.chosen(self.queries.len()),
-            Feedback { hyper, params, out_bar: bar, gradient: &mut gradient },
-        );
+        E::backward(level, pass, Feedback { hyper, params, out_bar: bar, gradient: &mut gradient });
         Ok((out, gradient))
     }
 
     /// Predictions of all windows.
-    pub fn forward(&self, pass: &mut dyn Pass<f64>, hyper: Hyper) -> Result<Vec<f64>, ScoreOutOfRange> {
+    pub fn forward(&self, pass: &mut PassOf<f64>, hyper: Hyper) -> Result<Vec<f64>, ScoreOutOfRange> {
         Ok(self.run(Level::new(), pass, hyper, &self.params, &[])?.0)
     }
 
     /// The gradient of Σ bar·prediction.
     pub fn gradient(
         &self,
-        pass: &mut dyn Pass<f64>,
+        pass: &mut PassOf<f64>,
         hyper: Hyper,
         bar: &[f64],
     ) -> Result<Vec<f64>, ScoreOutOfRange> {
@@ -143,7 +126,7 @@ impl Problem {
     }
 
     /// The same by central differences with step 1e-5.
-    pub fn differences(&self, pass: &mut dyn Pass<f64>, hyper: Hyper) -> Vec<f64> {
+    pub fn differences(&self, pass: &mut PassOf<f64>, hyper: Hyper) -> Vec<f64> {
         let mut loss = |params: &[f64]| -> f64 {
             let (out, _) = self.run(Level::new(), pass, hyper, params, &[]).unwrap();
             out.iter().zip(&self.bar).map(|(o, b)| o * b).sum()
@@ -163,8 +146,8 @@ impl Problem {
     /// double precision: a few hundred single-precision roundings of numbers of order 1.
     pub fn assert_wide_agrees(
         &self,
-        wide: &mut dyn Pass<f32>,
-        reference: &mut dyn Pass<f64>,
+        wide: &mut PassOf<f32>,
+        reference: &mut PassOf<f64>,
         hyper: Hyper,
         level: SimdLevel,
         counted: usize,
@@ -176,12 +159,15 @@ impl Problem {
         for (a, b) in out.iter().zip(&expected) {
             assert!((f64::from(*a) - b).abs() < 2e-5 * (1.0 + b.abs()), "{:?}: {a} {b}", self.shape);
         }
-        let largest = expected_gradient.iter().fold(0f64, |m, g| m.max(g.abs()));
-        for (k, (a, b)) in gradient.iter().zip(&expected_gradient).enumerate() {
-            // The general pass also differentiates by untrained entries.
-            if self.shape.trained()[k] {
-                assert!((a - b).abs() < 1e-4 * largest, "{:?} {k}: {a} {b}", self.shape);
-            }
+        self.assert_gradients_agree(&gradient, &expected_gradient, 1e-4);
+    }
+
+    /// Compares gradients within the mask, by their largest entry: the general pass also differentiates by untrained
+    /// entries.
+    pub fn assert_gradients_agree(&self, found: &[f64], expected: &[f64], tolerance: f64) {
+        let (trained, largest) = (self.shape.trained(), largest(expected));
+        for (k, (a, b)) in found.iter().zip(expected).enumerate().filter(|&(k, _)| trained[k]) {
+            assert!((a - b).abs() <= tolerance * largest, "{:?} {k}: {a} {b}", self.shape);
         }
     }
 }

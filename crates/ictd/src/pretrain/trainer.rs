@@ -242,7 +242,7 @@ impl Trainer<f64> {
 /// The kernel of a configuration, checked with all the rest of it.
 pub(super) fn named_kernel(config: &PretrainConfig) -> Result<Weighing, ConfigError> {
     config.check()?;
-    Ok(Weighing::named(config.kernel).unwrap_or(Weighing::Softmax))
+    config.weighing()
 }
 
 fn initial_state<E: Precision>(config: &PretrainConfig, seed: u64) -> TrainState<E> {
@@ -253,4 +253,69 @@ fn initial_state<E: Precision>(config: &PretrainConfig, seed: u64) -> TrainState
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::kernel::KernelName;
+    use crate::pretrain::reading::Target;
+    use crate::pretrain::{Loss, QueryPosition};
+
+    /// Differentiated through both ends the gradient of a step is that of the mean δ²: central differences with step 1e-5, for
+    /// targets of the next window, of independent queries and of the same context.
+    #[test]
+    fn gradients_through_the_target_are_finite_differences() {
+        let queries =
+            [QueryPosition::Next, QueryPosition::Skip, QueryPosition::Stationary, QueryPosition::Source];
+        let targets = [Target::Shifted, Target::Same];
+        for (query, target) in queries.into_iter().flat_map(|query| targets.map(|target| (query, target))) {
+            let mut config = PretrainConfig {
+                query,
+                target,
+                loss: Loss::FullGradient,
+                batch: 7,
+                ..PretrainConfig::paper()
+            };
+            config.init.gain = 1.0;
+            let mut trainer = Trainer::<f64>::new(&config, 3).unwrap();
+            trainer.batch.sample_fresh(0).unwrap();
+            let (params, hyper) = (trainer.state.params.clone(), trainer.batch.hyper(0));
+            trainer.step(0).unwrap();
+            let gradient = trainer.batch.gradient.clone();
+            let mut loss = |k: usize, by: f64| {
+                let mut moved = params.clone();
+                moved[k] += by;
+                trainer.batch.predict(hyper, &moved, 0)
+            };
+            let largest = gradient.iter().fold(0f64, |m, g| m.max(g.abs()));
+            assert!(largest > 1e-3);
+            for k in (0..params.len()).filter(|&k| config.shape().trained()[k]) {
+                let difference = (loss(k, 1e-5) - loss(k, -1e-5)) / 2e-5;
+                // The bound the software promises; truncation and rounding are about 1e-10.
+                assert!(
+                    (gradient[k] - difference).abs() <= 1e-7 * largest,
+                    "{query:?} {target:?} parameter {k}"
+                );
+            }
+        }
+    }
+
+    /// From the state to a Transformer: its output on a context is what training predicts of the window.
+    #[test]
+    fn a_trained_state_is_a_transformer() {
+        for (kernel, tied) in [(KernelName::Softmax, true), (KernelName::Linear, false)] {
+            let config =
+                PretrainConfig { kernel, tied, query: QueryPosition::Skip, ..PretrainConfig::mask_full() };
+            let mut trainer = Trainer::<f64>::new(&config, 1).unwrap();
+            (0..3).for_each(|_| trainer.epoch().unwrap());
+            trainer.batch.sample_fresh(9).unwrap();
+            let (hyper, params) = (trainer.batch.hyper(trainer.state.steps()), trainer.state.params.clone());
+            trainer.batch.predict(hyper, &params, 0);
+            let transformer = trainer.state().transformer(&config).unwrap();
+            for t in 0..5 {
+                let context = trainer.batch.rollout.context(t, &trainer.batch.shape);
+                let output = transformer.values(&context).unwrap().output();
+                // Three layers on numbers of order 1.
+                assert!((output - trainer.batch.out[t]).abs() < 1e-13, "{kernel}");
+            }
+        }
+    }
+}

@@ -1,11 +1,12 @@
 //! Kernels as the passes take them.
 //!
-//! A built-in kernel is a [`LaneKernel`]: three formulas on lanes. A kernel of one's own runs in the general pass, one
-//! lane at a time, through its [`Kernel`] methods.
+//! A built-in kernel is a [`LaneKernel`]: three formulas on lanes. Passes are compiled for all of them at once, and
+//! [`by_kernel`] tells them apart outside the small loops that need to know. A kernel of one's own runs in the general
+//! pass, one lane at a time, through its [`Kernel`] methods.
 
 use std::sync::Arc;
 
-use super::lanes::{Element, Machine, WIDTH};
+use super::lanes::{Element, Machine, WIDTH, apart};
 use crate::kernel::{Kernel, KernelName, Normalization, Similarity};
 
 /// A kernel of scaled scores s = G/τ. Slopes are functions of the weight alone, so that scores need not be kept.
@@ -105,17 +106,45 @@ impl LaneKernel for EluPlusOne {
     }
 }
 
+/// The [`LaneKernel`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuiltIn {
+    Softmax,
+    Linear,
+    Relu,
+    Elu1,
+}
+
+/// `by_kernel!(kernel, K => code)`: the code with a [`BuiltIn`] as the type `K`.
+macro_rules! by_kernel {
+    ($kernel:expr, $K:ident => $code:expr) => {{
+        use $crate::pretrain::weighing::{BuiltIn, EluPlusOne, Exponential, Identity, Rectifier};
+        match $kernel {
+            BuiltIn::Softmax => {
+                type $K = Exponential;
+                $code
+            }
+            BuiltIn::Linear => {
+                type $K = Identity;
+                $code
+            }
+            BuiltIn::Relu => {
+                type $K = Rectifier;
+                $code
+            }
+            BuiltIn::Elu1 => {
+                type $K = EluPlusOne;
+                $code
+            }
+        }
+    }};
+}
+pub(super) use by_kernel;
+
 /// The kernel of a pass.
 #[derive(Clone, Debug)]
 pub enum Weighing {
-    /// [`Exponential`].
-    Softmax,
-    /// [`Identity`].
-    Linear,
-    /// [`Rectifier`].
-    Relu,
-    /// [`EluPlusOne`].
-    Elu1,
+    BuiltIn(BuiltIn),
     /// A kernel of one's own, of scores as they are.
     Own(Arc<dyn Kernel>),
 }
@@ -132,16 +161,24 @@ pub enum KernelNotTrainable {
     NoSlope,
 }
 
+impl BuiltIn {
+    /// Whether weights are divided by their sum.
+    #[inline(always)]
+    pub fn by_column(self) -> bool {
+        by_kernel!(self, K => K::BY_COLUMN)
+    }
+}
+
 impl Weighing {
     /// A built-in kernel; `None` for those that cannot be trained.
     pub fn named(name: KernelName) -> Option<Self> {
-        match name {
-            KernelName::Softmax => Some(Self::Softmax),
-            KernelName::Linear => Some(Self::Linear),
-            KernelName::Relu => Some(Self::Relu),
-            KernelName::Elu1 => Some(Self::Elu1),
-            KernelName::Rbf | KernelName::Tabular => None,
-        }
+        Some(Self::BuiltIn(match name {
+            KernelName::Softmax => BuiltIn::Softmax,
+            KernelName::Linear => BuiltIn::Linear,
+            KernelName::Relu => BuiltIn::Relu,
+            KernelName::Elu1 => BuiltIn::Elu1,
+            KernelName::Rbf | KernelName::Tabular => return None,
+        }))
     }
 
     /// A kernel of one's own.
@@ -163,16 +200,15 @@ impl Weighing {
     #[inline(always)]
     pub fn by_column(&self) -> bool {
         match self {
-            Self::Linear => Identity::BY_COLUMN,
+            Self::BuiltIn(kernel) => kernel.by_column(),
             Self::Own(kernel) => kernel.normalization() == Normalization::ByColumn,
-            Self::Softmax | Self::Relu | Self::Elu1 => true,
         }
     }
 
     /// Whether slopes are the weights themselves and need no room of their own.
     #[inline(always)]
     pub fn slope_is_weight(&self) -> bool {
-        matches!(self, Self::Softmax)
+        matches!(self, Self::BuiltIn(BuiltIn::Softmax))
     }
 
     /// Replaces a column of scores by its normalised weights, and writes what their derivatives by the scores are multiples
@@ -180,10 +216,11 @@ impl Weighing {
     #[inline(always)]
     pub fn weigh<M: Machine>(&self, m: M, column: &mut [M::Cell], slopes: &mut [M::Cell]) {
         match self {
-            Self::Softmax => weigh_on_lanes::<M, Exponential>(m, column, slopes),
-            Self::Linear => weigh_on_lanes::<M, Identity>(m, column, slopes),
-            Self::Relu => weigh_on_lanes::<M, Rectifier>(m, column, slopes),
-            Self::Elu1 => weigh_on_lanes::<M, EluPlusOne>(m, column, slopes),
+            Self::BuiltIn(BuiltIn::Softmax) => weigh_on_lanes::<M, Exponential>(m, column, slopes),
+            // Cheap enough to be called, and compiled once for programs of all sizes.
+            Self::BuiltIn(kernel) => {
+                apart!(m, by_kernel!(kernel, K => weigh_on_lanes::<M, K>(m, column, slopes)));
+            }
             Self::Own(kernel) => weigh_by_lane(m, &**kernel, column, slopes),
         }
     }

@@ -3,11 +3,11 @@
 use super::super::engine::{Feedback, Hyper, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
-use super::super::weighing::LaneKernel;
+use super::super::weighing::{BuiltIn, LaneKernel, by_kernel};
 use super::{Band, Layout, TILE};
 
 #[inline(always)]
-pub(super) fn backward<M: Machine, K: LaneKernel>(
+pub(super) fn backward<M: Machine>(
     m: M,
     layout: Layout,
     stride: usize,
@@ -15,9 +15,9 @@ pub(super) fn backward<M: Machine, K: LaneKernel>(
     feedback: Feedback<'_, M::Element>,
 ) {
     let Feedback { hyper, params, out_bar, gradient } = feedback;
-    let shape = buffers.shape;
+    let (shape, kernel) = (buffers.shape, buffers.kernel);
     let Layout { d, n, .. } = layout;
-    let (pairs, num_diagonals) = (layout.pairs(), layout.diagonals());
+    let pairs = layout.pairs();
     for (array, len) in
         [(&mut buffers.common_bar, pairs * stride), (&mut buffers.band_bar, pairs * layout.band_len(stride))]
     {
@@ -46,12 +46,11 @@ pub(super) fn backward<M: Machine, K: LaneKernel>(
             accumulators: &mut buffers.accumulators[..num_accumulators],
             scratch: &mut buffers.scratch[..Scratch::len(&layout)],
         };
-        backward_block::<M, K>(m, &layout, hyper, params, tape, m.load(&lanes), arrays);
+        backward_block(m, &layout, kernel, hyper, params, tape, m.load(&lanes), arrays);
     }
 
     // From the band to the feature block: y_p = Σ_δ s_bar(p, p+δ)·x_{p+δ}, then Σ_p x_p y_pᵀ.
     let positions = out_bar.len() + n;
-    let zero = m.splat(M::Element::default());
     let y = &mut buffers.scratch[..d];
     for pair in 0..pairs {
         let start = pair * layout.band_len(stride);
@@ -60,22 +59,7 @@ pub(super) fn backward<M: Machine, K: LaneKernel>(
             let band = &buffers.band[start + p..start + p + layout.band_span(stride)];
             let band_bar = &buffers.band_bar[start + p..start + p + layout.band_span(stride)];
             let features = &buffers.features[p..p + layout.row_span(stride)];
-            // Four features at a time, so that their sums stay in registers whatever d is.
-            for first in (0..d).step_by(4) {
-                let width = 4.min(d - first);
-                let mut sums = [zero; 4];
-                for k in 0..num_diagonals {
-                    let slope = K::slope(m, m.load(&band[k * stride + n..]));
-                    let bar = m.load(&band_bar[k * stride + n..]) * slope;
-                    for b in 0..width {
-                        let x = m.load(&features[(first + b) * stride + 2 * n - k..]);
-                        sums[b] = m.fma(bar, x, sums[b]);
-                    }
-                }
-                for b in 0..width {
-                    m.put(sums[b], &mut y[first + b]);
-                }
-            }
+            by_kernel!(kernel, K => gather::<M, K>(m, &layout, stride, band, band_bar, features, y));
             let c_bar = m.load(&buffers.common_bar[pair * stride + n + p..]);
             for a in 0..=d {
                 let x = m.load(&buffers.features[a * stride + n + p..]);
@@ -89,18 +73,56 @@ pub(super) fn backward<M: Machine, K: LaneKernel>(
                 }
             }
         }
-        let total = |k: usize| m.sum(m.get(&accumulators[k]));
         for a in 0..d {
             for b in 0..d {
-                gradient[shape.score_index(pair, a, b)] += total(a * d + b) / hyper.temperature;
+                gradient[shape.score_index(pair, a, b)] +=
+                    m.sum(&accumulators[a * d + b]) / hyper.temperature;
             }
         }
         let row = &mut gradient[shape.value_index(pair, d + 2, 0)..][..d + 3];
         for a in 0..=d {
-            row[a] += total(d * d + a);
+            row[a] += m.sum(&accumulators[d * d + a]);
         }
-        row[d + 1] += hyper.gamma * total(d * d + d + 1);
-        row[d + 2] += total(d * d + d + 2);
+        row[d + 1] += hyper.gamma * m.sum(&accumulators[d * d + d + 1]);
+        row[d + 2] += m.sum(&accumulators[d * d + d + 2]);
+    }
+}
+
+/// y of a block of sources.
+#[inline(always)]
+fn gather<M: Machine, K: LaneKernel>(
+    m: M,
+    layout: &Layout,
+    stride: usize,
+    band: &[M::Element],
+    band_bar: &[M::Element],
+    features: &[M::Element],
+    y: &mut [M::Cell],
+) {
+    let Layout { d, n, .. } = *layout;
+    // Four features at a time, so that their sums stay in registers whatever d is.
+    for first in (0..d).step_by(4) {
+        let width = 4.min(d - first);
+        let mut sums = [m.splat(M::Element::default()); 4];
+        for k in 0..layout.diagonals() {
+            let slope = K::slope(m, m.load(&band[k * stride + n..]));
+            let bar = m.load(&band_bar[k * stride + n..]) * slope;
+            for b in 0..width {
+                let x = m.load(&features[(first + b) * stride + 2 * n - k..]);
+                sums[b] = m.fma(bar, x, sums[b]);
+            }
+        }
+        for b in 0..width {
+            m.put(sums[b], &mut y[first + b]);
+        }
+    }
+}
+
+/// Multiplies derivatives by the weights of a query's column by their slopes.
+#[inline(always)]
+fn chain<M: Machine, K: LaneKernel>(m: M, weights: &[M::Cell], bars: &mut [M::Cell]) {
+    for (weight, bar) in weights.iter().zip(bars) {
+        m.put(m.get(bar) * K::slope(m, m.get(weight)), bar);
     }
 }
 
@@ -146,9 +168,11 @@ impl Scratch {
 
 /// Back through all layers of a block of windows; the arrays start at its first.
 #[inline(always)]
-fn backward_block<M: Machine, K: LaneKernel>(
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn backward_block<M: Machine>(
     m: M,
     layout: &Layout,
+    kernel: BuiltIn,
     hyper: Hyper,
     params: ParamsView<'_, M::Element>,
     tape: &[M::Cell],
@@ -161,6 +185,7 @@ fn backward_block<M: Machine, K: LaneKernel>(
         arrays;
     let zero = m.splat(M::Element::default());
     let mixing = Mixing::new(m, hyper);
+    let through_divisor = m.splat(M::Element::of(if kernel.by_column() { 1.0 } else { 0.0 }));
     let q_bar = Scratch::messages(layout);
     for j in 0..query {
         m.put(zero, &mut scratch[Scratch::VALUES + j]);
@@ -253,10 +278,10 @@ fn backward_block<M: Machine, K: LaneKernel>(
             }
         }
 
-        let of = WeightBars { layout, pair, tape };
+        let of = WeightBars { layout, pair, tape, through_divisor };
         let band_bar = &mut bands_bar[pair * layout.band_len(stride)..][..layout.span(stride)];
         for j in 0..layout.band_columns() {
-            let offset = of.offset::<M, K>(m, scratch, j);
+            let offset = of.offset(m, scratch, j);
             for i in 0..n {
                 let at = &mut band_bar[layout.weight(stride, i, j)..];
                 m.store(m.load(at) + of.bar(m, scratch, offset, i, j), at);
@@ -265,13 +290,13 @@ fn backward_block<M: Machine, K: LaneKernel>(
         if !separate {
             continue;
         }
-        let offset = of.offset::<M, K>(m, scratch, query);
+        let offset = of.offset(m, scratch, query);
         for i in 0..n {
             // c_bar is done with: its cells hold the derivatives by the query's scores now.
-            let slope = K::slope(m, m.get(&tape[layout.query(pair) + i]));
-            let bar = of.bar(m, scratch, offset, i, query) * slope;
-            m.put(bar, &mut scratch[c_bar + i]);
+            m.put(of.bar(m, scratch, offset, i, query), &mut scratch[c_bar + i]);
         }
+        let weights = &tape[layout.query(pair)..][..n];
+        by_kernel!(kernel, K => chain::<M, K>(m, weights, &mut scratch[c_bar..c_bar + n]));
         for a in 0..d {
             let mut y = zero;
             for i in 0..n {
@@ -279,7 +304,7 @@ fn backward_block<M: Machine, K: LaneKernel>(
             }
             for b in 0..d {
                 let cell = &mut accumulators[a * d + b];
-                m.put(m.fma(y, m.get(&tape[layout.query_features() + b]), m.get(cell)), cell);
+                m.put(m.fma(y, m.get(&tape[Layout::QUERY_FEATURES + b]), m.get(cell)), cell);
             }
         }
     }
@@ -288,36 +313,29 @@ fn backward_block<M: Machine, K: LaneKernel>(
 /// Derivatives by E_ij: Σ_l w_j^l (q_i^l - s_j^l), over the layers of a pair in which column j reaches the prediction;
 /// without s_j^l where the divisor is fixed. Methods, because closures would not be inlined into the code for the CPU at
 /// hand.
-struct WeightBars<'a, C> {
+struct WeightBars<'a, M: Machine> {
     layout: &'a Layout,
     pair: usize,
-    tape: &'a [C],
+    tape: &'a [M::Cell],
+    /// 1 where the divisor is the sum of the weights, 0 where it is fixed.
+    through_divisor: M::Number,
 }
 
-impl<C> WeightBars<'_, C> {
+impl<M: Machine> WeightBars<'_, M> {
     /// Σ_l w_j^l s_j^l.
     #[inline(always)]
-    fn offset<M: Machine<Cell = C>, K: LaneKernel>(&self, m: M, scratch: &[C], j: usize) -> M::Number {
+    fn offset(&self, m: M, scratch: &[M::Cell], j: usize) -> M::Number {
         let mut offset = m.splat(M::Element::default());
-        if K::BY_COLUMN {
-            for layer in self.layout.layers_of(self.pair, j) {
-                let w = m.get(&scratch[Scratch::shares(self.layout, layer) + j]);
-                offset = m.fma(w, m.get(&self.tape[self.layout.sums(layer) + j]), offset);
-            }
+        for layer in self.layout.layers_of(self.pair, j) {
+            let w = m.get(&scratch[Scratch::shares(self.layout, layer) + j]);
+            offset = m.fma(w, m.get(&self.tape[self.layout.sums(layer) + j]), offset);
         }
-        offset
+        offset * self.through_divisor
     }
 
     /// The derivative, given the offset of its column.
     #[inline(always)]
-    fn bar<M: Machine<Cell = C>>(
-        &self,
-        m: M,
-        scratch: &[C],
-        offset: M::Number,
-        i: usize,
-        j: usize,
-    ) -> M::Number {
+    fn bar(&self, m: M, scratch: &[M::Cell], offset: M::Number, i: usize, j: usize) -> M::Number {
         let mut bar = -offset;
         for layer in self.layout.layers_of(self.pair, j) {
             let w = m.get(&scratch[Scratch::shares(self.layout, layer) + j]);

@@ -3,11 +3,11 @@
 use super::super::engine::{Hyper, InRange, Job, Mixing, ScoreOutOfRange};
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
-use super::super::weighing::LaneKernel;
+use super::super::weighing::{BuiltIn, LaneKernel, by_kernel};
 use super::{Band, Layout, SCORE_LIMIT, TILE};
 
 #[inline(always)]
-pub(super) fn forward<M: Machine, K: LaneKernel>(
+pub(super) fn forward<M: Machine>(
     m: M,
     layout: Layout,
     stride: usize,
@@ -18,7 +18,7 @@ pub(super) fn forward<M: Machine, K: LaneKernel>(
     let Job { hyper, params, windows, first } = job;
     let Layout { d, n, .. } = layout;
     let (pairs, positions) = (layout.pairs(), out.len() + n);
-    let num_diagonals = layout.diagonals();
+    let kernel = buffers.kernel;
     buffers.stride = stride;
     for (array, len) in [
         (&mut buffers.features, (d + 1) * stride),
@@ -63,22 +63,13 @@ pub(super) fn forward<M: Machine, K: LaneKernel>(
             m.store(common, &mut commons[n + p..]);
         }
 
-        // The band: source p, column p - k + n. Slices from p on have lengths that depend on the sizes alone, so
-        // that accesses within them are checked once.
+        // Slices from p on have lengths that depend on the sizes alone, so that accesses within them are checked once.
         let start = pair * layout.band_len(stride);
         for p in (0..positions).step_by(M::LANES) {
             let features = &buffers.features[p..p + layout.row_span(stride)];
             let keys = &keys[p..p + layout.row_span(stride)];
             let band = &mut buffers.band[start + p..start + p + layout.band_span(stride)];
-            for k in 0..num_diagonals {
-                let mut score = zero;
-                for a in 0..d {
-                    let x = m.load(&features[a * stride + n..]);
-                    score = m.fma(x, m.load(&keys[a * stride + 2 * n - k..]), score);
-                }
-                largest = m.max(largest, m.abs(score));
-                m.store(K::weight(m, score), &mut band[k * stride + n..]);
-            }
+            by_kernel!(kernel, K => weigh::<M, K>(m, &layout, stride, features, keys, band, &mut largest));
         }
     }
 
@@ -89,8 +80,7 @@ pub(super) fn forward<M: Machine, K: LaneKernel>(
         let t = block * M::LANES;
         if layout.separate() {
             let features = &buffers.features[t..];
-            let found = query_column::<M, K>(m, &layout, cooling, job, t, features, stride, tape);
-            largest = m.max(largest, found);
+            query_column(m, &layout, kernel, cooling, job, t, features, stride, tape, &mut largest);
         }
         // From the block's first window on, with lengths that depend on the sizes alone.
         let last = pairs - 1;
@@ -100,7 +90,7 @@ pub(super) fn forward<M: Machine, K: LaneKernel>(
             common: &buffers.common[t..t + last * stride + 2 * n + WIDTH],
             rewards: &buffers.features[d * stride + t..d * stride + t + 2 * n + WIDTH],
         };
-        let prediction = forward_block::<M, K>(m, &layout, hyper, params, arrays, tape);
+        let prediction = forward_block(m, &layout, kernel, hyper, params, arrays, tape);
         m.store(prediction, &mut lanes);
         let end = out.len().min(t + M::LANES);
         out[t..end].copy_from_slice(&lanes[..end - t]);
@@ -112,25 +102,76 @@ pub(super) fn forward<M: Machine, K: LaneKernel>(
     if in_range { Ok(()) } else { Err(ScoreOutOfRange) }
 }
 
-/// Weights of a separate query's column; `features` start at the block's first window. Returns its largest |score|.
+/// The band of a block of sources: source p, column p - k + n.
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
-fn query_column<M: Machine, K: LaneKernel>(
+fn weigh<M: Machine, K: LaneKernel>(
     m: M,
     layout: &Layout,
+    stride: usize,
+    features: &[M::Element],
+    keys: &[M::Element],
+    band: &mut [M::Element],
+    largest: &mut M::Number,
+) {
+    let Layout { d, n, .. } = *layout;
+    for k in 0..layout.diagonals() {
+        let mut score = m.splat(M::Element::default());
+        for a in 0..d {
+            let x = m.load(&features[a * stride + n..]);
+            score = m.fma(x, m.load(&keys[a * stride + 2 * n - k..]), score);
+        }
+        *largest = m.max(*largest, m.abs(score));
+        m.store(K::weight(m, score), &mut band[k * stride + n..]);
+    }
+}
+
+/// From the scores of a column to its weights; returns their share.
+#[inline(always)]
+fn weigh_column<M: Machine, K: LaneKernel>(
+    m: M,
+    cooling: M::Number,
+    column: &mut [M::Cell],
+    largest: &mut M::Number,
+) -> M::Number {
+    let mut total = m.splat(M::Element::default());
+    for cell in column.iter_mut() {
+        let score = m.get(cell) * cooling;
+        *largest = m.max(*largest, m.abs(score));
+        let weight = K::weight(m, score);
+        total = total + weight;
+        m.put(weight, cell);
+    }
+    K::share(m, total, column.len())
+}
+
+/// From the totals of columns to their shares.
+#[inline(always)]
+fn share<M: Machine, K: LaneKernel>(m: M, num_sources: usize, totals: &mut [M::Cell]) {
+    for total in totals {
+        m.put(K::share(m, m.get(total), num_sources), total);
+    }
+}
+
+/// Weights of a separate query's column; `features` start at the block's first window.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
+fn query_column<M: Machine>(
+    m: M,
+    layout: &Layout,
+    kernel: BuiltIn,
     cooling: M::Number,
     job: Job<'_, M::Element>,
     t: usize,
     features: &[M::Element],
     stride: usize,
     tape: &mut [M::Cell],
-) -> M::Number {
+    largest: &mut M::Number,
+) {
     let Layout { d, n, .. } = *layout;
     let rows = d + 3;
     let zero = m.splat(M::Element::default());
-    let mut largest = zero;
     for a in 0..d {
-        m.put(m.load(job.windows.query(a, job.first + t)), &mut tape[layout.query_features() + a]);
+        m.put(m.load(job.windows.query(a, job.first + t)), &mut tape[Layout::QUERY_FEATURES + a]);
     }
     for pair in 0..layout.pairs() {
         let score_matrix = job.params.score_matrix(pair);
@@ -141,7 +182,7 @@ fn query_column<M: Machine, K: LaneKernel>(
         for a in 0..d {
             let mut key = zero;
             for b in 0..d {
-                let x = m.get(&tape[layout.query_features() + b]);
+                let x = m.get(&tape[Layout::QUERY_FEATURES + b]);
                 key = m.fma(m.splat(score_matrix[a * rows + b]), x, key);
             }
             for i in 0..n {
@@ -149,17 +190,10 @@ fn query_column<M: Machine, K: LaneKernel>(
                 m.put(m.fma(m.load(&features[a * stride + n + i..]), key, m.get(cell)), cell);
             }
         }
-        let mut total = zero;
-        for cell in &mut tape[query..query + n] {
-            let score = m.get(cell) * cooling;
-            largest = m.max(largest, m.abs(score));
-            let weight = K::weight(m, score);
-            total = total + weight;
-            m.put(weight, cell);
-        }
-        m.put(K::share(m, total, n), &mut tape[layout.shares(pair) + layout.query_column()]);
+        let column = &mut tape[query..query + n];
+        let share = by_kernel!(kernel, K => weigh_column::<M, K>(m, cooling, column, largest));
+        m.put(share, &mut tape[layout.shares(pair) + layout.query_column()]);
     }
-    largest
 }
 
 /// What a block of windows reads, from its first window on.
@@ -172,9 +206,10 @@ struct Arrays<'a, E> {
 
 /// All layers of a block of windows. Returns the prediction.
 #[inline(always)]
-fn forward_block<M: Machine, K: LaneKernel>(
+fn forward_block<M: Machine>(
     m: M,
     layout: &Layout,
+    kernel: BuiltIn,
     hyper: Hyper,
     params: ParamsView<'_, M::Element>,
     arrays: Arrays<'_, M::Element>,
@@ -195,8 +230,10 @@ fn forward_block<M: Machine, K: LaneKernel>(
             for i in 0..n {
                 total = total + m.load(&bands[layout.weight(stride, i, j)..]);
             }
-            m.put(K::share(m, total, n), &mut tape[layout.shares(0) + j]);
+            m.put(total, &mut tape[layout.shares(0) + j]);
         }
+        let totals = &mut tape[layout.shares(0)..][..n];
+        by_kernel!(kernel, K => share::<M, K>(m, n, totals));
     }
     for layer in 0..layers {
         let (values, messages, sums) = (layout.values(layer), layout.messages(layer), layout.sums(layer));
@@ -250,10 +287,8 @@ fn forward_block<M: Machine, K: LaneKernel>(
             }
         }
         if layout.opens_pair(layer) {
-            for j in band_columns.clone() {
-                let total = &mut tape[shares + j];
-                m.put(K::share(m, m.get(total), n), total);
-            }
+            let totals = &mut tape[shares + band_columns.start..shares + band_columns.end];
+            by_kernel!(kernel, K => share::<M, K>(m, n, totals));
         }
         if separate {
             let mut sum = zero;

@@ -19,10 +19,10 @@
 mod backward;
 mod forward;
 
-use super::engine::{Chosen, Feedback, InRange, Job, Program};
-use super::lanes::{Element, Machine, WIDTH};
+use super::engine::{Feedback, InRange, Job, Program};
+use super::lanes::{Element, Machine, WIDTH, apart};
 use super::shape::{Columns, Mask, Shape};
-use super::weighing::{EluPlusOne, Exponential, Identity, Rectifier, Weighing};
+use super::weighing::{BuiltIn, Weighing};
 
 /// Largest |score/τ| for which exponentials, their sums and their quotients stay far from the limits of
 /// single precision (e⁶⁰ ≈ 1e26).
@@ -35,7 +35,7 @@ const TILE: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Band<E, C> {
     shape: Shape,
-    kernel: Weighing,
+    kernel: BuiltIn,
     /// Length of an array over positions: n of padding, the positions, a block of padding.
     stride: usize,
     /// Dimension by dimension: x of every position; then the rewards.
@@ -151,16 +151,25 @@ impl Layout {
     /// The paper's sizes as constants: the compiler then unrolls every loop over them and drops the checks of
     /// every access.
     const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, tied: true, columns: Columns::PAPER };
-    /// Whether the sizes are the paper's, whatever the columns are.
-    fn has_paper_sizes(self) -> bool {
-        self == Layout { columns: self.columns, ..Self::PAPER }
-    }
     /// The stride of the paper's minibatches, 64 windows and one for the last target.
     const PAPER_STRIDE: usize = 116;
-    /// x of the query.
-    fn query_features(self) -> usize {
-        0
+    /// Runs a program; the paper's sizes, and its columns if they are all there are, are constants to it.
+    #[inline(always)]
+    fn sized<M: Machine, R>(self, m: M, stride: usize, program: impl FnOnce(Layout, usize) -> R) -> R {
+        // A condition of its own, so that nothing within is compiled where it is false.
+        if M::UNROLLED {
+            let columns = self.columns;
+            if (self, stride) == (Self::PAPER, Self::PAPER_STRIDE) {
+                return apart!(m, program(Self::PAPER, Self::PAPER_STRIDE));
+            }
+            if (self, stride) == (Layout { columns, ..Self::PAPER }, Self::PAPER_STRIDE) {
+                return apart!(m, program(Layout { columns, ..Self::PAPER }, Self::PAPER_STRIDE));
+            }
+        }
+        apart!(m, program(self, stride))
     }
+    /// x of the query.
+    const QUERY_FEATURES: usize = 0;
     /// E of a separate query's column, source by source.
     fn query(self, pair: usize) -> usize {
         self.d + pair * self.n
@@ -189,12 +198,10 @@ impl Layout {
 impl<E: Element, C: Copy + Default> Band<E, C> {
     /// Buffers for a shape and kernel, where the band applies: to built-in kernels, if scores depend on features alone.
     pub fn new(shape: Shape, kernel: &Weighing) -> Option<Self> {
-        if !matches!(shape.mask, Mask::Full | Mask::Looped) || matches!(kernel, Weighing::Own(_)) {
-            return None;
-        }
-        Some(Self {
+        let Weighing::BuiltIn(kernel) = *kernel else { return None };
+        matches!(shape.mask, Mask::Full | Mask::Looped).then(|| Self {
             shape,
-            kernel: kernel.clone(),
+            kernel,
             stride: 0,
             features: Vec::new(),
             keys: Vec::new(),
@@ -207,55 +214,6 @@ impl<E: Element, C: Copy + Default> Band<E, C> {
             accumulators: Vec::new(),
         })
     }
-
-    /// The fast pass for a number of windows. The paper's sizes are constants for its kernel.
-    pub fn chosen(&mut self, num_windows: usize) -> Chosen<'_, E, C> {
-        let layout = Layout::of(&self.shape);
-        let is_paper = layout.has_paper_sizes() && layout.stride(num_windows) == Layout::PAPER_STRIDE;
-        if is_paper && matches!(self.kernel, Weighing::Softmax) {
-            Chosen::Paper(self)
-        } else {
-            Chosen::Band(self)
-        }
-    }
-
-    /// [`Program::forward`] with the paper's sizes.
-    #[inline(always)]
-    pub fn forward_paper<M: Machine<Element = E, Cell = C>>(
-        &mut self,
-        m: M,
-        job: Job<'_, E>,
-        out: &mut [E],
-    ) -> InRange {
-        if self.shape.columns == Columns::PAPER {
-            return forward::forward::<M, Exponential>(
-                m,
-                Layout::PAPER,
-                Layout::PAPER_STRIDE,
-                self,
-                job,
-                out,
-            );
-        }
-        let layout = Layout { columns: self.shape.columns, ..Layout::PAPER };
-        forward::forward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, job, out)
-    }
-
-    /// [`Program::backward`] with the paper's sizes.
-    #[inline(always)]
-    pub fn backward_paper<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
-        if self.shape.columns == Columns::PAPER {
-            return backward::backward::<M, Exponential>(
-                m,
-                Layout::PAPER,
-                Layout::PAPER_STRIDE,
-                self,
-                feedback,
-            );
-        }
-        let layout = Layout { columns: self.shape.columns, ..Layout::PAPER };
-        backward::backward::<M, Exponential>(m, layout, Layout::PAPER_STRIDE, self, feedback);
-    }
 }
 
 impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
@@ -267,29 +225,22 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
         out: &mut [E],
     ) -> InRange {
         let layout = Layout::of(&self.shape);
-        let stride = layout.stride(out.len());
-        match &self.kernel {
-            // A kernel of one's own has no band.
-            Weighing::Softmax | Weighing::Own(_) => {
-                forward::forward::<M, Exponential>(m, layout, stride, self, job, out)
-            }
-            Weighing::Linear => forward::forward::<M, Identity>(m, layout, stride, self, job, out),
-            Weighing::Relu => forward::forward::<M, Rectifier>(m, layout, stride, self, job, out),
-            Weighing::Elu1 => forward::forward::<M, EluPlusOne>(m, layout, stride, self, job, out),
-        }
+        layout.sized(
+            m,
+            layout.stride(out.len()),
+            #[inline(always)]
+            |layout, stride| forward::forward(m, layout, stride, self, job, out),
+        )
     }
 
     #[inline(always)]
     fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
-        let (layout, stride) = (Layout::of(&self.shape), self.stride);
-        match &self.kernel {
-            Weighing::Softmax | Weighing::Own(_) => {
-                backward::backward::<M, Exponential>(m, layout, stride, self, feedback);
-            }
-            Weighing::Linear => backward::backward::<M, Identity>(m, layout, stride, self, feedback),
-            Weighing::Relu => backward::backward::<M, Rectifier>(m, layout, stride, self, feedback),
-            Weighing::Elu1 => backward::backward::<M, EluPlusOne>(m, layout, stride, self, feedback),
-        }
+        Layout::of(&self.shape).sized(
+            m,
+            self.stride,
+            #[inline(always)]
+            |layout, stride| backward::backward(m, layout, stride, self, feedback),
+        );
     }
 
     #[inline(always)]
@@ -319,12 +270,13 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::{Hyper, ScoreOutOfRange};
-    use super::super::general::General;
-    use super::super::lanes::Plain;
+    use fearless_simd::Level;
+
+    use super::super::config::PretrainConfig;
+    use super::super::engine::{Hyper, Precision, ScoreOutOfRange};
     use super::super::level::SimdLevel;
     use super::super::reading::QueryMix;
-    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns};
+    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns, band, general};
     use super::*;
     use crate::transformer::Block;
 
@@ -332,17 +284,16 @@ mod tests {
         let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5), (2, 17, 2)];
         let blocks = [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)];
         let kinds = blocks.into_iter().flat_map(|kind| [true, false].map(move |tied| (kind, tied)));
+        let kinds = kinds.flat_map(|kind| all_columns().map(move |columns| (kind, columns)));
         sizes.into_iter().flat_map(move |(feature_dim, context_len, num_layers)| {
-            kinds.clone().flat_map(move |((mask, block), tied)| {
-                all_columns().map(move |columns| Shape {
-                    feature_dim,
-                    context_len,
-                    num_layers,
-                    tied,
-                    columns,
-                    block,
-                    mask,
-                })
+            kinds.clone().map(move |(((mask, block), tied), columns)| Shape {
+                feature_dim,
+                context_len,
+                num_layers,
+                tied,
+                columns,
+                block,
+                mask,
             })
         })
     }
@@ -355,28 +306,18 @@ mod tests {
             let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 7));
             for (rho, query_mix) in MIXINGS {
                 let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
-                let (mut band, mut general) =
-                    (Band::new(shape, &kernel).unwrap(), General::new(shape, kernel.clone()));
-                let a = problem.forward(&mut band, hyper).unwrap();
-                let b = problem.forward(&mut general, hyper).unwrap();
+                let mut passes = [band(&shape, &kernel), general(&shape, &kernel)];
+                let [a, b] = passes.each_mut().map(|pass| problem.forward(pass, hyper).unwrap());
                 for (a, b) in a.iter().zip(&b) {
                     assert!((a - b).abs() < 1e-13, "{shape:?} {name}: {a} {b}");
                 }
                 // One window fewer than the forward pass saw, as in training.
-                let a = problem.gradient(&mut band, hyper, &problem.bar[..6]).unwrap();
-                let b = problem.gradient(&mut general, hyper, &problem.bar[..6]).unwrap();
-                let largest = b.iter().fold(0f64, |m, g| m.max(g.abs()));
-                for (k, (a, b)) in a.iter().zip(&b).enumerate() {
-                    // Within the mask; the general pass also differentiates by untrained entries.
-                    if shape.trained()[k] {
-                        assert!((a - b).abs() <= 1e-12 * largest, "{shape:?} {name} {k}: {a} {b}");
-                    }
-                }
-                let (a, b) = (band.diagonal(Plain, 7), general.diagonal(Plain, 7));
-                assert!(
-                    (a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13,
-                    "{shape:?} {name}: {a:?} {b:?}"
-                );
+                let [a, b] =
+                    passes.each_mut().map(|pass| problem.gradient(pass, hyper, &problem.bar[..6]).unwrap());
+                problem.assert_gradients_agree(&a, &b, 1e-12);
+                let [a, b] = passes.map(|pass| f64::diagonal(Level::new(), &pass, 7));
+                let agree = (a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13;
+                assert!(agree, "{shape:?} {name}: {a:?} {b:?}");
             }
         }
     }
@@ -386,18 +327,16 @@ mod tests {
         let hyper = Hyper { diagonal_mix: 0.3, query_mix: QueryMix::Unmixed, ..HYPER };
         for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
             let kernel = Weighing::named(name).unwrap();
-            let mut wide = Band::new(shape, &kernel).unwrap();
-            let mut general = General::new(shape, kernel);
+            let (mut wide, mut reference) = (band(&shape, &kernel), general(&shape, &kernel));
             let problem = Problem::new(&shape, 65).rounded();
-            problem.assert_wide_agrees(&mut wide, &mut general, hyper, SimdLevel::Best, 64);
+            problem.assert_wide_agrees(&mut wide, &mut reference, hyper, SimdLevel::Best, 64);
         }
     }
 
     #[test]
     fn scores_beyond_the_limit_are_reported() {
-        let shape = shapes().next().unwrap();
-        let hyper = Hyper { temperature: 1e-3, ..HYPER };
-        let mut band = Band::<f64, f64>::new(shape, &Weighing::Softmax).unwrap();
+        let (shape, hyper) = (PretrainConfig::paper().shape(), Hyper { temperature: 1e-3, ..HYPER });
+        let mut band = band(&shape, &Weighing::BuiltIn(BuiltIn::Softmax));
         assert_eq!(Problem::new(&shape, 4).forward(&mut band, hyper), Err(ScoreOutOfRange));
     }
 }

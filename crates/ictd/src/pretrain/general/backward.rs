@@ -5,23 +5,11 @@ use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
 use super::super::shape::Shape;
 use super::super::weighing::Weighing;
-use super::{General, Layout, chunks, paper_relaxed};
+use super::{General, Layout, by_width, chunks};
 use crate::transformer::Block;
 
 #[inline(always)]
-pub(super) fn backward<M: Machine>(m: M, buffers: &mut General<M::Cell>, feedback: Feedback<'_, M::Element>) {
-    let shape = buffers.shape;
-    if let Some(shape) = paper_relaxed(shape, 10) {
-        backward_sized(m, shape, buffers, feedback);
-    } else if let Some(shape) = paper_relaxed(shape, shape.context_len) {
-        backward_sized(m, shape, buffers, feedback);
-    } else {
-        backward_sized(m, shape, buffers, feedback);
-    }
-}
-
-#[inline(always)]
-fn backward_sized<M: Machine>(
+pub(super) fn backward<M: Machine>(
     m: M,
     shape: Shape,
     buffers: &mut General<M::Cell>,
@@ -46,7 +34,7 @@ fn backward_sized<M: Machine>(
         backward_block(m, &shape, hyper, &buffers.kernel, params, tape, seed, scratch, sums);
     }
     for (total, cell) in gradient.iter_mut().zip(&buffers.gradient) {
-        *total += m.sum(m.get(cell));
+        *total += m.sum(cell);
     }
 }
 
@@ -178,29 +166,8 @@ fn backward_block<M: Machine>(
         for j in first_column..columns {
             let bars = &s_bar[j * sources..(j + 1) * sources];
             for (a, width) in chunks(score_rows) {
-                match width {
-                    4 => k_bar_chunk::<M, 4>(
-                        m,
-                        bars,
-                        &z[a * columns..],
-                        columns,
-                        &mut k_bar[a * columns + j..],
-                    ),
-                    2 => k_bar_chunk::<M, 2>(
-                        m,
-                        bars,
-                        &z[a * columns..],
-                        columns,
-                        &mut k_bar[a * columns + j..],
-                    ),
-                    _ => k_bar_chunk::<M, 1>(
-                        m,
-                        bars,
-                        &z[a * columns..],
-                        columns,
-                        &mut k_bar[a * columns + j..],
-                    ),
-                }
+                let (z, out) = (&z[a * columns..], &mut k_bar[a * columns + j..]);
+                by_width!(width, W => k_bar_chunk::<M, W>(m, bars, z, columns, out));
             }
         }
         for a in 0..score_rows {
@@ -208,11 +175,8 @@ fn backward_block<M: Machine>(
             let keys_bar = &k_bar[a * columns..(a + 1) * columns];
             let used = first_column..columns;
             for (b, width) in chunks(score_rows) {
-                match width {
-                    4 => score_chunk::<M, 4>(m, keys_bar, &z[b * columns..], used.clone(), &mut row[b..]),
-                    2 => score_chunk::<M, 2>(m, keys_bar, &z[b * columns..], used.clone(), &mut row[b..]),
-                    _ => score_chunk::<M, 1>(m, keys_bar, &z[b * columns..], used.clone(), &mut row[b..]),
-                }
+                let (z, out) = (&z[b * columns..], &mut row[b..]);
+                by_width!(width, W => score_chunk::<M, W>(m, keys_bar, z, used.clone(), out));
             }
             if layer == 0 {
                 continue;

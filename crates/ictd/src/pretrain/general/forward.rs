@@ -6,28 +6,11 @@ use super::super::params::ParamsView;
 use super::super::shape::Shape;
 use super::super::weighing::Weighing;
 use super::super::windows::Windows;
-use super::{General, Layout, chunks, paper_relaxed};
+use super::{General, Layout, by_width, chunks};
 use crate::transformer::Block;
 
 #[inline(always)]
 pub(super) fn forward<M: Machine>(
-    m: M,
-    buffers: &mut General<M::Cell>,
-    job: Job<'_, M::Element>,
-    out: &mut [M::Element],
-) {
-    let shape = buffers.shape;
-    if let Some(shape) = paper_relaxed(shape, 10) {
-        forward_sized(m, shape, buffers, job, out);
-    } else if let Some(shape) = paper_relaxed(shape, shape.context_len) {
-        forward_sized(m, shape, buffers, job, out);
-    } else {
-        forward_sized(m, shape, buffers, job, out);
-    }
-}
-
-#[inline(always)]
-fn forward_sized<M: Machine>(
     m: M,
     shape: Shape,
     buffers: &mut General<M::Cell>,
@@ -113,11 +96,7 @@ fn forward_block<M: Machine>(
             for (a, width) in chunks(score_rows) {
                 let (matrix, keys) = (&score_matrix[a * rows..], &mut keys[a * columns + j..]);
                 let size = (rows, columns, score_rows);
-                match width {
-                    4 => key_chunk::<M, 4>(m, matrix, &z[j..], size, cooling, keys),
-                    2 => key_chunk::<M, 2>(m, matrix, &z[j..], size, cooling, keys),
-                    _ => key_chunk::<M, 1>(m, matrix, &z[j..], size, cooling, keys),
-                }
+                by_width!(width, W => key_chunk::<M, W>(m, matrix, &z[j..], size, cooling, keys));
             }
         }
         for a in value_rows.clone() {
@@ -133,11 +112,7 @@ fn forward_block<M: Machine>(
             let column = &mut weights[j * sources..(j + 1) * sources];
             for (i, width) in chunks(sources) {
                 let (size, out) = ((columns, score_rows), &mut column[i..]);
-                match width {
-                    4 => score_chunk::<M, 4>(m, &z[i..], &keys[j..], size, out),
-                    2 => score_chunk::<M, 2>(m, &z[i..], &keys[j..], size, out),
-                    _ => score_chunk::<M, 1>(m, &z[i..], &keys[j..], size, out),
-                }
+                by_width!(width, W => score_chunk::<M, W>(m, &z[i..], &keys[j..], size, out));
             }
             let slopes =
                 if slopes.is_empty() { &mut [] } else { &mut slopes[j * sources..(j + 1) * sources] };
@@ -150,7 +125,7 @@ fn forward_block<M: Machine>(
             let value = m.fma(sum, keep, m.get(&z[(d + 2) * columns + query]));
             return if query < sources { m.fma(own, m.get(&messages[query]), value) } else { value };
         }
-        let next = &mut later[layout.tokens()..layout.keys()];
+        let next = &mut later[..layout.keys()];
         next.copy_from_slice(z);
         let dual = shape.block == Block::DualHead;
         for a in value_rows.clone() {

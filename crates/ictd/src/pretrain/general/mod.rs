@@ -9,8 +9,8 @@ mod backward;
 mod forward;
 
 use super::engine::{Feedback, InRange, Job, Program};
-use super::lanes::{Element, Machine, WIDTH};
-use super::shape::{Mask, Shape};
+use super::lanes::{Element, Machine, WIDTH, apart};
+use super::shape::{Columns, Mask, Shape};
 use super::weighing::Weighing;
 use crate::transformer::Block;
 
@@ -24,20 +24,28 @@ pub struct General<C> {
     gradient: Vec<C>,
 }
 
-/// A shape of the paper's mask relaxation with its sizes as constants, whatever its columns are: the compiler then
-/// unrolls every loop over rows, and over `sources` where that is a constant. `None` for other shapes.
+/// Runs a program. The sizes of the paper's mask relaxation are constants to it, whatever the columns are, and the number
+/// of sources where it is the paper's: the compiler then unrolls every loop over them.
 #[inline(always)]
-fn paper_relaxed(shape: Shape, sources: usize) -> Option<Shape> {
-    let constant = Shape {
-        feature_dim: 4,
-        context_len: sources,
-        num_layers: 3,
-        tied: true,
-        columns: shape.columns,
-        block: Block::TemporalShift,
-        mask: Mask::Relaxed,
-    };
-    (shape == constant).then_some(constant)
+fn sized<M: Machine, R>(m: M, shape: Shape, program: impl FnOnce(Shape) -> R) -> R {
+    let (columns, sources) = (shape.columns, shape.context_len);
+    // A condition of its own, so that nothing within is compiled where it is false.
+    if M::UNROLLED {
+        if shape == paper_relaxed(columns, 10) {
+            return apart!(m, program(paper_relaxed(columns, 10)));
+        }
+        if shape == paper_relaxed(columns, sources) {
+            return apart!(m, program(paper_relaxed(columns, sources)));
+        }
+    }
+    apart!(m, program(shape))
+}
+
+/// A shape of the paper's mask relaxation.
+#[inline(always)]
+fn paper_relaxed(columns: Columns, context_len: usize) -> Shape {
+    let (block, mask) = (Block::TemporalShift, Mask::Relaxed);
+    Shape { feature_dim: 4, context_len, num_layers: 3, tied: true, columns, block, mask }
 }
 
 /// Starts and widths of chunks of 4, 2 and 1 that cover `0..len`. Sums over the same terms are taken this many at a time: one alone waits
@@ -69,6 +77,27 @@ impl Iterator for Chunks {
     }
 }
 
+/// `by_width!(width, W => code)`: the code with the width of a chunk as the constant `W`.
+macro_rules! by_width {
+    ($width:expr, $W:ident => $code:expr) => {
+        match $width {
+            4 => {
+                const $W: usize = 4;
+                $code
+            }
+            2 => {
+                const $W: usize = 2;
+                $code
+            }
+            _ => {
+                const $W: usize = 1;
+                $code
+            }
+        }
+    };
+}
+use by_width;
+
 /// Where a layer's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy)]
 struct Layout {
@@ -90,11 +119,7 @@ impl Layout {
             has_slopes: !kernel.slope_is_weight(),
         }
     }
-    /// Z: rows × columns.
-    fn tokens(&self) -> usize {
-        0
-    }
-    /// A Z: rows × columns.
+    /// A Z: rows × columns, after Z, which has as many.
     fn keys(&self) -> usize {
         self.rows * self.columns
     }
@@ -131,13 +156,23 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
         job: Job<'_, E>,
         out: &mut [E],
     ) -> InRange {
-        forward::forward(m, self, job, out);
+        sized(
+            m,
+            self.shape,
+            #[inline(always)]
+            |shape| forward::forward(m, shape, self, job, out),
+        );
         Ok(())
     }
 
     #[inline(always)]
     fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
-        backward::backward(m, self, feedback);
+        sized(
+            m,
+            self.shape,
+            #[inline(always)]
+            |shape| backward::backward(m, shape, self, feedback),
+        );
     }
 
     #[inline(always)]
@@ -162,36 +197,24 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::PretrainConfig;
     use super::super::engine::Hyper;
     use super::super::level::SimdLevel;
     use super::super::params::ParamsView;
-    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns};
+    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns, general, largest};
+    use super::super::weighing::BuiltIn;
     use super::*;
     use crate::context::{Context, End};
     use crate::kernel::Attention;
     use crate::transformer::TransformerConfig;
 
     fn shapes() -> impl Iterator<Item = Shape> {
-        let base = |mask, block, tied, columns| Shape {
-            feature_dim: 3,
-            context_len: 5,
-            num_layers: 3,
-            tied,
-            columns,
-            block,
-            mask,
-        };
-        Mask::ALL.into_iter().flat_map(move |mask| {
-            Block::ALL.into_iter().flat_map(move |block| {
-                [true, false]
-                    .into_iter()
-                    .flat_map(move |tied| all_columns().map(move |columns| base(mask, block, tied, columns)))
-            })
+        let base = Shape { feature_dim: 3, context_len: 5, ..PretrainConfig::paper().shape() };
+        let kinds = Mask::ALL.into_iter().flat_map(|mask| Block::ALL.map(|block| (mask, block)));
+        let kinds = kinds.flat_map(|kind| [true, false].map(|tied| (kind, tied)));
+        kinds.flat_map(move |((mask, block), tied)| {
+            all_columns().map(move |columns| Shape { mask, block, tied, columns, ..base })
         })
-    }
-
-    fn general(shape: &Shape, kernel: &Weighing) -> General<f64> {
-        General::new(*shape, kernel.clone())
     }
 
     /// The pass predicts what the Transformer outputs, whose contexts have the paper's columns; the others are in
@@ -202,8 +225,8 @@ mod tests {
             for (rho, kernel) in [0.0, 0.4].into_iter().flat_map(|rho| KERNELS.map(|kernel| (rho, kernel))) {
                 let hyper = Hyper { diagonal_mix: rho, ..HYPER };
                 let problem = Problem::new(&shape, 4);
-                let out =
-                    problem.forward(&mut general(&shape, &Weighing::named(kernel).unwrap()), hyper).unwrap();
+                let mut pass = general(&shape, &Weighing::named(kernel).unwrap());
+                let out = problem.forward(&mut pass, hyper).unwrap();
                 let transformer = TransformerConfig {
                     block: shape.block,
                     attention: Attention::new(kernel.at(1.2).unwrap(), rho).unwrap(),
@@ -241,18 +264,8 @@ mod tests {
                     let mut pass = general(&shape, &weighing);
                     let gradient = problem.gradient(&mut pass, hyper, &problem.bar).unwrap();
                     let differences = problem.differences(&mut pass, hyper);
-                    let largest = differences.iter().fold(0f64, |m, g| m.max(g.abs()));
-                    assert!(largest > 1e-3);
-                    for (k, difference) in
-                        differences.into_iter().enumerate().filter(|&(k, _)| shape.trained()[k])
-                    {
-                        let gap = (gradient[k] - difference).abs();
-                        assert!(
-                            gap <= 1e-7 * largest,
-                            "{shape:?} {kernel} {rho} {k}: {} {difference}",
-                            gradient[k]
-                        );
-                    }
+                    assert!(largest(&differences) > 1e-3, "{shape:?} {kernel} {rho}");
+                    problem.assert_gradients_agree(&gradient, &differences, 1e-7);
                 }
             }
         }
@@ -263,8 +276,8 @@ mod tests {
     fn target_row_of_the_value_matrix_has_zero_gradient() {
         for shape in shapes() {
             let problem = Problem::new(&shape, 3);
-            let gradient =
-                problem.gradient(&mut general(&shape, &Weighing::Softmax), HYPER, &problem.bar).unwrap();
+            let mut pass = general(&shape, &Weighing::BuiltIn(BuiltIn::Softmax));
+            let gradient = problem.gradient(&mut pass, HYPER, &problem.bar).unwrap();
             let row = shape.value_index(0, shape.feature_dim + 1, 0);
             assert!(gradient[row..row + shape.num_rows()].iter().all(|&g| g == 0.0));
         }
@@ -281,10 +294,7 @@ mod tests {
             let a = problem.gradient(&mut general(&shape, &own), cold, &problem.bar).unwrap();
             let named = Weighing::named(kernel).unwrap();
             let b = problem.gradient(&mut general(&shape, &named), HYPER, &problem.bar).unwrap();
-            let largest = b.iter().fold(0f64, |m, g| m.max(g.abs()));
-            for (a, b) in a.iter().zip(&b) {
-                assert!((a - b).abs() <= 1e-12 * largest, "{shape:?} {kernel}: {a} {b}");
-            }
+            problem.assert_gradients_agree(&a, &b, 1e-12);
         }
     }
 
@@ -296,13 +306,8 @@ mod tests {
             // The same rounded inputs for both, so that only the arithmetic differs.
             let problem = Problem::new(&shape, 37).rounded();
             let kernel = Weighing::named(KERNELS[turn % 4]).unwrap();
-            problem.assert_wide_agrees(
-                &mut General::new(shape, kernel.clone()),
-                &mut general(&shape, &kernel),
-                HYPER,
-                SimdLevel::Best,
-                37,
-            );
+            let (mut wide, mut reference) = (general(&shape, &kernel), general(&shape, &kernel));
+            problem.assert_wide_agrees(&mut wide, &mut reference, HYPER, SimdLevel::Best, 37);
         }
     }
 }
