@@ -134,6 +134,11 @@ impl Cells {
         if self.row_height > 0.0 { self.row_height } else { (width / self.columns.len() as f64).min(16.5) }
     }
 
+    /// The share of its height that the plot has.
+    fn share(&self, plot: Area) -> f64 {
+        (plot.height / self.plot_height(plot.width)).min(1.0)
+    }
+
     /// Where a row starts, below the upper edge.
     fn row_top(&self, row: usize, height: f64) -> f64 {
         row as f64 * height + GROUP_GAP * self.groups.iter().filter(|&&g| g > 0 && g <= row).count() as f64
@@ -141,14 +146,10 @@ impl Cells {
 
     /// The area of the cells: square ones need not fill the plot.
     fn area(&self, plot: Area) -> Area {
-        let height = self.row_height(plot.width);
-        let width = if self.row_height > 0.0 { plot.width } else { height * self.columns.len() as f64 };
-        Area {
-            left: plot.left + 0.5 * (plot.width - width),
-            top: plot.top,
-            width,
-            height: self.row_top(self.cells.len(), height),
-        }
+        let width = self.row_height(plot.width) * self.columns.len() as f64;
+        let width = if self.row_height > 0.0 { plot.width } else { width };
+        let height = self.share(plot) * self.plot_height(plot.width);
+        Area { left: plot.left + 0.5 * (plot.width - width), width, height, ..plot }
     }
 }
 
@@ -178,7 +179,7 @@ impl Panel for Cells {
     }
 
     fn draw(&self, scene: &mut Scene, area: Area, plot: Area) {
-        let row_height = self.row_height(plot.width);
+        let row_height = self.share(plot) * self.row_height(plot.width);
         let cells = self.area(plot);
         let even = vec![1.0 / self.columns.len() as f64; self.columns.len()];
         let shares = if self.widths.is_empty() { &even } else { &self.widths };

@@ -37,6 +37,18 @@ impl Series {
         Self { name: name.into(), color, dash: Vec::new(), points, band: Vec::new() }
     }
 
+    /// Lines of the same records over `x`: name, colour and what is shown of a record.
+    pub fn lines<R>(
+        records: &[R],
+        x: impl Fn(&R) -> f64,
+        lines: &[(&str, Color, fn(&R) -> f64)],
+    ) -> Vec<Self> {
+        let line = |(name, color, y): &(&str, Color, fn(&R) -> f64)| {
+            Self::new(*name, *color, records.iter().map(|r| (x(r), y(r))).collect())
+        };
+        lines.iter().map(line).collect()
+    }
+
     /// The line dashed.
     pub fn dashed(self) -> Self {
         Self { dash: DASH.to_vec(), ..self }
@@ -68,6 +80,16 @@ pub struct Chart {
 }
 
 impl Chart {
+    /// A chart without a note.
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        Self { title: title.into(), x, y, series, note: String::new() }
+    }
+
+    /// The chart with a note.
+    pub fn noted(self, note: impl Into<String>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+
     /// The chart as a figure of its own.
     pub fn scene(self, width: Width) -> Scene {
         Grid { width, ..Grid::new("", 1, [self], String::new()) }.scene()

@@ -58,10 +58,8 @@ pub struct BranchCount {
 /// The map and the gradients.
 #[derive(Clone, Debug, Serialize)]
 pub struct BranchMap {
-    /// One entry per setting.
-    pub counts: Vec<BranchCount>,
-    /// One entry per query position.
-    pub gradients: Vec<FirstGradientSign>,
+    counts: Vec<BranchCount>,
+    gradients: Vec<FirstGradientSign>,
 }
 
 /// Trains `seeds` of every setting, each with the changes `base` (of the tasks, for instance) before its own; tells

@@ -21,31 +21,28 @@ const DRAWN: usize = 6;
 #[derive(Clone, Debug, Serialize)]
 pub struct ForwardReport {
     /// Row l: the value estimate of every column after l layers.
-    pub values: Vec<Vec<f64>>,
+    values: Vec<Vec<f64>>,
     /// Row l: the target memory of every column after l layers.
-    pub targets: Vec<Vec<f64>>,
+    targets: Vec<Vec<f64>>,
     /// Every layer's full token matrix, row by row.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Vec<Vec<Vec<f64>>>>,
-    /// Names of the rows of the token matrices.
+    tokens: Option<Vec<Vec<Vec<f64>>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub row_names: Vec<String>,
-    /// The limit of infinitely many layers.
+    row_names: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fixed_point: Option<FixedPoint>,
+    fixed_point: Option<FixedPoint>,
 }
 
 /// The infinite-depth values and whether the iteration reaches them.
 #[derive(Clone, Debug, Serialize)]
-pub struct FixedPoint {
-    /// The value of every column.
-    pub values: Vec<f64>,
+struct FixedPoint {
+    values: Vec<f64>,
     /// Factor by which TD errors shrink per layer in the long run, at the first layer's step size.
-    pub spectral_radius: f64,
+    spectral_radius: f64,
     /// Whether layers with that step size reach the values: what a certificate says, so not where rounding decides.
-    pub converges: bool,
+    converges: bool,
     /// The certificate's status: `certified`, `estimated` or `refused`.
-    pub status: &'static str,
+    status: &'static str,
 }
 
 /// A row of `values.csv`.
