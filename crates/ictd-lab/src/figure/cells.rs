@@ -134,9 +134,9 @@ impl Cells {
         if self.row_height > 0.0 { self.row_height } else { (width / self.columns.len() as f64).min(16.5) }
     }
 
-    /// The share of its height that the plot has.
+    /// The share of its height that the plot has; what is less by rounding is all.
     fn share(&self, plot: Area) -> f64 {
-        (plot.height / self.plot_height(plot.width)).min(1.0)
+        Some(plot.height / self.plot_height(plot.width)).filter(|&share| share < 1.0 - 1e-9).unwrap_or(1.0)
     }
 
     /// Where a row starts, below the upper edge.

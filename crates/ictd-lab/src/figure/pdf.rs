@@ -225,15 +225,10 @@ impl Content {
     }
 
     fn path(&mut self, segments: &[Segment], operator: &str) {
-        for segment in segments {
-            let (command, coordinates): (char, &[f64]) = match segment {
-                Segment::Move(x, y) => ('m', &[*x, *y]),
-                Segment::Line(x, y) => ('l', &[*x, *y]),
-                Segment::Cubic(c) => ('c', c),
-                Segment::Close => ('h', &[]),
-            };
-            coordinates.iter().for_each(|x| self.text += &format!("{} ", number(*x)));
-            self.text.push(command);
+        for (letter, coordinates) in segments.iter().map(Segment::parts) {
+            coordinates.into_iter().for_each(|x| self.text += &format!("{} ", number(x)));
+            // What SVG calls Z is h here.
+            self.text.push(if letter == 'Z' { 'h' } else { letter.to_ascii_lowercase() });
             self.text.push('\n');
         }
         let _ = writeln!(self.text, "{operator}");

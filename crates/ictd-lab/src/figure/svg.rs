@@ -149,19 +149,11 @@ fn spans(label: &Label, size: f64) -> String {
 }
 
 fn path_data(segments: &[Segment]) -> String {
-    let mut out = String::new();
-    for segment in segments {
-        let (command, coordinates): (char, &[f64]) = match segment {
-            Segment::Move(x, y) => ('M', &[*x, *y]),
-            Segment::Line(x, y) => ('L', &[*x, *y]),
-            Segment::Cubic(c) => ('C', c),
-            Segment::Close => ('Z', &[]),
-        };
-        out.push(command);
-        let numbers: Vec<String> = coordinates.iter().map(|&x| number(x)).collect();
-        out.push_str(&numbers.join(" "));
-    }
-    out
+    let part = |(letter, coordinates): (char, Vec<f64>)| {
+        let numbers: Vec<String> = coordinates.into_iter().map(number).collect();
+        format!("{letter}{}", numbers.join(" "))
+    };
+    segments.iter().map(|segment| part(segment.parts())).collect()
 }
 
 /// Two decimals (a hundredth of a point) without trailing zeros.

@@ -72,14 +72,7 @@ impl Report for Readings {
         }
         for (prompt, mixing, figures) in best {
             let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
-            notes += &format!(
-                "on every seed Figures {}: {} query, {} columns, reward {}, {} target, its column {mixing}\n",
-                names.join("; "),
-                prompt.query,
-                prompt.columns,
-                prompt.query_reward,
-                prompt.target
-            );
+            notes += &format!("on every seed Figures {}: {prompt}, its column {mixing}\n", names.join("; "));
         }
         let table = Table::new(&header, rows).words(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
         table.text(width) + &wrapped(&notes, width) + "\n" + &self.shown(&["first_gradient"], width)
