@@ -6,7 +6,7 @@ use super::legend::{Key, Legend, Mark};
 use super::panel::{Area, Panel, Texts};
 use super::scene::{Anchor, Color, LEADING, Scene, Stroke};
 use super::style::{AXIS_WIDTH, DASH, GRID, GRID_WIDTH, INK, LINE_WIDTH, TEXT_SIZE};
-use super::text::Label;
+use super::text::text_width;
 
 /// Length of ticks, and room between axes and their labels.
 const TICK: f64 = 3.0;
@@ -135,10 +135,6 @@ impl Chart {
             }
         }
     }
-}
-
-fn text_width(markup: &str) -> f64 {
-    Label::parse(markup).width(TEXT_SIZE)
 }
 
 impl Panel for Chart {

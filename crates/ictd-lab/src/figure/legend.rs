@@ -2,7 +2,7 @@
 
 use super::scene::{Anchor, Color, Scene, Stroke};
 use super::style::{INK, LINE_WIDTH, TEXT_SIZE};
-use super::text::Label;
+use super::text::text_width;
 
 const MARK_WIDTH: f64 = 11.0;
 const MARK_GAP: f64 = 3.0;
@@ -79,7 +79,7 @@ impl Legend {
 
 impl Key {
     fn width(&self) -> f64 {
-        MARK_WIDTH + MARK_GAP + Label::parse(&self.name).width(TEXT_SIZE) + KEY_GAP
+        MARK_WIDTH + MARK_GAP + text_width(&self.name) + KEY_GAP
     }
 
     fn draw(&self, scene: &mut Scene, x: f64, y: f64) {

@@ -180,12 +180,4 @@ mod tests {
             [1.0, 0.25, -0.001, -3.1, 100.0].map(number)
         );
     }
-
-    #[test]
-    fn text_is_escaped() {
-        let mut scene = Scene::new(10.0, 10.0, "a < b");
-        scene.text(1.0, 1.0, "x & y", 8.0, Anchor::Start, Color::rgb(0, 0, 0));
-        let svg = to_svg(&scene);
-        assert!(svg.contains("a &lt; b") && svg.contains("x &amp; y"));
-    }
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use ttf_parser::{Face, OutlineBuilder};
 
 use super::scene::{Anchor, Segment};
+use super::style::TEXT_SIZE;
 
 /// Which of the embedded fonts a run of text uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,6 +211,11 @@ fn join(runs: &mut Vec<Run>, run: Run) {
         _ if run.text.is_empty() => {}
         _ => runs.push(run),
     }
+}
+
+/// Width of a label as figures have it.
+pub(super) fn text_width(markup: &str) -> f64 {
+    Label::parse(markup).width(TEXT_SIZE)
 }
 
 fn run_width(run: &Run, size: f64) -> f64 {

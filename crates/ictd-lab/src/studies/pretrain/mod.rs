@@ -6,7 +6,7 @@ mod settings;
 mod show;
 mod training;
 
-pub use run_dir::RunDir;
+use run_dir::RunDir;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 
 use std::path::{Path, PathBuf};

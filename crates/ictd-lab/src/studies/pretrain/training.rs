@@ -41,8 +41,8 @@ impl<'a> Training<'a> {
     ) -> Result<Self, LabError> {
         let config = &settings.config;
         let trainer = match dir.latest_checkpoint(config)? {
-            Some(state) => Trainer::resume(config, dir.seed(), state),
-            None => Trainer::new(config, dir.seed()),
+            Some(state) => Trainer::resume(config, dir.seed, state),
+            None => Trainer::new(config, dir.seed),
         }?;
         let saved = trainer.state().epoch;
         monitor.epochs.fetch_add(saved, Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl Files<'_> {
             return error;
         }
         LabError::Diverged {
-            place: format!("seed {}: ", self.dir.seed()),
+            place: format!("seed {}: ", self.dir.seed),
             source: error.into(),
             note: format!("; the last finite parameters are in {}", self.dir.diverged_path().display()),
         }
