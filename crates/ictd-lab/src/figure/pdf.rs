@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use subsetter::GlyphRemapper;
 use ttf_parser::{Face, GlyphId};
 
-use super::scene::{Color, Scene, Segment, Shape, Stroke};
+use super::scene::{Color, Scene, Segment, Shape, Stroke, decimal};
 use super::text::{Label, Style};
 
 /// The glyphs of one font that the drawing uses: new number in the subset, and the character.
@@ -242,7 +242,5 @@ fn advance(face: &Face, glyph: GlyphId) -> f64 {
 
 /// Three decimals: a thousandth of a point or of a colour.
 fn number(x: f64) -> String {
-    let text = format!("{x:.3}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".into() } else { text.to_owned() }
+    decimal(x, 3)
 }

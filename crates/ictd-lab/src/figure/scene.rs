@@ -252,3 +252,10 @@ fn open_path(points: &[(f64, f64)]) -> Vec<Segment> {
         |(i, &(x, y)): (usize, &(f64, f64))| if i == 0 { Segment::Move(x, y) } else { Segment::Line(x, y) };
     points.iter().enumerate().map(piece).collect()
 }
+
+/// A number with at least one decimal as files have it: without zeros at the end, or a sign of zero.
+pub(super) fn decimal(x: f64, decimals: usize) -> String {
+    let text = format!("{x:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.to_owned() }
+}

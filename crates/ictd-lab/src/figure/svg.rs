@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::grid::Width;
-use super::scene::{Anchor, Color, Scene, Segment, Shape};
+use super::scene::{Anchor, Color, Scene, Segment, Shape, decimal};
 use super::text::{Label, Script, Style};
 
 /// Verdana has nearly the metrics of DejaVu Sans and is there where DejaVu is not.
@@ -156,13 +156,9 @@ fn path_data(segments: &[Segment]) -> String {
     segments.iter().map(|segment| part(segment.parts())).collect()
 }
 
-/// Two decimals (a hundredth of a point) without trailing zeros.
+/// Two decimals: a hundredth of a point.
 fn number(x: f64) -> String {
-    let mut text = format!("{x:.2}");
-    if text.contains('.') {
-        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
-    }
-    if text == "-0" { "0".into() } else { text }
+    decimal(x, 2)
 }
 
 fn escape(text: &str) -> String {

@@ -18,14 +18,11 @@ pub enum Style {
     Oblique,
 }
 
-/// How a run stands to the baseline.
+/// How a run stands to the baseline: on it, or smaller below or above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Script {
-    /// On it.
     Base,
-    /// Below it, smaller.
     Sub,
-    /// Above it, smaller.
     Super,
 }
 

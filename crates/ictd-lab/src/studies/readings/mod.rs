@@ -107,21 +107,34 @@ impl Experiment {
     }
 }
 
-/// How many seeds of a reading show a figure.
+/// How many seeds of a reading show a figure, and where they end; flat, as CSV wants it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Row {
-    #[serde(flatten)]
-    prompt: Prompt,
+    query: &'static str,
+    columns: &'static str,
+    query_reward: &'static str,
+    target: &'static str,
     /// What mixing does to the query's column, for the figures that mix.
     mixing: Option<&'static str>,
     figure: Figure,
-    #[serde(flatten)]
-    counts: Counts,
+    seeds: u64,
+    shown: u64,
     /// 95 % interval of the share of seeds that show it (Wilson).
     low: f64,
     high: f64,
+    td: u64,
+    mirror: u64,
+    none: u64,
+    diverged: u64,
     /// `ictd pretrain` with these arguments trains it.
     command: String,
+}
+
+impl Row {
+    fn prompt(&self) -> Prompt {
+        let Self { query, columns, query_reward, target, .. } = *self;
+        Prompt { query, columns, query_reward, target }
+    }
 }
 
 /// Seeds by what they show and where they end; `none` in neither block.
@@ -168,15 +181,15 @@ fn progress_line(
     cached: bool,
     seconds_left: Option<f64>,
 ) -> String {
-    let figure = |r: &Row| format!("Figure {} {}/{}", r.figure.name(), r.counts.shown, r.counts.seeds);
+    let figure = |r: &Row| format!("Figure {} {}/{}", r.figure.name(), r.shown, r.seeds);
     let figures: Vec<String> = rows.iter().map(figure).collect();
     let left = match seconds_left {
         _ if cached => "from an earlier search".into(),
         Some(seconds) => format!("{seconds:.0} s left"),
         None => String::new(),
     };
-    let Row { prompt, mixing, .. } = &rows[0];
-    let mixing = mixing.map_or_else(String::new, |m| format!(", {m}"));
+    let prompt = rows[0].prompt();
+    let mixing = rows[0].mixing.map_or_else(String::new, |m| format!(", {m}"));
     format!("[{done}/{total}] {prompt}{mixing}: {}; {left}", figures.join(", "))
 }
 
@@ -284,14 +297,32 @@ fn row(experiment: &Experiment, settings: &Settings, seeds: &[u64], figure: Figu
         _ => numbers.join(","),
     };
     let command = format!("ictd pretrain --preset {} {} --seeds {seeds}", experiment.preset, keys.join(" "));
-    Row { prompt: experiment.prompt, mixing: experiment.mixing, figure, counts, low, high, command }
+    let Prompt { query, columns, query_reward, target } = experiment.prompt;
+    let (mixing, Counts { seeds, shown, td, mirror, none, diverged }) = (experiment.mixing, counts);
+    Row {
+        query,
+        columns,
+        query_reward,
+        target,
+        mixing,
+        figure,
+        seeds,
+        shown,
+        low,
+        high,
+        td,
+        mirror,
+        none,
+        diverged,
+        command,
+    }
 }
 
 impl Readings {
     /// The rows of a prompt and a mixing for the figures, in the order of [`Figure::ALL`]; figures without mixing have
     /// the same row for every mixing.
     fn of(&self, prompt: &Prompt, mixing: &str) -> Vec<&Row> {
-        let fits = |row: &&Row| row.prompt == *prompt && row.mixing.is_none_or(|m| m == mixing);
+        let fits = |row: &&Row| row.prompt() == *prompt && row.mixing.is_none_or(|m| m == mixing);
         self.rows.iter().filter(fits).collect()
     }
 
@@ -303,7 +334,7 @@ impl Readings {
     /// The readings that show most figures on every seed, with those figures.
     fn best(&self) -> Vec<(Prompt, &'static str, Vec<Figure>)> {
         let on_every_seed = |prompt: &Prompt, mixing| -> Vec<Figure> {
-            let every = |row: &&Row| row.counts.shown == row.counts.seeds;
+            let every = |row: &&Row| row.shown == row.seeds;
             self.of(prompt, mixing).into_iter().filter(every).map(|row| row.figure).collect()
         };
         let all: Vec<_> = self.readings().map(|(p, m)| (p, m, on_every_seed(&p, m))).collect();
