@@ -28,11 +28,6 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let seeds: Vec<u64> = (first..first.saturating_add(arguments.seeds)).collect();
     let mut base = arguments.tasks.overrides()?;
     base.extend(arguments.overrides);
-    let map = branches::run(&seeds, &base, |count| {
-        message(&format!(
-            "{}, query {}: {} td, {} mirror, {} none",
-            count.change, count.query, count.td, count.mirror, count.none
-        ));
-    })?;
+    let map = branches::run(&seeds, &base, message)?;
     arguments.common.present(&map, Some("out/branches"))
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ictd_lab::error::{LabError, check_range};
-use ictd_lab::studies::readings::{self, Progress, Search};
+use ictd_lab::studies::readings::{self, Search};
 
 use crate::{Common, Outcome, message};
 
@@ -32,32 +32,6 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         fresh: arguments.fresh,
     };
     let out = arguments.common.out_or(Some("out/readings")).unwrap_or_default();
-    let found = readings::run(&search, &out, say)?;
+    let found = readings::run(&search, &out, message)?;
     arguments.common.present(&found, Some("out/readings"))
-}
-
-fn say(progress: Progress<'_>) {
-    let Some(row) = progress.rows.first() else { return };
-    let p = row.prompt;
-    let mixing = row.mixing.map_or_else(String::new, |m| format!(", {m}"));
-    let figures: Vec<String> = progress
-        .rows
-        .iter()
-        .map(|r| format!("Figure {} {}/{}", r.figure.name(), r.counts.shown, r.counts.seeds))
-        .collect();
-    let left = match progress.seconds_left {
-        _ if progress.cached => "from an earlier search".into(),
-        Some(seconds) => format!("{seconds:.0} s left"),
-        None => String::new(),
-    };
-    message(&format!(
-        "[{}/{}] {} query, {} columns, reward {}, {} target{mixing}: {}; {left}",
-        progress.done,
-        progress.total,
-        p.query,
-        p.columns,
-        p.query_reward,
-        p.target,
-        figures.join(", ")
-    ));
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use ictd_lab::figure::style::{DASH, GRAY, INK, MUTED, PALETTE, PAPER, TEXT_SIZE};
 use ictd_lab::figure::{
     Anchor, Area, Axis, Cell, Cells, Chart, Color, Grid, Label, Legend, Margins, Panel, Scene, Series, Shape,
-    Stroke, Style, Width, contrast, to_pdf, to_svg,
+    Stroke, Style, Width, contrast, diverging, to_pdf, to_png, to_svg,
 };
 
 /// Two charts: even and logarithmic axes, bands, dashes, a legend in two rows, notes.
@@ -251,4 +251,72 @@ fn small_pdf() -> Vec<u8> {
     scene.rect([10.0, 10.0, 20.0, 5.0], Some(PALETTE[0].with_alpha(0.2)), Some(Stroke::solid(INK, 0.5)));
     scene.text(20.0, 50.0, "**a** *v*_{l} = 10^{−5}", 7.0, Anchor::Middle, INK);
     to_pdf(&scene)
+}
+
+#[test]
+fn pixels_are_where_shapes_are() {
+    let mut scene = Scene::new(20.0, 10.0, "test");
+    scene.rect([10.0, 0.0, 10.0, 10.0], Some(Color::rgb(0, 114, 178)), None);
+    scene.text(2.0, 9.0, "l", 10.0, Anchor::Start, Color::rgb(0, 0, 0));
+    let pixmap = tiny_skia::Pixmap::decode_png(&to_png(&scene).unwrap()).unwrap();
+    let at = |x: u32, y: u32| {
+        let p = pixmap.pixel(x, y).unwrap();
+        [p.red(), p.green(), p.blue()]
+    };
+    assert_eq!((at(1, 1), at(60, 20)), ([255, 255, 255], [0, 114, 178]));
+    assert!((0..40).any(|x| at(x, 24)[0] < 100), "the letter left a dark pixel");
+}
+
+#[test]
+fn text_is_escaped() {
+    let mut scene = Scene::new(10.0, 10.0, "a < b");
+    scene.text(1.0, 1.0, "x & y", 8.0, Anchor::Start, Color::rgb(0, 0, 0));
+    let svg = to_svg(&scene);
+    assert!(svg.contains("a &lt; b") && svg.contains("x &amp; y"));
+}
+
+#[test]
+fn colours_are_centred_at_paper() {
+    assert_eq!(diverging(0.0), PAPER);
+    assert_eq!(diverging(1.0).rgb, [178, 24, 43]);
+    assert_eq!(diverging(-7.0).rgb, [5, 80, 160]);
+}
+
+#[test]
+fn groups_and_squares_make_the_height() {
+    let cells = vec![vec![Cell::Empty; 10]; 4];
+    let columns = vec![String::new(); 10];
+    let squares = Cells { columns, cells, ..Cells::default() };
+    assert_eq!(squares.plot_height(100.0), 40.0);
+    let grouped = Cells { row_height: 12.0, groups: vec![0, 2], ..squares };
+    // Four points between groups.
+    assert_eq!(grouped.plot_height(100.0), 48.0 + 4.0);
+}
+
+/// A figure of more rows than a page has room for is as high as the page, and its plots share what is left.
+#[test]
+fn figures_are_no_higher_than_a_page() {
+    let seen = RefCell::new(Vec::new());
+    let margins = Margins { left: 5.0, right: 5.0, top: 10.0, bottom: 10.0 };
+    let figure = |panels: usize| {
+        let panel = |k: usize| Probe { margins, height: 60.0 + 60.0 * (k % 2) as f64, seen: &seen };
+        Grid::new("title", 1, (0..panels).map(panel), String::new()).scene().height
+    };
+    assert!(figure(4) < 648.0);
+    assert!((figure(8) - 648.0).abs() < 1e-9);
+    let heights: Vec<f64> = seen.borrow().iter().map(|(_, plot)| plot.height).collect();
+    assert_eq!(heights[..4], [60.0, 120.0, 60.0, 120.0]);
+    assert!(heights[4] < 60.0 && (heights[5] - 2.0 * heights[4]).abs() < 1e-9);
+}
+
+/// A relation and its two sides stay on one line.
+#[test]
+fn lines_do_not_break_beside_a_relation() {
+    let label = Label::parse("tasks with γ = 0.9 and *n* = 300, mean ± s.e.m.");
+    for width in 40..200 {
+        for line in label.wrap(7.0, f64::from(width)) {
+            let text: String = line.runs.iter().map(|r| r.text.as_str()).collect();
+            assert!(!text.starts_with(['=', '±']) && !text.ends_with(['=', '±']), "{width}: '{text}'");
+        }
+    }
 }

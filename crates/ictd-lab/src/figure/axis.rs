@@ -1,27 +1,23 @@
 //! Axes: which numbers they show, and their ticks.
 
-/// How an axis maps numbers.
+/// How an axis maps numbers: evenly, or evenly in their logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// Evenly.
+enum Scale {
     Linear,
-    /// Evenly in the logarithm.
     Log,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its label, with units; see [`Label`] for the markup.
-    pub label: String,
-    /// How it maps numbers.
-    pub scale: Scale,
+    pub(super) label: String,
+    scale: Scale,
     /// Smallest and largest number shown; taken from the data when `None`.
-    pub range: Option<(f64, f64)>,
+    range: Option<(f64, f64)>,
 }
 
 impl Axis {
-    /// An even axis over the data.
+    /// An even axis over the data, under a label with units; see [`Label`](super::Label) for the markup.
     pub fn linear(label: &str) -> Self {
         Self { label: label.into(), scale: Scale::Linear, range: None }
     }

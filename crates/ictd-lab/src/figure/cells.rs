@@ -3,7 +3,7 @@
 use super::panel::{Area, Panel, Texts};
 use super::scene::{Anchor, Color, LEADING, Scene, Stroke};
 use super::style::{AXIS_WIDTH, GRID, GRID_WIDTH, INK, MUTED, PAPER, TEXT_SIZE};
-use super::text::Label;
+use super::text::text_width;
 
 /// Numbers in cells, points: they repeat what colours show, so they may be smaller than labels.
 const NUMBER_SIZE: f64 = 6.0;
@@ -44,7 +44,7 @@ pub enum Cell {
 /// A map of cells. With a name for the horizontal axis the names of columns stand below, otherwise above.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
-    /// Its title; see [`Label`] for the markup.
+    /// Its title; see [`Label`](super::Label) for the markup.
     pub title: String,
     /// What columns are.
     pub x: String,
@@ -134,6 +134,11 @@ impl Cells {
         if self.row_height > 0.0 { self.row_height } else { (width / self.columns.len() as f64).min(16.5) }
     }
 
+    /// The share of its height that the plot has; what is less by rounding is all.
+    fn share(&self, plot: Area) -> f64 {
+        Some(plot.height / self.plot_height(plot.width)).filter(|&share| share < 1.0 - 1e-9).unwrap_or(1.0)
+    }
+
     /// Where a row starts, below the upper edge.
     fn row_top(&self, row: usize, height: f64) -> f64 {
         row as f64 * height + GROUP_GAP * self.groups.iter().filter(|&&g| g > 0 && g <= row).count() as f64
@@ -141,14 +146,10 @@ impl Cells {
 
     /// The area of the cells: square ones need not fill the plot.
     fn area(&self, plot: Area) -> Area {
-        let height = self.row_height(plot.width);
-        let width = if self.row_height > 0.0 { plot.width } else { height * self.columns.len() as f64 };
-        Area {
-            left: plot.left + 0.5 * (plot.width - width),
-            top: plot.top,
-            width,
-            height: self.row_top(self.cells.len(), height),
-        }
+        let width = self.row_height(plot.width) * self.columns.len() as f64;
+        let width = if self.row_height > 0.0 { plot.width } else { width };
+        let height = self.share(plot) * self.plot_height(plot.width);
+        Area { left: plot.left + 0.5 * (plot.width - width), width, height, ..plot }
     }
 }
 
@@ -158,7 +159,7 @@ impl Panel for Cells {
     }
 
     fn sides(&self) -> (f64, f64) {
-        let widest = self.rows.iter().map(|r| Label::parse(r).width(TEXT_SIZE)).fold(0.0, f64::max);
+        let widest = self.rows.iter().map(|r| text_width(r)).fold(0.0, f64::max);
         let name = if self.y.is_empty() { 0.0 } else { LEADING * TEXT_SIZE + PAD };
         (widest + PAD + name, self.bar.as_ref().map_or(0.0, ColorBar::width))
     }
@@ -178,7 +179,7 @@ impl Panel for Cells {
     }
 
     fn draw(&self, scene: &mut Scene, area: Area, plot: Area) {
-        let row_height = self.row_height(plot.width);
+        let row_height = self.share(plot) * self.row_height(plot.width);
         let cells = self.area(plot);
         let even = vec![1.0 / self.columns.len() as f64; self.columns.len()];
         let shares = if self.widths.is_empty() { &even } else { &self.widths };
@@ -201,7 +202,7 @@ impl Panel for Cells {
             let lines = name.lines().count() as f64;
             let top = if axis { cells.bottom() + PAD } else { cells.top - PAD - lines * LEADING * TEXT_SIZE };
             // On an axis names that would touch those before them are left out.
-            let half = if axis { 0.5 * Label::parse(name).width(TEXT_SIZE) } else { 0.0 };
+            let half = if axis { 0.5 * text_width(name) } else { 0.0 };
             let shown = !axis || x - half > free;
             if shown && !name.is_empty() {
                 free = x + half + 2.0;
@@ -285,7 +286,7 @@ impl ColorBar {
 
     fn width(&self) -> f64 {
         let names = self.ticks.iter().map(|t| &t.1).chain([&self.label]);
-        3.0 * PAD + Self::THICK + names.map(|n| Label::parse(n).width(TEXT_SIZE)).fold(0.0, f64::max)
+        3.0 * PAD + Self::THICK + names.map(|n| text_width(n)).fold(0.0, f64::max)
     }
 
     /// Draws the bar to the right of an area's left edge, as high as the area.
@@ -306,27 +307,5 @@ impl ColorBar {
             scene.text(left + Self::THICK + PAD, y, label, TEXT_SIZE, Anchor::Start, INK);
         }
         scene.text(left, area.top - PAD, &self.label, TEXT_SIZE, Anchor::Start, INK);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn colours_are_centred_at_paper() {
-        assert_eq!(diverging(0.0), PAPER);
-        assert_eq!(diverging(1.0).rgb, [178, 24, 43]);
-        assert_eq!(diverging(-7.0).rgb, [5, 80, 160]);
-    }
-
-    #[test]
-    fn groups_and_squares_make_the_height() {
-        let cells = vec![vec![Cell::Empty; 10]; 4];
-        let columns = vec![String::new(); 10];
-        let squares = Cells { columns, cells, ..Cells::default() };
-        assert_eq!(squares.plot_height(100.0), 40.0);
-        let grouped = Cells { row_height: 12.0, groups: vec![0, 2], ..squares };
-        assert_eq!(grouped.plot_height(100.0), 48.0 + GROUP_GAP);
     }
 }

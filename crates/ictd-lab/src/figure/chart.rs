@@ -6,7 +6,7 @@ use super::legend::{Key, Legend, Mark};
 use super::panel::{Area, Panel, Texts};
 use super::scene::{Anchor, Color, LEADING, Scene, Stroke};
 use super::style::{AXIS_WIDTH, DASH, GRID, GRID_WIDTH, INK, LINE_WIDTH, TEXT_SIZE};
-use super::text::Label;
+use super::text::text_width;
 
 /// Length of ticks, and room between axes and their labels.
 const TICK: f64 = 3.0;
@@ -35,6 +35,18 @@ impl Series {
     /// A solid line without a band.
     pub fn new(name: impl Into<String>, color: Color, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), color, dash: Vec::new(), points, band: Vec::new() }
+    }
+
+    /// Lines of the same records over `x`: name, colour and what is shown of a record.
+    pub fn lines<R>(
+        records: &[R],
+        x: impl Fn(&R) -> f64,
+        lines: &[(&str, Color, fn(&R) -> f64)],
+    ) -> Vec<Self> {
+        let line = |(name, color, y): &(&str, Color, fn(&R) -> f64)| {
+            Self::new(*name, *color, records.iter().map(|r| (x(r), y(r))).collect())
+        };
+        lines.iter().map(line).collect()
     }
 
     /// The line dashed.
@@ -68,6 +80,16 @@ pub struct Chart {
 }
 
 impl Chart {
+    /// A chart without a note.
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        Self { title: title.into(), x, y, series, note: String::new() }
+    }
+
+    /// The chart with a note.
+    pub fn noted(self, note: impl Into<String>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+
     /// The chart as a figure of its own.
     pub fn scene(self, width: Width) -> Scene {
         Grid { width, ..Grid::new("", 1, [self], String::new()) }.scene()
@@ -113,10 +135,6 @@ impl Chart {
             }
         }
     }
-}
-
-fn text_width(markup: &str) -> f64 {
-    Label::parse(markup).width(TEXT_SIZE)
 }
 
 impl Panel for Chart {

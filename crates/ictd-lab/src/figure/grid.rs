@@ -23,6 +23,8 @@ impl Width {
     }
 }
 
+/// Largest height of a figure, points: what a page of 11 inches has between its margins.
+const PAGE_HEIGHT: f64 = 648.0;
 /// Room at the edges of a figure and between panels, points.
 const EDGE: f64 = 5.0;
 const GAP: f64 = 9.0;
@@ -69,13 +71,20 @@ impl<'a> Grid<'a> {
         let (heading, note) = texts.heights(inner, (0.0, 0.0));
         let legend = self.legend.height(inner);
         let mut top = EDGE + heading + legend + if legend > 0.0 { 0.5 * GAP } else { 0.0 };
-        let mut placed = Vec::new();
-        for row in &self.rows {
+        let sizes = self.rows.iter().map(|row| {
             let width = (inner - GAP * (row.len() - 1) as f64) / row.len() as f64;
             let margins = self.margins(row, width);
             let plot = width - margins.left - margins.right;
-            let height = row.iter().map(|p| p.plot_height(plot)).fold(0.0, f64::max);
-            let height = height + margins.top + margins.bottom;
+            (width, margins, row.iter().map(|p| p.plot_height(plot)).fold(0.0, f64::max))
+        });
+        let sizes: Vec<(f64, Margins, f64)> = sizes.collect();
+        // Where a page is too low for all rows, plots give way.
+        let plots: f64 = sizes.iter().map(|s| s.2).sum();
+        let others: f64 = sizes.iter().map(|(_, m, _)| m.top + m.bottom + GAP).sum();
+        let share = ((PAGE_HEIGHT - (top + others + note - GAP + EDGE)) / plots).min(1.0);
+        let mut placed = Vec::new();
+        for (row, (width, margins, height)) in self.rows.iter().zip(sizes) {
+            let height = share * height + margins.top + margins.bottom;
             for (column, panel) in row.iter().enumerate() {
                 let area = Area { left: EDGE + column as f64 * (width + GAP), top, width, height };
                 placed.push((panel, area, area.within(margins)));

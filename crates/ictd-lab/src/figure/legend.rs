@@ -2,7 +2,7 @@
 
 use super::scene::{Anchor, Color, Scene, Stroke};
 use super::style::{INK, LINE_WIDTH, TEXT_SIZE};
-use super::text::Label;
+use super::text::text_width;
 
 const MARK_WIDTH: f64 = 11.0;
 const MARK_GAP: f64 = 3.0;
@@ -12,34 +12,27 @@ const ROW_HEIGHT: f64 = 1.5 * TEXT_SIZE;
 
 /// How a key of a legend looks.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Mark {
+pub(super) enum Mark {
     /// A line, with a dot where its points have one.
     Line {
-        /// Dash pattern; empty for a solid line.
         dash: Vec<f64>,
-        /// Whether points are marked.
         dots: bool,
     },
-    /// A filled square.
     Square,
 }
 
 /// A name and the mark it explains.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
-    /// The name; see [`Label`] for the markup.
+pub(super) struct Key {
     pub name: String,
-    /// The colour.
     pub color: Color,
-    /// What is drawn in it.
     pub mark: Mark,
 }
 
 /// Keys in rows from left to right.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Legend {
-    /// The keys.
-    pub keys: Vec<Key>,
+    pub(super) keys: Vec<Key>,
 }
 
 impl Legend {
@@ -86,7 +79,7 @@ impl Legend {
 
 impl Key {
     fn width(&self) -> f64 {
-        MARK_WIDTH + MARK_GAP + Label::parse(&self.name).width(TEXT_SIZE) + KEY_GAP
+        MARK_WIDTH + MARK_GAP + text_width(&self.name) + KEY_GAP
     }
 
     fn draw(&self, scene: &mut Scene, x: f64, y: f64) {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use subsetter::GlyphRemapper;
 use ttf_parser::{Face, GlyphId};
 
-use super::scene::{Color, Scene, Segment, Shape, Stroke};
+use super::scene::{Color, Scene, Segment, Shape, Stroke, decimal};
 use super::text::{Label, Style};
 
 /// The glyphs of one font that the drawing uses: new number in the subset, and the character.
@@ -225,15 +225,10 @@ impl Content {
     }
 
     fn path(&mut self, segments: &[Segment], operator: &str) {
-        for segment in segments {
-            let (command, coordinates): (char, &[f64]) = match segment {
-                Segment::Move(x, y) => ('m', &[*x, *y]),
-                Segment::Line(x, y) => ('l', &[*x, *y]),
-                Segment::Cubic(c) => ('c', c),
-                Segment::Close => ('h', &[]),
-            };
-            coordinates.iter().for_each(|x| self.text += &format!("{} ", number(*x)));
-            self.text.push(command);
+        for (letter, coordinates) in segments.iter().map(Segment::parts) {
+            coordinates.into_iter().for_each(|x| self.text += &format!("{} ", number(x)));
+            // What SVG calls Z is h here.
+            self.text.push(if letter == 'Z' { 'h' } else { letter.to_ascii_lowercase() });
             self.text.push('\n');
         }
         let _ = writeln!(self.text, "{operator}");
@@ -247,7 +242,5 @@ fn advance(face: &Face, glyph: GlyphId) -> f64 {
 
 /// Three decimals: a thousandth of a point or of a colour.
 fn number(x: f64) -> String {
-    let text = format!("{x:.3}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".into() } else { text.to_owned() }
+    decimal(x, 3)
 }

@@ -68,23 +68,3 @@ fn pen(stroke: &Stroke) -> tiny_skia::Stroke {
         ..tiny_skia::Stroke::default()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::scene::Anchor;
-    use super::*;
-
-    #[test]
-    fn pixels_are_where_shapes_are() {
-        let mut scene = Scene::new(20.0, 10.0, "test");
-        scene.rect([10.0, 0.0, 10.0, 10.0], Some(Color::rgb(0, 114, 178)), None);
-        scene.text(2.0, 9.0, "l", 10.0, Anchor::Start, Color::rgb(0, 0, 0));
-        let pixmap = Pixmap::decode_png(&to_png(&scene).unwrap()).unwrap();
-        let at = |x: u32, y: u32| {
-            let p = pixmap.pixel(x, y).unwrap();
-            [p.red(), p.green(), p.blue()]
-        };
-        assert_eq!((at(1, 1), at(60, 20)), ([255, 255, 255], [0, 114, 178]));
-        assert!((0..40).any(|x| at(x, 24)[0] < 100), "the letter left a dark pixel");
-    }
-}

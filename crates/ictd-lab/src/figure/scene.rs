@@ -63,7 +63,7 @@ pub fn contrast(a: [u8; 3], b: [u8; 3]) -> f64 {
 }
 
 /// Height of a line of text over its size.
-pub const LEADING: f64 = 1.25;
+pub(super) const LEADING: f64 = 1.25;
 
 /// How an outline is drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,14 +86,23 @@ impl Stroke {
 /// A piece of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Segment {
-    /// Start at a point.
     Move(f64, f64),
-    /// Straight line to a point.
     Line(f64, f64),
-    /// Cubic curve: two control points and the end.
+    /// Two control points and the end.
     Cubic([f64; 6]),
-    /// Back to the last start.
     Close,
+}
+
+impl Segment {
+    /// As the letter of an SVG path, and coordinates.
+    pub fn parts(&self) -> (char, Vec<f64>) {
+        match *self {
+            Self::Move(x, y) => ('M', vec![x, y]),
+            Self::Line(x, y) => ('L', vec![x, y]),
+            Self::Cubic(c) => ('C', c.to_vec()),
+            Self::Close => ('Z', Vec::new()),
+        }
+    }
 }
 
 /// Where a label's position lies horizontally.
@@ -161,7 +170,7 @@ impl Scene {
     }
 
     /// Adds a path.
-    pub fn path(&mut self, segments: Vec<Segment>, fill: Option<Color>, stroke: Option<Stroke>) {
+    pub(crate) fn path(&mut self, segments: Vec<Segment>, fill: Option<Color>, stroke: Option<Stroke>) {
         self.shapes.push(Shape::Path { segments, fill, stroke });
     }
 
@@ -227,15 +236,14 @@ impl Scene {
         self.shapes.push(Shape::Text { x, y, label, size, color, anchor, angle: -90.0 });
     }
 
-    /// Adds lines of text centred at x below one another, the first with its top at y; returns where they end.
-    pub fn lines(&mut self, x: f64, y: f64, lines: Vec<Label>, size: f64, color: Color) -> f64 {
+    /// Adds lines of text centred at x below one another, the first with its top at y.
+    pub(super) fn lines(&mut self, x: f64, y: f64, lines: Vec<Label>, size: f64, color: Color) {
         let mut bottom = y;
         for label in lines {
             bottom += LEADING * size;
             let (y, anchor) = (bottom - 0.3 * size, Anchor::Middle);
             self.shapes.push(Shape::Text { x, y, label, size, color, anchor, angle: 0.0 });
         }
-        bottom
     }
 }
 
@@ -243,4 +251,11 @@ fn open_path(points: &[(f64, f64)]) -> Vec<Segment> {
     let piece =
         |(i, &(x, y)): (usize, &(f64, f64))| if i == 0 { Segment::Move(x, y) } else { Segment::Line(x, y) };
     points.iter().enumerate().map(piece).collect()
+}
+
+/// A number with at least one decimal as files have it: without zeros at the end, or a sign of zero.
+pub(super) fn decimal(x: f64, decimals: usize) -> String {
+    let text = format!("{x:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.to_owned() }
 }

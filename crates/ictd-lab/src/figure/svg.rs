@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::grid::Width;
-use super::scene::{Anchor, Color, Scene, Segment, Shape};
+use super::scene::{Anchor, Color, Scene, Segment, Shape, decimal};
 use super::text::{Label, Script, Style};
 
 /// Verdana has nearly the metrics of DejaVu Sans and is there where DejaVu is not.
@@ -149,28 +149,16 @@ fn spans(label: &Label, size: f64) -> String {
 }
 
 fn path_data(segments: &[Segment]) -> String {
-    let mut out = String::new();
-    for segment in segments {
-        let (command, coordinates): (char, &[f64]) = match segment {
-            Segment::Move(x, y) => ('M', &[*x, *y]),
-            Segment::Line(x, y) => ('L', &[*x, *y]),
-            Segment::Cubic(c) => ('C', c),
-            Segment::Close => ('Z', &[]),
-        };
-        out.push(command);
-        let numbers: Vec<String> = coordinates.iter().map(|&x| number(x)).collect();
-        out.push_str(&numbers.join(" "));
-    }
-    out
+    let part = |(letter, coordinates): (char, Vec<f64>)| {
+        let numbers: Vec<String> = coordinates.into_iter().map(number).collect();
+        format!("{letter}{}", numbers.join(" "))
+    };
+    segments.iter().map(|segment| part(segment.parts())).collect()
 }
 
-/// Two decimals (a hundredth of a point) without trailing zeros.
+/// Two decimals: a hundredth of a point.
 fn number(x: f64) -> String {
-    let mut text = format!("{x:.2}");
-    if text.contains('.') {
-        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
-    }
-    if text == "-0" { "0".into() } else { text }
+    decimal(x, 2)
 }
 
 fn escape(text: &str) -> String {
@@ -187,13 +175,5 @@ mod tests {
             ["1", "0.25", "0", "-3.1", "100"].map(str::to_owned),
             [1.0, 0.25, -0.001, -3.1, 100.0].map(number)
         );
-    }
-
-    #[test]
-    fn text_is_escaped() {
-        let mut scene = Scene::new(10.0, 10.0, "a < b");
-        scene.text(1.0, 1.0, "x & y", 8.0, Anchor::Start, Color::rgb(0, 0, 0));
-        let svg = to_svg(&scene);
-        assert!(svg.contains("a &lt; b") && svg.contains("x &amp; y"));
     }
 }

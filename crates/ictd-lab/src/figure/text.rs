@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use ttf_parser::{Face, OutlineBuilder};
 
 use super::scene::{Anchor, Segment};
+use super::style::TEXT_SIZE;
 
 /// Which of the embedded fonts a run of text uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +18,11 @@ pub enum Style {
     Oblique,
 }
 
-/// How a run stands to the baseline.
+/// How a run stands to the baseline: on it, or smaller below or above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Script {
-    /// On it.
     Base,
-    /// Below it, smaller.
     Sub,
-    /// Above it, smaller.
     Super,
 }
 
@@ -145,37 +143,27 @@ impl Label {
         balanced
     }
 
-    /// Lines filled word by word.
+    /// Lines filled word by word. No line ends beside a sign of relation: "γ = 0.9" is one word.
     fn filled(&self, size: f64, width: f64) -> Vec<Self> {
-        // Runs that end at a space or at the end of a run; a word is a sequence up to one that ends at a space.
         let pieces = self.runs.iter().flat_map(|run| {
             run.text.split_inclusive(' ').map(|text| Run { text: text.to_owned(), ..run.clone() })
         });
-        let (mut lines, mut line, mut word) = (Vec::new(), Vec::new(), Vec::new());
-        let total = |runs: &[Run]| runs.iter().map(|r| run_width(r, size)).sum::<f64>();
-        let mut end_word = |word: &mut Vec<Run>, line: &mut Vec<Run>| {
-            let mut bare = word.clone();
-            bare.iter_mut().for_each(|run| run.text.truncate(run.text.trim_end().len()));
-            if !line.is_empty() && total(line) + total(&bare) > width {
-                lines.push(Self { runs: std::mem::take(line) });
-            }
-            word.drain(..).for_each(|run| join(line, run));
+        let pieces: Vec<Run> = pieces.collect();
+        let is_relation = |c: Option<char>| c.is_some_and(|c| "=≤≥<>±".contains(c));
+        let is_word = |a: &Run, b: &Run| {
+            let (before, after) = (a.text.trim_end().chars().last(), b.text.chars().next());
+            !a.text.ends_with(' ') || is_relation(before) || is_relation(after)
         };
-        for piece in pieces {
-            let ends = piece.text.ends_with(' ');
-            word.push(piece);
-            if ends {
-                end_word(&mut word, &mut line);
+        let total = |runs: &[Run]| runs.iter().map(|r| run_width(r, size)).sum::<f64>();
+        let mut lines: Vec<Vec<Run>> = Vec::new();
+        for word in pieces.chunk_by(is_word) {
+            if lines.last().is_none_or(|line| total(line) + total(&trimmed(word)) > width) {
+                lines.push(Vec::new());
             }
+            let line = lines.last_mut().into_iter();
+            line.for_each(|line| word.iter().for_each(|run| join(line, run.clone())));
         }
-        end_word(&mut word, &mut line);
-        lines.push(Self { runs: line });
-        lines.retain(|line| !line.runs.is_empty());
-        for line in &mut lines {
-            let last = line.runs.last_mut();
-            last.into_iter().for_each(|run| run.text.truncate(run.text.trim_end().len()));
-        }
-        lines
+        lines.iter().map(|line| Self { runs: trimmed(line) }).collect()
     }
 
     /// Horizontal offset of the left end for an anchor.
@@ -204,6 +192,15 @@ impl Label {
     }
 }
 
+/// Runs without the spaces at their end.
+fn trimmed(runs: &[Run]) -> Vec<Run> {
+    let mut runs = runs.to_vec();
+    if let Some(last) = runs.last_mut() {
+        last.text.truncate(last.text.trim_end().len());
+    }
+    runs
+}
+
 /// Adds a run to others, into the last one where their looks are the same.
 fn join(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
@@ -211,6 +208,11 @@ fn join(runs: &mut Vec<Run>, run: Run) {
         _ if run.text.is_empty() => {}
         _ => runs.push(run),
     }
+}
+
+/// Width of a label as figures have it.
+pub(super) fn text_width(markup: &str) -> f64 {
+    Label::parse(markup).width(TEXT_SIZE)
 }
 
 fn run_width(run: &Run, size: f64) -> f64 {

@@ -32,45 +32,32 @@ const CHANGES: [(&str, &[&str]); 11] = [
 
 /// How many seeds of a setting took which branch.
 #[derive(Clone, Debug, Serialize)]
-pub struct BranchCount {
-    /// The change of the paper's setting.
-    pub change: String,
-    /// The query position.
-    pub query: &'static str,
+struct BranchCount {
+    change: String,
+    query: &'static str,
     /// Overrides that make the setting.
-    pub overrides: String,
-    /// Seeds.
-    pub seeds: u64,
-    /// Seeds that ended in the TD block.
-    pub td: u64,
-    /// Seeds that ended in its mirror image.
-    pub mirror: u64,
-    /// Seeds that ended in neither.
-    pub none: u64,
+    overrides: String,
+    seeds: u64,
+    td: u64,
+    mirror: u64,
+    none: u64,
     /// 95 % interval of the share of the TD block (Wilson).
-    pub td_low: f64,
-    /// Its upper end.
-    pub td_high: f64,
+    td_low: f64,
+    td_high: f64,
     /// Seeds with min(V_em, A_em) ≥ ½ at their best step.
-    pub emerged: u64,
+    emerged: u64,
 }
 
 /// The map and the gradients.
 #[derive(Clone, Debug, Serialize)]
 pub struct BranchMap {
-    /// One entry per setting.
-    pub counts: Vec<BranchCount>,
-    /// One entry per query position.
-    pub gradients: Vec<FirstGradientSign>,
+    counts: Vec<BranchCount>,
+    gradients: Vec<FirstGradientSign>,
 }
 
 /// Trains `seeds` of every setting, each with the changes `base` (of the tasks, for instance) before its own; tells
 /// `progress` about each. Settings that only change the number of states are left out where a file says it.
-pub fn run(
-    seeds: &[u64],
-    base: &[String],
-    mut progress: impl FnMut(&BranchCount),
-) -> Result<BranchMap, LabError> {
+pub fn run(seeds: &[u64], base: &[String], mut progress: impl FnMut(&str)) -> Result<BranchMap, LabError> {
     check_range("seeds", seeds.len(), 1..=100_000)?;
     let fixed_size = settings(base, QUERIES[0], &[])?.config.own.is_some();
     let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
@@ -82,7 +69,8 @@ pub fn run(
         }
         for query in QUERIES {
             let found = count(change, query, &settings(base, query, overrides)?, seeds)?;
-            progress(&found);
+            let BranchCount { change, td, mirror, none, .. } = &found;
+            progress(&format!("{change}, query {query}: {td} td, {mirror} mirror, {none} none"));
             counts.push(found);
         }
     }

@@ -4,7 +4,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::{MeanSem, msve, spearman};
 use ictd::task::{Family, Kind};
-use ictd::transformer::{Block, Evaluator, Parameters, Transformer, TransformerConfig};
+use ictd::transformer::{Block, Evaluator, Transformer, TransformerConfig};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -65,49 +65,38 @@ impl Default for MsveConfig {
     }
 }
 
-/// A point of Figure 1.
+/// A point of Figure 1: mean over tasks of the mean square value error.
 #[derive(Clone, Debug, Serialize)]
-pub struct MsvePoint {
-    /// Context length n.
+struct MsvePoint {
     #[serde(rename = "n")]
-    pub context_len: usize,
-    /// Mean of the mean square value error over tasks.
+    context_len: usize,
     #[serde(rename = "msve")]
-    pub mean: f64,
-    /// Its standard error.
-    pub sem: f64,
+    mean: f64,
+    sem: f64,
     /// Mean over tasks of (error of the predictor 0 - error), tasks paired: positive where the Transformer is better.
-    pub gain: f64,
-    /// Its standard error.
-    pub gain_sem: f64,
-    /// Number of tasks.
-    pub tasks: usize,
+    gain: f64,
+    gain_sem: f64,
+    tasks: usize,
 }
 
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct MsveCurve {
-    /// What was run.
-    pub config: MsveConfig,
-    /// The curve.
-    pub points: Vec<MsvePoint>,
+    config: MsveConfig,
+    points: Vec<MsvePoint>,
     /// Mean error of the predictor 0, which no context changes.
-    pub zero: f64,
-    /// Its standard error.
-    pub zero_sem: f64,
+    zero: f64,
+    zero_sem: f64,
     /// The shortest context from which on the Transformer is better than the predictor 0 by more than three
     /// standard errors, at every longer context too.
-    pub beats_zero_from: Option<usize>,
-    /// Mean over tasks of (error at the shortest context - error at the longest), with its standard
-    /// error: tasks are paired.
-    pub drop: f64,
-    /// Standard error of the drop.
-    pub drop_sem: f64,
-    /// Spearman's rank correlation of mean error and context length.
-    pub rank_correlation: f64,
+    beats_zero_from: Option<usize>,
+    /// Mean over tasks of (error at the shortest context - error at the longest): tasks are paired.
+    drop: f64,
+    drop_sem: f64,
+    rank_correlation: f64,
     /// Reproduced when the drop exceeds three standard errors and the rank correlation is ≤ -0.9;
     /// partly when only the drop is there.
-    pub verdict: Verdict,
+    verdict: Verdict,
 }
 
 /// Runs the study: per task one trajectory, whose prefixes are the contexts, and every state a query.
@@ -116,13 +105,12 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         return Err(LabError::value("tasks", config.num_tasks, "at least 2"));
     }
     let mut config = config.clone();
-    config.context_lens.sort_unstable();
-    config.context_lens.dedup();
-    let judged = config.context_lens.last().copied().unwrap_or(0);
+    let judged = config.context_lens.iter().copied().max().unwrap_or(0);
     config.longer_lens.retain(|n| *n > judged);
-    config.longer_lens.sort_unstable();
-    config.longer_lens.dedup();
-    let config = &config;
+    for lens in [&mut config.context_lens, &mut config.longer_lens] {
+        lens.sort_unstable();
+        lens.dedup();
+    }
     let lens: Vec<usize> = config.context_lens.iter().chain(&config.longer_lens).copied().collect();
     let longest = lens.last().copied().unwrap_or(0);
     if config.context_lens.len() < 2 || config.context_lens[0] == 0 || longest > 100_000 {
@@ -130,15 +118,13 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     }
     config.tasks.check()?;
     let kernel: KernelName = config.kernel.parse()?;
+    let attention = Attention::new(kernel.at(config.temperature)?, 0.0)?;
     let transformer = TransformerConfig {
         block: Block::DualHead,
-        attention: Attention::new(kernel.at(config.temperature)?, 0.0)?,
-        parameters: Parameters::ThetaStar,
-        num_layers: config.num_layers,
-        gamma: config.tasks.gamma(),
         step_sizes: vec![config.step_size],
-    };
-    let transformer = transformer.check()?;
+        ..TransformerConfig::theta_star(attention, config.num_layers, config.tasks.gamma())
+    }
+    .check()?;
     // Collected in task order, so that sums do not depend on the number of threads.
     let errors = (0..config.num_tasks)
         .into_par_iter()
@@ -152,9 +138,9 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
             let MeanSem { mean, sem, count } = statistic(&|e| e.by_length[i])?;
             let gain = statistic(&|e| e.zero - e.by_length[i])?;
             if !sem.is_finite() {
-                let message =
-                    format!("the error at context length {context_len} overflows; lower the step size");
-                return Err(LabError::diverged(message));
+                return Err(LabError::diverged(format!(
+                    "the error at context length {context_len} overflows; lower the step size"
+                )));
             }
             Ok(MsvePoint { context_len, mean, sem, gain: gain.mean, gain_sem: gain.sem, tasks: count })
         })
@@ -174,7 +160,7 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         (false, _) => Verdict::NotReproduced,
     };
     Ok(MsveCurve {
-        config: config.clone(),
+        config,
         points,
         zero: zero.mean,
         zero_sem: zero.sem,
@@ -227,26 +213,24 @@ impl MsveCurve {
             let band = own.iter().map(|p| ((p.mean - p.sem).max(0.1 * p.mean), p.mean + p.sem)).collect();
             let zero = vec![(shortest, self.zero), (last as f64, self.zero)];
             let zero_band = vec![(self.zero - self.zero_sem, self.zero + self.zero_sem); 2];
-            Chart {
-                title: title.into(),
-                x,
-                y: Axis::log("mean square value error"),
-                series: vec![
-                    Series::new(&c.kernel, PALETTE[0], curve).with_band(band),
-                    Series::new("predictor 0", PALETTE[1], zero).dashed().with_band(zero_band),
-                ],
-                note: String::new(),
-            }
+            let series = vec![
+                Series::new(&c.kernel, PALETTE[0], curve).with_band(band),
+                Series::new("predictor 0", PALETTE[1], zero).dashed().with_band(zero_band),
+            ];
+            Chart::new(title, x, Axis::log("mean square value error"), series)
         };
         let note = format!(
-            "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. (drawn down to 0.1 of the mean) over {} Loop tasks",
-            c.kernel, c.num_layers, c.num_tasks
+            "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. (drawn down to 0.1 of the mean) over {} tasks: {}",
+            c.kernel,
+            c.num_layers,
+            c.num_tasks,
+            c.tasks.describe()
         );
         let title = "Value error against context length";
         let judged = c.context_lens.last().copied().unwrap_or(1);
         let short = Axis::linear("context length *n* (transitions)");
         let Some(&longest) = c.longer_lens.last() else {
-            return Chart { note, ..chart(title, short, judged) }.scene(Width::Column);
+            return chart(title, short, judged).noted(note).scene(Width::Column);
         };
         let long = Axis::log("context length *n* (transitions)");
         let panels =

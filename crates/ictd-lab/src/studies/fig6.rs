@@ -1,10 +1,11 @@
 //! Figure 6: the mask relaxed, and what diagonal mixing does.
 
-use super::fig3_5::{EMERGED, EmergenceFigures, judge, mean, text, write_figure_6};
+use super::fig3_5::{EMERGED, EmergenceFigures, branches, judge, mean, text};
 use super::pretrain::RunResult;
 use super::setting::{self, Setting};
 use super::{Claim, Plan, Section, Study, Verdict};
 use crate::LabError;
+use crate::figure::{Grid, Legend, Panel, Scene, Width};
 use crate::files::OutputDir;
 
 /// Figure 6 as the paper's equations have it.
@@ -33,7 +34,11 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
     };
     let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
     let name = format!("fig6{}", setting.suffix);
-    write_figure_6(out, &name, &full.0, &relaxed.0)?;
+    for (mask, figures) in [("full", &full.0), ("relaxed", &relaxed.0)] {
+        let tables = figures.tables(&format!("{name}_{mask}"), &format!("{name}_{mask}_steps"))?;
+        tables.iter().try_for_each(|table| out.table(table))?;
+    }
+    out.figure(&name, &figure(&full.0, &relaxed.0))?;
     let verdict = match (judge(&full.1), judge(&relaxed.1)) {
         (Verdict::Reproduced, Verdict::Reproduced) => Verdict::Reproduced,
         (Verdict::NotReproduced, Verdict::NotReproduced) => Verdict::NotReproduced,
@@ -65,6 +70,26 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
     Ok((claim, full.1))
 }
 
+/// Full mask on the left, relaxed mask on the right; trajectories, diagonality, matrices.
+fn figure(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
+    let note = format!(
+        "{} and {} seeds, 9000 steps; mean ± s.e.m. over seeds (a, b), mean and 25–75 % of points per bin (c, d), means divided by the largest entry (e, f)",
+        full.num_seeds, relaxed.num_seeds
+    );
+    let masks = [(full, "full mask", ["a", "c", "e"]), (relaxed, "relaxed mask", ["b", "d", "f"])];
+    // A column per mask, turned into rows.
+    let [left, right] = masks.map(|(of, mask, panel)| {
+        let [scores, diagonal] = of.over_steps(&format!("({}) {mask}: training", panel[0]));
+        let against = of.against_diagonal(&format!("({}) {mask}: against diagonality", panel[1]));
+        let [values, weights] = of.heatmaps(&format!("({}) {mask}: learned", panel[2]));
+        let boxed = |chart| Box::new(chart) as Box<dyn Panel>;
+        [boxed(scores), boxed(diagonal), boxed(against), Box::new(values), Box::new(weights)]
+    });
+    let rows = left.into_iter().zip(right).map(|(left, right)| vec![left, right]).collect();
+    let title = format!("Mask relaxation on Boyan’s chain — {}", full.title);
+    Grid { title, width: Width::Page, legend: Legend::default(), rows, note }.scene()
+}
+
 /// What the paper says of mixing: it accelerates training "without changing the qualitative emergence behavior".
 fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, LabError> {
     let seeds = plan.seeds(10);
@@ -82,10 +107,6 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
         let when = median.map_or_else(|| "most of them never".into(), |m| format!("median step {m}"));
         format!("{reached} of {} seeds, {when}", steps.len())
     };
-    let counts = |result: &RunResult| {
-        let of = |branch| result.seeds.iter().filter(|s| s.last.branch == branch).count();
-        format!("{} td, {} mirror, {} neither", of("td"), of("mirror"), of("none"))
-    };
     let preserved = 2 * same > seeds.len();
     Ok(Claim::new(
         &setting.id("rho"),
@@ -100,8 +121,8 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
         format!(
             "the same block on {same} of {} seeds; with mixing {}, without {}; both scores reach 0.5 with mixing on {}, without on {}",
             seeds.len(),
-            counts(mixed),
-            counts(&plain),
+            branches(mixed),
+            branches(&plain),
             words(&with, fast),
             words(&without, slow)
         ),

@@ -21,31 +21,28 @@ const DRAWN: usize = 6;
 #[derive(Clone, Debug, Serialize)]
 pub struct ForwardReport {
     /// Row l: the value estimate of every column after l layers.
-    pub values: Vec<Vec<f64>>,
+    values: Vec<Vec<f64>>,
     /// Row l: the target memory of every column after l layers.
-    pub targets: Vec<Vec<f64>>,
+    targets: Vec<Vec<f64>>,
     /// Every layer's full token matrix, row by row.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Vec<Vec<Vec<f64>>>>,
-    /// Names of the rows of the token matrices.
+    tokens: Option<Vec<Vec<Vec<f64>>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub row_names: Vec<String>,
-    /// The limit of infinitely many layers.
+    row_names: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fixed_point: Option<FixedPoint>,
+    fixed_point: Option<FixedPoint>,
 }
 
 /// The infinite-depth values and whether the iteration reaches them.
 #[derive(Clone, Debug, Serialize)]
-pub struct FixedPoint {
-    /// The value of every column.
-    pub values: Vec<f64>,
+struct FixedPoint {
+    values: Vec<f64>,
     /// Factor by which TD errors shrink per layer in the long run, at the first layer's step size.
-    pub spectral_radius: f64,
+    spectral_radius: f64,
     /// Whether layers with that step size reach the values: what a certificate says, so not where rounding decides.
-    pub converges: bool,
+    converges: bool,
     /// The certificate's status: `certified`, `estimated` or `refused`.
-    pub status: &'static str,
+    status: &'static str,
 }
 
 /// A row of `values.csv`.
@@ -91,7 +88,7 @@ pub fn report(
         row_names = (0..z[0].matrix().num_rows()).map(|i| z[0].row_name(i)).collect();
         tokens = Some(z.iter().map(|z| z.matrix().rows().map(<[f64]>::to_vec).collect()).collect());
     }
-    let fixed_point = if with_fixed_point { Some(fixed_point(transformer, context)?) } else { None };
+    let fixed_point = with_fixed_point.then(|| fixed_point(transformer, context)).transpose()?;
     Ok(ForwardReport {
         values: layers.clone().map(|l| values.values(l)).collect(),
         targets: layers.map(|l| values.targets(l)).collect(),
@@ -131,18 +128,11 @@ impl ForwardReport {
             let points = self.values.iter().enumerate().map(|(l, row)| (l as f64, row[j]));
             Series::new(format!("*v*[{j}]"), color, points.collect())
         });
-        let chart = Chart {
-            title: "Value estimates, layer by layer".into(),
-            x: Axis::linear("layer *l*"),
-            y: Axis::linear("value estimate *v*_{*l*}"),
-            series: series.collect(),
-            note: if columns > DRAWN {
-                format!("the last {DRAWN} of {columns} columns")
-            } else {
-                String::new()
-            },
-        };
-        chart.scene(Width::Column)
+        let (x, y) = (Axis::linear("layer *l*"), Axis::linear("value estimate *v*_{*l*}"));
+        let chart = Chart::new("Value estimates, layer by layer", x, y, series.collect());
+        let left_out = columns > DRAWN;
+        let note = if left_out { format!("the last {DRAWN} of {columns} columns") } else { String::new() };
+        chart.noted(note).scene(Width::Column)
     }
 }
 
@@ -160,9 +150,8 @@ impl Report for ForwardReport {
         let first = columns.saturating_sub(SHOWN);
         let mut header: Vec<String> = vec!["layer".into()];
         header.extend((first..columns).map(|j| format!("v[{j}]")));
-        let rows = self.values.iter().enumerate();
-        let rows =
-            rows.map(|(l, row)| [l.to_string()].into_iter().chain(row[first..].iter().map(number)).collect());
+        let row = |name: String, row: &[f64]| [name].into_iter().chain(row.iter().map(number)).collect();
+        let rows = self.values.iter().enumerate().map(|(l, values)| row(l.to_string(), &values[first..]));
         let mut out = Table::new(&header, rows).text(width);
         if first > 0 {
             out += &format!("(columns 0 to {} left out here; --json and --out give all)\n", first - 1);
@@ -185,12 +174,9 @@ impl Report for ForwardReport {
         }
         for (layer, z) in self.tokens.iter().flatten().enumerate() {
             out += &format!("\nZ_{layer}\n");
-            let rows = z
-                .iter()
-                .zip(&self.row_names)
-                .map(|(row, name)| [name.clone()].into_iter().chain(row.iter().map(number)).collect());
-            let header: Vec<String> =
-                ["row".to_owned()].into_iter().chain((0..columns).map(|j| j.to_string())).collect();
+            let rows = z.iter().zip(&self.row_names).map(|(values, name)| row(name.clone(), values));
+            let mut header: Vec<String> = vec!["row".into()];
+            header.extend((0..columns).map(|j| j.to_string()));
             out += &Table::new(&header, rows).text(width);
         }
         out

@@ -8,10 +8,10 @@ pub mod branches;
 mod claim;
 pub mod compute;
 pub mod fig1;
-pub mod fig2;
-pub mod fig3_5;
-pub mod fig4;
-pub mod fig6;
+mod fig2;
+mod fig3_5;
+mod fig4;
+mod fig6;
 pub mod first_gradient;
 pub mod forward;
 pub mod mirror;
@@ -40,6 +40,11 @@ use crate::LabError;
 fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem, LabError> {
     let samples: Vec<f64> = samples.into_iter().collect();
     MeanSem::of(&samples).ok_or_else(|| LabError::value(of, 0, "at least 1"))
+}
+
+/// The smallest and the largest of numbers.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
 }
 
 /// All studies of the paper, in its order.

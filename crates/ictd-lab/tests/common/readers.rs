@@ -343,7 +343,7 @@ fn journal(dir: &Path) -> Reader {
     let run = move || -> Result<(), LabError> {
         let found = readings::run(&search, &out, |_| {})?;
         to_svg(&found.figure());
-        found.best();
+        found.text(80);
         Ok(())
     };
     run().expect("a small search");

@@ -1,4 +1,4 @@
-//! Figures 3, 5 and 6: what emerges during pretraining.
+//! The statistics and panels of Figures 3, 5 and 6: what emerges during pretraining.
 
 use ictd::pretrain::{ParamsView, TrainState};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::trend::{Bin, CurvePoint, SMOOTHING, Trend, bins, curves, shown};
 use crate::LabError;
 use crate::figure::style::PALETTE;
-use crate::figure::{Axis, Cells, Chart, Grid, Panel, Scene, Series, Width};
+use crate::figure::{Axis, Cells, Chart, Grid, Scene, Series, Width};
 use crate::files::OutputDir;
 use crate::report::Table;
 use crate::studies::pretrain::Settings;
@@ -17,14 +17,14 @@ const DRAWN: usize = 150;
 /// The statistics behind the figures, over the seeds of a run.
 #[derive(Clone, Debug)]
 pub struct EmergenceFigures {
-    title: String,
-    num_seeds: usize,
+    pub title: String,
+    pub num_seeds: usize,
     row_names: Vec<String>,
     value_matrix: Vec<Vec<f64>>,
     score_matrix: Vec<Vec<f64>>,
     curves: Vec<CurvePoint>,
     bins: Vec<Bin>,
-    trend: Trend,
+    pub trend: Trend,
 }
 
 #[derive(Serialize)]
@@ -36,11 +36,6 @@ struct Entry<'a> {
 }
 
 impl EmergenceFigures {
-    /// How the curves go.
-    pub fn trend(&self) -> Trend {
-        self.trend
-    }
-
     /// The statistics of a run.
     pub fn new(settings: &Settings, title: &str, states: &[TrainState<f32>]) -> Self {
         let shape = settings.config.shape();
@@ -68,31 +63,26 @@ impl EmergenceFigures {
         }
     }
 
-    fn heatmaps(&self, title: &str) -> [Cells; 2] {
+    pub fn heatmaps(&self, title: &str) -> [Cells; 2] {
         [("*V*_{0}", &self.value_matrix), ("*A*_{0}", &self.score_matrix)]
             .map(|(name, entries)| Cells::matrix(&format!("{title} {name}"), &self.row_names, entries))
     }
 
-    fn against_diagonal(&self, title: &str) -> Chart {
+    pub fn against_diagonal(&self, title: &str) -> Chart {
         let line = |name: &str, color, value: fn(&Bin) -> f64| {
             Series::new(name, color, self.bins.iter().map(|b| (b.centre(), value(b))).collect())
         };
         let band = |band: fn(&Bin) -> (f64, f64)| self.bins.iter().map(band).collect();
-        Chart {
-            title: title.into(),
-            x: Axis::linear("kernel diagonal mean *d*_{*t*}"),
-            y: Axis::linear("emergence score").over(-1.05, 1.05),
-            series: vec![
-                line("*V*_{em}", PALETTE[0], |b| b.v_em).with_band(band(|b| (b.v_em_q25, b.v_em_q75))),
-                line("*A*_{em}", PALETTE[1], |b| b.a_em).with_band(band(|b| (b.a_em_q25, b.a_em_q75))),
-                line("signed *V*", PALETTE[0], |b| b.v_em_signed).dashed(),
-                line("signed *A*", PALETTE[1], |b| b.a_em_signed).dashed(),
-            ],
-            note: String::new(),
-        }
+        let series = vec![
+            line("*V*_{em}", PALETTE[0], |b| b.v_em).with_band(band(|b| (b.v_em_q25, b.v_em_q75))),
+            line("*A*_{em}", PALETTE[1], |b| b.a_em).with_band(band(|b| (b.a_em_q25, b.a_em_q75))),
+            line("signed *V*", PALETTE[0], |b| b.v_em_signed).dashed(),
+            line("signed *A*", PALETTE[1], |b| b.a_em_signed).dashed(),
+        ];
+        Chart::new(title, Axis::linear("kernel diagonal mean *d*_{*t*}"), score_axis(), series)
     }
 
-    fn over_steps(&self, title: &str) -> [Chart; 2] {
+    pub fn over_steps(&self, title: &str) -> [Chart; 2] {
         let every = self.curves.len().div_ceil(DRAWN).max(1);
         let drawn: Vec<&CurvePoint> = self.curves.iter().step_by(every).collect();
         let line = |name: &str, color, value: fn(&CurvePoint) -> (f64, f64)| {
@@ -100,26 +90,17 @@ impl EmergenceFigures {
             Series::new(name, color, values().map(|(step, v)| (step, v.0)).collect())
                 .with_band(values().map(|(_, v)| (v.0 - v.1, v.0 + v.1)).collect())
         };
+        let scores = vec![
+            line("*V*_{em}", PALETTE[0], |p| (p.v_em, p.v_em_sem)),
+            line("*A*_{em}", PALETTE[1], |p| (p.a_em, p.a_em_sem)),
+            line("signed *V*", PALETTE[0], |p| (p.v_em_signed, p.v_em_signed_sem)).dashed(),
+            line("signed *A*", PALETTE[1], |p| (p.a_em_signed, p.a_em_signed_sem)).dashed(),
+        ];
+        let diagonal = vec![line("*d*_{*t*}", PALETTE[2], |p| (p.diag_mean, p.diag_mean_sem))];
+        let steps = || Axis::linear("gradient step");
         [
-            Chart {
-                title: title.into(),
-                x: Axis::linear("gradient step"),
-                y: Axis::linear("emergence score").over(-1.05, 1.05),
-                series: vec![
-                    line("*V*_{em}", PALETTE[0], |p| (p.v_em, p.v_em_sem)),
-                    line("*A*_{em}", PALETTE[1], |p| (p.a_em, p.a_em_sem)),
-                    line("signed *V*", PALETTE[0], |p| (p.v_em_signed, p.v_em_signed_sem)).dashed(),
-                    line("signed *A*", PALETTE[1], |p| (p.a_em_signed, p.a_em_signed_sem)).dashed(),
-                ],
-                note: String::new(),
-            },
-            Chart {
-                title: String::new(),
-                x: Axis::linear("gradient step"),
-                y: Axis::linear("*d*_{*t*}"),
-                series: vec![line("*d*_{*t*}", PALETTE[2], |p| (p.diag_mean, p.diag_mean_sem))],
-                note: String::new(),
-            },
+            Chart::new(title, steps(), score_axis(), scores),
+            Chart::new("", steps(), Axis::linear("*d*_{*t*}"), diagonal),
         ]
     }
 
@@ -174,37 +155,6 @@ impl EmergenceFigures {
     }
 }
 
-/// Figure 6: full mask on the left, relaxed mask on the right; trajectories, diagonality, matrices.
-pub fn figure_6(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
-    let note = format!(
-        "{} and {} seeds, 9000 steps; mean ± s.e.m. over seeds (a, b), mean and 25–75 % of points per bin (c, d), means divided by the largest entry (e, f)",
-        full.num_seeds, relaxed.num_seeds
-    );
-    let masks = [(full, "full mask", ["a", "c", "e"]), (relaxed, "relaxed mask", ["b", "d", "f"])];
-    let steps = masks.map(|(of, name, panel)| of.over_steps(&format!("({}) {name}: training", panel[0])));
-    let [[scores, diagonal], [relaxed_scores, relaxed_diagonal]] = steps;
-    let against = masks
-        .map(|(of, name, panel)| of.against_diagonal(&format!("({}) {name}: against diagonality", panel[1])));
-    let matrices = masks.map(|(of, name, panel)| of.heatmaps(&format!("({}) {name}: learned", panel[2])));
-    let [[v, a], [relaxed_v, relaxed_a]] = matrices;
-    let charts = [scores, relaxed_scores, diagonal, relaxed_diagonal].into_iter().chain(against);
-    let mut grid = Grid::new(&format!("Mask relaxation on Boyan’s chain — {}", full.title), 2, charts, note);
-    for pair in [[v, relaxed_v], [a, relaxed_a]] {
-        grid.rows.push(pair.into_iter().map(|map| Box::new(map) as Box<dyn Panel>).collect());
-    }
-    grid.scene()
-}
-
-/// Writes Figure 6 and its numbers under names that start with `name`.
-pub fn write_figure_6(
-    out: &OutputDir,
-    name: &str,
-    full: &EmergenceFigures,
-    relaxed: &EmergenceFigures,
-) -> Result<(), LabError> {
-    for (mask, figures) in [("full", full), ("relaxed", relaxed)] {
-        let tables = figures.tables(&format!("{name}_{mask}"), &format!("{name}_{mask}_steps"))?;
-        tables.iter().try_for_each(|table| out.table(table))?;
-    }
-    out.figure(name, &figure_6(full, relaxed))
+fn score_axis() -> Axis {
+    Axis::linear("emergence score").over(-1.05, 1.05)
 }

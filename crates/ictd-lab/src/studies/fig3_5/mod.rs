@@ -3,13 +3,13 @@
 mod figures;
 mod trend;
 
-pub use figures::{EmergenceFigures, figure_6, write_figure_6};
-pub use trend::{EMERGED, Onset, Trend, emerged};
+pub use figures::EmergenceFigures;
+pub use trend::{EMERGED, Trend, emerged};
 
 use ictd::statistics::MeanSem;
 
 use super::setting::{self, Setting};
-use super::{Claim, Plan, Section, Study, Verdict};
+use super::{Claim, Plan, Section, Study, Verdict, extent, verdict};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::pretrain::{Point, RunResult, SeedResult};
@@ -65,7 +65,7 @@ fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim
             "Not every seed ends in the same block; docs/readings.md and docs/mirror.md map which does when."
         }
     };
-    let trend = figures.trend();
+    let trend = figures.trend;
     let claim = |name: &str, figure: &str, says: &str, criterion: &str| {
         Claim::new(&setting.id(name), &setting.place(figure), says, criterion).scoped(setting.scope)
     };
@@ -151,7 +151,7 @@ fn onset(claim: Claim, trend: &Trend) -> Claim {
     let bins = format!("{} bins", trend.bins);
     match trend.onset {
         Some(o) => claim.found(
-            if trend.value_sets_in_late() { Verdict::Reproduced } else { Verdict::NotReproduced },
+            verdict(trend.value_sets_in_late()),
             o.value,
             format!(
                 "A_em reaches 0.5 at d_t = {:.3}, V_em at {:.3}, {:.0} % up the range of d_t",
@@ -190,22 +190,25 @@ pub(super) fn judge(result: &RunResult) -> Verdict {
     }
 }
 
+/// How many seeds ended in which block.
+pub(super) fn branches(result: &RunResult) -> String {
+    let of = |branch| result.seeds.iter().filter(|s| s.last.branch == branch).count();
+    format!("{} td, {} mirror, {} neither", of("td"), of("mirror"), of("none"))
+}
+
 /// The branches of the seeds and their scores at the step that figures show: the best, or the final one where the scores
 /// are never both positive.
 pub(super) fn text(result: &RunResult) -> String {
-    let count = |branch| result.seeds.iter().filter(|s| s.last.branch == branch).count();
-    let shown =
-        |s: &SeedResult| if s.best.v_em.min(s.best.a_em) > 0.0 { s.best.clone() } else { s.last.clone() };
+    fn shown(s: &SeedResult) -> &Point {
+        if s.best.v_em.min(s.best.a_em) > 0.0 { &s.best } else { &s.last }
+    }
     let range = |score: fn(&Point) -> f64| {
-        let values = result.seeds.iter().map(|s| score(&shown(s)));
-        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+        let (low, high) = extent(result.seeds.iter().map(|s| score(shown(s))));
         format!("{low:.2} to {high:.2}")
     };
     format!(
-        "{} td, {} mirror, {} neither; at the step shown min(V_em, A_em) {}, signed V_em {}, signed A_em {}",
-        count("td"),
-        count("mirror"),
-        count("none"),
+        "{}; at the step shown min(V_em, A_em) {}, signed V_em {}, signed A_em {}",
+        branches(result),
         range(|p| p.v_em.min(p.a_em)),
         range(|p| p.v_em_signed),
         range(|p| p.a_em_signed)

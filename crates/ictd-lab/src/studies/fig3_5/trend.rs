@@ -4,6 +4,8 @@ use ictd::pretrain::{Metric, TrainState};
 use ictd::statistics::{MeanSem, quantile, spearman};
 use serde::Serialize;
 
+use crate::studies::extent;
+
 /// Window of the trailing mean (paper, "Emergence vs. training step").
 pub(super) const SMOOTHING: usize = 50;
 /// Bins of the kernel diagonal mean (paper, "Plotting details").
@@ -53,25 +55,19 @@ pub struct Trend {
     pub value_largest: f64,
     /// Mean A_em of the upper half of the bins of d_t.
     pub score_upper_half: f64,
-    /// Bins.
     pub bins: usize,
-    /// Where scores set in.
     pub onset: Option<Onset>,
     /// Rank correlation of d_t and the step up to a seed's best one: the median over seeds. Curves averaged over seeds that
     /// end at different steps would jump where one ends.
     pub diagonal_rank_correlation: f64,
-    /// d_t at the first step.
     pub diagonal_first: f64,
-    /// d_t at the last step.
     pub diagonal_last: f64,
 }
 
 /// The kernel diagonal mean at which each score sets in: the first bin whose mean reaches [`EMERGED`].
 #[derive(Clone, Copy, Debug)]
 pub struct Onset {
-    /// Of A_em.
     pub score: f64,
-    /// Of V_em.
     pub value: f64,
     /// Where V_em's lies in the observed range of d_t, from 0 to 1.
     pub value_position: f64,
@@ -163,19 +159,11 @@ pub(super) fn shown(state: &TrainState<f32>) -> (usize, &[f32]) {
 
 /// Trailing means up to the step that stands for each seed, averaged over the seeds that are left.
 pub(super) fn curves(states: &[TrainState<f32>]) -> Vec<CurvePoint> {
-    type Trace = fn(&TrainState<f32>) -> &Vec<f32>;
-    let traces: [Trace; 5] = [
-        |s| &s.history[Metric::Value],
-        |s| &s.history[Metric::Score],
-        |s| &s.history[Metric::ValueSigned],
-        |s| &s.history[Metric::ScoreSigned],
-        |s| &s.history[Metric::Diagonal],
-    ];
-    // Entry [trace][seed][step].
-    let smoothed: Vec<Vec<Vec<f64>>> = traces
-        .iter()
-        .map(|trace| states.iter().map(|s| trailing_mean(&trace(s)[..shown(s).0])).collect())
-        .collect();
+    let metrics = [Metric::Value, Metric::Score, Metric::ValueSigned, Metric::ScoreSigned, Metric::Diagonal];
+    // Entry [metric][seed][step].
+    let smoothed = metrics.map(|metric| -> Vec<Vec<f64>> {
+        states.iter().map(|s| trailing_mean(&s.history[metric][..shown(s).0])).collect()
+    });
     let longest = states.iter().map(|s| shown(s).0).max().unwrap_or(0);
     (0..longest)
         .filter_map(|step| {
@@ -226,8 +214,7 @@ pub(super) fn bins(batches: usize, states: &[TrainState<f32>]) -> Vec<Bin> {
             })
         })
         .collect();
-    let (low, high) =
-        points.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (l.min(p[0]), h.max(p[0])));
+    let (low, high) = extent(points.iter().map(|p| p[0]));
     let width = (high - low) / BINS as f64;
     (0..BINS)
         .filter_map(|k| {

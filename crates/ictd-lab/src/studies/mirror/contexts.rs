@@ -8,6 +8,7 @@ use ictd::pretrain::PretrainConfig;
 use ictd::random::{Purpose, Stream};
 use ictd::task::TaskSource as _;
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::LabError;
 
@@ -38,46 +39,23 @@ struct Prediction {
 /// What a block does on the contexts: mean δ² and mean square error at the queries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
-    /// Mean δ².
     pub td_loss: f64,
-    /// Mean square error against the exact values.
     pub msve: f64,
 }
 
-/// The statistics of a context that predictions are made of, order by order in A: how much of the query's
-/// reward, in units of √(E[r²]·E[f²]), each leaves unexplained.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Orders {
-    /// Order 0, the mean reward: correlation with δ.
-    pub mean_reward: f64,
-    /// Order 1, ⟨x_q, Cov(x, R)⟩ without its part along order 0.
-    pub reward_covariance: f64,
-    /// Order 2, ⟨x_q, Cov(x, γh' − h)⟩ with h = ⟨x, Cov(x, R)⟩, without its parts along orders 0 and 1.
-    pub bootstrap: f64,
-}
-
-/// What the block can do under uniform attention, where every value is k times the mean reward.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Constants {
-    /// E[r(q)·mean R].
+/// Uniform attention, where every value is k times the mean reward, for a query position.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConstantRow {
+    pub query: &'static str,
+    /// E[r(query)·mean R].
     pub reward_own: f64,
-    /// E[r(q)·mean R'], with R' the rewards of the window that makes the target.
+    /// E[r(query)·mean R'], with R' the rewards of the window that makes the target.
     pub reward_next: f64,
-    /// E[v(q)·mean R].
+    /// E[v(query)·mean R].
     pub value_own: f64,
-    /// The k with the smallest mean δ².
+    /// The k with the smallest mean δ², and that with the smallest mean square error.
     pub best_for_td_loss: f64,
-    /// The k with the smallest mean square error.
     pub best_for_msve: f64,
-}
-
-/// The averages that predict the first gradients.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Correlations {
-    /// C = E[r(q)·mean R].
-    pub mean_reward: f64,
-    /// D = E[r(q)·⟨x_q, Cov(x, R)⟩]/d.
-    pub reward_covariance: f64,
 }
 
 impl Contexts {
@@ -281,28 +259,25 @@ impl Contexts {
         [mean_reward, along(n, &reward), along(n, &bootstrap)]
     }
 
-    /// The averages behind the first gradients.
-    pub fn correlations(&self) -> Correlations {
-        let (mut mean_reward, mut reward_covariance) = (0.0, 0.0);
-        let mut d = 1;
+    /// The averages behind the first gradients: C = E[r(q)·mean R] and D = E[r(q)·⟨x_q, Cov(x, R)⟩]/d.
+    pub fn correlations(&self) -> [f64; 2] {
+        let mut sums = [0.0; 2];
         for task in &self.tasks {
-            d = task.features[0].len();
             for t in 0..self.batch {
                 let [mean, covariance, _] = self.statistics(task, t);
                 let reward = task.rewards[t + self.n];
-                mean_reward += reward * mean;
-                reward_covariance += reward * covariance;
+                sums[0] += reward * mean;
+                sums[1] += reward * covariance;
             }
         }
-        Correlations {
-            mean_reward: mean_reward / self.count(),
-            reward_covariance: reward_covariance / self.count() / d as f64,
-        }
+        let d = self.tasks.first().map_or(1, |task| task.features[0].len());
+        let [mean, covariance] = sums.map(|sum| sum / self.count());
+        [mean, covariance / d as f64]
     }
 
     /// The block under uniform attention, v = k·mean R, for a query `ahead` states after the last context
     /// transition.
-    pub fn constants(&self, ahead: usize) -> Constants {
+    pub fn constants(&self, query: &'static str, ahead: usize) -> ConstantRow {
         let mut sums = [0.0; 6];
         for task in &self.tasks {
             let mean = |t: usize| task.rewards[t..t + self.n].iter().sum::<f64>() / self.n as f64;
@@ -316,7 +291,8 @@ impl Contexts {
             }
         }
         let [reward_own, reward_next, value_own, reward_change, change_square, own_square] = sums;
-        Constants {
+        ConstantRow {
+            query,
             reward_own,
             reward_next,
             value_own,
@@ -325,8 +301,10 @@ impl Contexts {
         }
     }
 
-    /// How much δ still correlates with each order's statistic at (u, a·I).
-    pub fn orders(&self, u: [f64; 3], a: f64) -> Orders {
+    /// How much δ still correlates at (u, a·I) with what predictions are made of, order by order in A, each without its
+    /// parts along those before: 0, the mean reward; 1, ⟨x_q, Cov(x, R)⟩; 2, ⟨x_q, Cov(x, γh' − h)⟩ with h = ⟨x, Cov(x, R)⟩.
+    /// In units of √(E[r²]·E[f²]).
+    pub fn orders(&self, u: [f64; 3], a: f64) -> [f64; 3] {
         let mut statistics: [Vec<f64>; 3] = Default::default();
         let (mut deltas, mut rewards) = (Vec::new(), 0.0);
         self.each(&self.weights(a), u, |task, t, _, _, delta| {
@@ -344,9 +322,7 @@ impl Contexts {
                 rest[0].iter_mut().zip(f).for_each(|(x, f)| *x -= share * f);
             }
         }
-        let of =
-            |k: usize| dot(&deltas, &statistics[k]) / (rewards * dot(&statistics[k], &statistics[k])).sqrt();
-        Orders { mean_reward: of(0), reward_covariance: of(1), bootstrap: of(2) }
+        statistics.map(|f| dot(&deltas, &f) / (rewards * dot(&f, &f)).sqrt())
     }
 }
 

@@ -1,14 +1,15 @@
 //! Where training ends, and what it costs: mirror and TD block on the same fresh tasks.
 
 use ictd::pretrain::{
-    Branch, Measurement, PretrainConfig, TrainError, Trainer, emergence_of, first_gradient, measure,
+    Branch, Measurement, PretrainConfig, TrainError, emergence_of, first_gradient, measure,
 };
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::path::{Point, Trace};
+use super::path::{Point, Trace, trace};
 use super::{MirrorConfig, statistic};
 use crate::LabError;
+use crate::studies::extent;
 use crate::studies::pretrain::Settings;
 
 /// Overrides that lead to the TD block from the paper's query.
@@ -22,67 +23,44 @@ const SETTINGS: [(&str, &[&str]); 5] = [
     ("literal, representable=false", &["representable=false"]),
 ];
 
-/// Where the seeds of a setting end.
+/// Where the seeds of a setting end: how many in which block, means over seeds, A's mean diagonal and its range.
 #[derive(Clone, Debug, Serialize)]
 pub struct EndRow {
-    /// The setting.
     pub setting: &'static str,
-    /// Its overrides.
     pub overrides: String,
     /// The first semi-gradient of TD by p_r, whatever the loss of training: mean over tasks.
     pub first_gradient: f64,
     /// E[v(query)·mean R] of its tasks.
     pub correlation: f64,
-    /// Seeds.
     pub seeds: usize,
-    /// Seeds that end in the TD block.
     pub td: usize,
-    /// In its mirror image.
     pub mirror: usize,
-    /// In neither.
     pub none: usize,
     /// The most frequent signs of (p_r, p_t, p_v).
     pub signs: String,
-    /// Seeds with these signs.
     pub with_signs: usize,
-    /// Mean p_r.
     pub p_r: f64,
-    /// Mean p_t.
     pub p_t: f64,
-    /// Mean p_v.
     pub p_v: f64,
-    /// Mean of A's mean diagonal.
     pub a: f64,
-    /// Smallest over seeds.
     pub a_low: f64,
-    /// Largest over seeds.
     pub a_high: f64,
-    /// Mean δ².
     pub td_loss: f64,
-    /// Its standard error over seeds.
     pub td_loss_sem: f64,
-    /// Mean square error.
     pub msve: f64,
-    /// Its standard error over seeds.
     pub msve_sem: f64,
 }
 
 /// TD block minus mirror block, seed by seed on the same tasks, where both were reached.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairRow {
-    /// The loss of training.
     pub loss: &'static str,
-    /// Mean difference of δ².
     pub td_loss: f64,
-    /// Its standard error.
     pub td_loss_sem: f64,
-    /// Mean difference of the mean square error.
     pub msve: f64,
-    /// Its standard error.
     pub msve_sem: f64,
     /// Seeds on which the mirror has the smaller δ².
     pub mirror_lower: usize,
-    /// Seeds.
     pub seeds: usize,
 }
 
@@ -110,7 +88,7 @@ pub fn run(
             .par_iter()
             .enumerate()
             .map(|(s, &seed)| {
-                let params = if k == 0 { literal[s].params.clone() } else { train(&config, seed)? };
+                let params = if k == 0 { literal[s].params.clone() } else { trace(&config, seed)?.params };
                 end(&config, seed, &params, study.tasks)
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -131,14 +109,6 @@ pub fn run(
     Ok((rows, pairs))
 }
 
-fn train(config: &PretrainConfig, seed: u64) -> Result<Vec<f32>, TrainError> {
-    let mut trainer = Trainer::<f32>::new(config, seed)?;
-    while !trainer.is_done() {
-        trainer.epoch_unmeasured()?;
-    }
-    Ok(trainer.into_state().params)
-}
-
 fn end(config: &PretrainConfig, seed: u64, params: &[f32], num_tasks: u64) -> Result<End, TrainError> {
     Ok(End {
         point: Point::of(config, params),
@@ -152,6 +122,7 @@ fn summarise(setting: &'static str, overrides: String, ends: &[End]) -> Result<E
     let mean = |of: &dyn Fn(&End) -> f64| ends.iter().map(of).sum::<f64>() / ends.len() as f64;
     let td_loss = statistic(ends.iter().map(|e| e.measured.td_loss).collect())?;
     let msve = statistic(ends.iter().map(|e| e.measured.msve).collect())?;
+    let (a_low, a_high) = extent(ends.iter().map(|e| e.point.a));
     let mut signs: Vec<String> = ends.iter().map(|e| e.point.signs()).collect();
     signs.sort_unstable();
     let (mut most, mut with_signs) = (String::new(), 0);
@@ -175,8 +146,8 @@ fn summarise(setting: &'static str, overrides: String, ends: &[End]) -> Result<E
         p_t: mean(&|e| e.point.u[1]),
         p_v: mean(&|e| e.point.u[2]),
         a: mean(&|e| e.point.a),
-        a_low: ends.iter().map(|e| e.point.a).fold(f64::INFINITY, f64::min),
-        a_high: ends.iter().map(|e| e.point.a).fold(f64::NEG_INFINITY, f64::max),
+        a_low,
+        a_high,
         td_loss: td_loss.mean,
         td_loss_sem: td_loss.sem,
         msve: msve.mean,

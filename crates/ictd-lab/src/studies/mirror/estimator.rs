@@ -9,7 +9,7 @@ use ictd::transformer::{AttentionParams, Parameters, Transformer, TransformerCon
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::contexts::Contexts;
+use super::contexts::{ConstantRow, Contexts};
 use super::statistic;
 use crate::LabError;
 
@@ -25,7 +25,6 @@ const SCALES: [f64; 9] = [0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0, 2.828, 4.0];
 /// TD and mirror block at a temperature, all columns, L layers: root mean square over contexts.
 #[derive(Clone, Debug, Serialize)]
 pub struct TemperatureRow {
-    /// τ.
     pub temperature: f64,
     /// The mean over columns of the difference of the two blocks' values.
     pub constant: f64,
@@ -38,21 +37,16 @@ pub struct TemperatureRow {
 /// One block, at theta_*'s scale and at its best scale, for a query position.
 #[derive(Clone, Debug, Serialize)]
 pub struct EstimatorRow {
-    /// The query position.
     pub query: &'static str,
     /// E[v(query)·mean R].
     pub correlation: f64,
-    /// Its standard error.
     pub correlation_sem: f64,
-    /// td or mirror.
     pub block: &'static str,
-    /// Mean δ² at theta_* or its mirror image.
+    /// At theta_* or its mirror image.
     pub td_loss: f64,
-    /// Mean square error there.
     pub msve: f64,
-    /// Scale of V with the smallest δ².
+    /// Scales of V and A with the smallest δ².
     pub best_step: f64,
-    /// Scale of A with it.
     pub best_score: f64,
     /// δ² there, on other tasks.
     pub best_td_loss: f64,
@@ -60,41 +54,18 @@ pub struct EstimatorRow {
     pub best_msve: f64,
 }
 
-/// Uniform attention, v = k·mean R, for a query position.
-#[derive(Clone, Debug, Serialize)]
-pub struct ConstantRow {
-    /// The query position.
-    pub query: &'static str,
-    /// E[r(query)·mean R].
-    pub reward_own: f64,
-    /// E[r(query)·mean R'] with R' the rewards of the target's window.
-    pub reward_next: f64,
-    /// E[v(query)·mean R].
-    pub value_own: f64,
-    /// The k with the smallest δ².
-    pub best_for_td_loss: f64,
-    /// The k with the smallest mean square error.
-    pub best_for_msve: f64,
-}
-
 /// What is found about the estimator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Estimator {
     /// Largest relative discrepancy of the mirror block and TD on reflected transitions.
     pub discrepancy: f64,
-    /// Contexts and layers it was looked for in.
     pub contexts: usize,
-    /// Layers.
     pub layers: usize,
-    /// Over temperatures.
     pub temperatures: Vec<TemperatureRow>,
-    /// Slope of log rest against log τ.
+    /// Slopes of log rest and of log spread against log τ.
     pub rest_slope: Option<Slope>,
-    /// Slope of log spread against log τ.
     pub spread_slope: Option<Slope>,
-    /// Uniform attention.
     pub constants: Vec<ConstantRow>,
-    /// Both blocks for every query position.
     pub estimators: Vec<EstimatorRow>,
 }
 
@@ -150,19 +121,8 @@ pub fn run(
     ] {
         estimators.extend(best_scales(&PretrainConfig { query, ..config.clone() }, name, seed, num_tasks)?);
     }
-    let constants = [("next", 0), ("skip", 1)].map(|(query, ahead)| {
-        let c = contexts.constants(ahead);
-        ConstantRow {
-            query,
-            reward_own: c.reward_own,
-            reward_next: c.reward_next,
-            value_own: c.value_own,
-            best_for_td_loss: c.best_for_td_loss,
-            best_for_msve: c.best_for_msve,
-        }
-    });
     Ok(Estimator {
-        constants: constants.to_vec(),
+        constants: [("next", 0), ("skip", 1)].map(|(query, ahead)| contexts.constants(query, ahead)).to_vec(),
         discrepancy,
         contexts: windows.len(),
         layers: LAYERS,

@@ -4,6 +4,8 @@ mod contexts;
 mod ends;
 mod estimator;
 mod figure;
+mod gradients;
+mod held;
 mod path;
 mod show;
 
@@ -12,12 +14,14 @@ use ictd::statistics::MeanSem;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use contexts::Contexts;
+use contexts::{Contexts, Losses};
+use ends::{EndRow, PairRow};
+use estimator::Estimator;
+use gradients::{FirstGradientRow, PullRow};
+use held::HeldRow;
+use path::{PathRow, PredictedPhase, Settling};
 
 use crate::error::{LabError, check_range};
-pub use ends::{EndRow, PairRow};
-pub use estimator::{ConstantRow, Estimator, EstimatorRow, TemperatureRow};
-pub use path::{FirstGradientRow, HeldRow, PathRow, Point, PredictedPhase, PullRow, Settling};
 
 /// Score scales at which the fixed point is sought, besides 1: outward from it. Towards 0 it is no longer
 /// determined: under uniform attention u matters through one number only.
@@ -37,48 +41,32 @@ pub struct MirrorConfig {
     pub tasks: u64,
 }
 
-/// The best u for an A = a·I.
+/// The best u for an A = a·I, and the losses there.
 #[derive(Clone, Debug, Serialize)]
-pub struct BestRow {
-    /// a.
-    pub a: f64,
+struct BestRow {
+    a: f64,
     /// Whether the search settled; the numbers are NaN where it did not.
-    pub found: bool,
-    /// p_r.
-    pub p_r: f64,
-    /// p_t.
-    pub p_t: f64,
-    /// p_v.
-    pub p_v: f64,
-    /// Mean δ² there.
-    pub td_loss: f64,
-    /// Mean square error there.
-    pub msve: f64,
+    found: bool,
+    p_r: f64,
+    p_t: f64,
+    p_v: f64,
+    td_loss: f64,
+    msve: f64,
 }
 
 /// Everything that was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mirror {
-    /// Gradients at the start.
-    pub first_gradients: Vec<FirstGradientRow>,
-    /// When signs settle.
-    pub settling: Vec<Settling>,
-    /// How long the signs are those of the first gradients.
-    pub predicted_phase: PredictedPhase,
-    /// The mean path.
-    pub path: Vec<PathRow>,
-    /// What pulls along it.
-    pub pulls: Vec<PullRow>,
-    /// Training with A held.
-    pub held: Vec<HeldRow>,
-    /// The best u by a.
-    pub best: Vec<BestRow>,
-    /// What the block computes.
-    pub estimator: Estimator,
-    /// Where settings end.
-    pub ends: Vec<EndRow>,
-    /// TD block minus mirror block.
-    pub pairs: Vec<PairRow>,
+    first_gradients: Vec<FirstGradientRow>,
+    settling: Vec<Settling>,
+    predicted_phase: PredictedPhase,
+    path: Vec<PathRow>,
+    pulls: Vec<PullRow>,
+    held: Vec<HeldRow>,
+    best: Vec<BestRow>,
+    estimator: Estimator,
+    ends: Vec<EndRow>,
+    pairs: Vec<PairRow>,
 }
 
 fn statistic(samples: Vec<f64>) -> Result<MeanSem, LabError> {
@@ -99,16 +87,16 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
     let seeds: Vec<u64> = (config.seed..last).collect();
     // What is measured at a point uses tasks of a seed that nothing was trained on.
     let contexts = Contexts::sample(&literal, last, config.tasks)?;
-    let first_gradients = path::first_gradients(&literal, last, &contexts, config.tasks)?;
+    let first_gradients = gradients::first_gradients(&literal, last, &contexts, config.tasks)?;
     let traces = seeds.par_iter().map(|&seed| path::trace(&literal, seed)).collect::<Result<Vec<_>, _>>()?;
     progress(&format!("path: {} seeds trained", traces.len()));
-    let pulls = path::pulls(&literal, last, &contexts, config.tasks, &traces)?;
+    let pulls = gradients::pulls(&literal, last, &contexts, config.tasks, &traces)?;
     progress("pulls along the mean path measured");
-    let held = path::held(&literal, &seeds[..seeds.len().div_ceil(4)], config.tasks)?;
+    let held = held::held(&literal, &seeds[..seeds.len().div_ceil(4)], config.tasks)?;
     progress(&format!("training with A held: {} values", held.len()));
-    let row = |(a, found): (f64, Option<([f64; 3], contexts::Losses)>)| {
+    let row = |(a, found): (f64, Option<([f64; 3], Losses)>)| {
         let ([p_r, p_t, p_v], losses) =
-            found.unwrap_or(([f64::NAN; 3], contexts::Losses { td_loss: f64::NAN, msve: f64::NAN }));
+            found.unwrap_or(([f64::NAN; 3], Losses { td_loss: f64::NAN, msve: f64::NAN }));
         BestRow { a, found: found.is_some(), p_r, p_t, p_v, td_loss: losses.td_loss, msve: losses.msve }
     };
     let best: Vec<BestRow> = contexts.fixed_points(&SMALLER, &LARGER).into_iter().map(row).collect();

@@ -46,6 +46,7 @@ impl Report for Mirror {
     }
 
     fn tables(&self) -> Result<Vec<Table>, LabError> {
+        let e = &self.estimator;
         Ok(vec![
             Table::of("first_gradients", &self.first_gradients)?,
             Table::of("settling", &self.settling)?,
@@ -53,9 +54,9 @@ impl Report for Mirror {
             Table::of("pulls", &self.pulls)?,
             Table::of("held", &self.held)?,
             Table::of("best", &self.best)?,
-            Table::of("temperatures", &self.estimator.temperatures)?,
-            Table::of("constants", &self.estimator.constants)?,
-            Table::of("estimators", &self.estimator.estimators)?,
+            Table::of("temperatures", &e.temperatures)?,
+            Table::of("constants", &e.constants)?,
+            Table::of("estimators", &e.estimators)?,
             Table::of("ends", &self.ends)?,
             Table::of("pairs", &self.pairs)?,
         ])

@@ -14,12 +14,19 @@ pub fn encode(
 ) -> Result<Tensors, String> {
     let shape = config.shape();
     let mut tensors = Tensors::default();
-    insert_params(&mut tensors, &shape, "", &state.params);
-    insert_params(&mut tensors, &shape, "opt.m.", &state.moments.first);
-    insert_params(&mut tensors, &shape, "opt.v.", &state.moments.second);
-    insert_params(&mut tensors, &shape, "best.", &state.best.params);
-    let mask = shape.trained().iter().map(|&t| f32::from(u8::from(t))).collect::<Vec<f32>>();
-    insert_params(&mut tensors, &shape, "mask.", &mask);
+    let mask: Vec<f32> = shape.trained().iter().map(|&t| f32::from(u8::from(t))).collect();
+    let rows = shape.num_rows();
+    for (prefix, params) in [
+        ("", &state.params),
+        ("opt.m.", &state.moments.first),
+        ("opt.v.", &state.moments.second),
+        ("best.", &state.best.params),
+        ("mask.", &mask),
+    ] {
+        for (name, matrix) in names(&shape, prefix).iter().zip(params.chunks_exact(rows * rows)) {
+            tensors.insert(name, &[rows, rows], matrix.to_vec());
+        }
+    }
     for metric in Metric::ALL {
         let values = &state.history[metric];
         tensors.insert(&history_name(metric), &[values.len()], values.clone());
@@ -106,13 +113,6 @@ fn names(shape: &Shape, prefix: &str) -> Vec<String> {
     let pairs =
         (0..shape.num_pairs()).map(|l| if shape.tied { String::new() } else { format!("layers.{l}.") });
     pairs.flat_map(|layer| ["V", "A"].map(|name| format!("{prefix}{layer}{name}"))).collect()
-}
-
-fn insert_params(tensors: &mut Tensors, shape: &Shape, prefix: &str, params: &[f32]) {
-    let rows = shape.num_rows();
-    for (name, matrix) in names(shape, prefix).iter().zip(params.chunks_exact(rows * rows)) {
-        tensors.insert(name, &[rows, rows], matrix.to_vec());
-    }
 }
 
 fn read_params(tensors: &Tensors, shape: &Shape, prefix: &str) -> Result<Vec<f32>, String> {

@@ -31,7 +31,7 @@ pub struct RunDir {
     root: OutputDir,
     checkpoints: OutputDir,
     sha256: String,
-    seed: u64,
+    pub(super) seed: u64,
     started: SystemTime,
     /// A checkpoint elsewhere to go on from, and the hash it carries.
     earlier: Option<(PathBuf, String)>,
@@ -78,10 +78,7 @@ impl RunDir {
         let checkpoints = root.join("ckpt");
         if !resume {
             let names = ["result.json", "provenance.json", "metrics.csv", "diverged.safetensors", "ckpt"];
-            let events =
-                fs::read_dir(&root).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
-            let events =
-                events.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().contains("tfevents")));
+            let events = files(&root, |name| name.contains("tfevents")).unwrap_or_default();
             for path in names.into_iter().map(|name| root.join(name)).chain(events) {
                 let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
                 match removed {
@@ -104,22 +101,13 @@ impl RunDir {
             dir.earlier = earlier_checkpoint(&out.join(&settings.name), settings, seed);
         }
         for path in [dir.root.path(), dir.checkpoints.path()] {
-            let entries =
-                fs::read_dir(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-            for entry in entries.filter_map(Result::ok) {
-                if entry.file_name().to_str().is_some_and(is_unfinished) {
-                    let _ = fs::remove_file(entry.path());
-                }
+            for unfinished in files(path, is_unfinished)? {
+                let _ = fs::remove_file(unfinished);
             }
         }
         dir.root.write("config.toml", settings.to_toml()?.as_bytes())?;
         dir.root.write("overrides.txt", (settings.overrides.join("\n") + "\n").as_bytes())?;
         Ok(dir)
-    }
-
-    /// The seed.
-    pub fn seed(&self) -> u64 {
-        self.seed
     }
 
     /// The state of the newest checkpoint, if there is one.
@@ -236,23 +224,25 @@ impl RunDir {
     }
 }
 
-/// Checkpoints in a directory, oldest first.
-fn checkpoint_files(path: &Path) -> Result<Vec<PathBuf>, LabError> {
+/// Entries of a directory by their names, in order.
+fn files(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, LabError> {
     let entries = fs::read_dir(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|p| p.file_name().and_then(|n| n.to_str()).is_some_and(is_checkpoint))
+        .filter(|p| p.file_name().and_then(|n| n.to_str()).is_some_and(&is_wanted))
         .collect();
     files.sort();
     Ok(files)
 }
 
+/// Checkpoints in a directory, oldest first.
+fn checkpoint_files(path: &Path) -> Result<Vec<PathBuf>, LabError> {
+    files(path, |name| name.starts_with("step_") && name.ends_with(".safetensors"))
+}
+
 /// The newest checkpoint of a seed under another hash whose `config.toml` means the same, and that file's hash.
 fn earlier_checkpoint(runs: &Path, settings: &Settings, seed: u64) -> Option<(PathBuf, String)> {
-    let mut dirs: Vec<PathBuf> =
-        fs::read_dir(runs).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    dirs.sort();
-    dirs.into_iter().find_map(|dir| {
+    files(runs, |_| true).ok()?.into_iter().find_map(|dir| {
         let dir = dir.join(format!("seed_{seed:04}"));
         let path = dir.join("config.toml");
         if Settings::file(&path, &[]).ok()?.config != settings.config {
@@ -273,8 +263,4 @@ struct ResultFile<'a> {
 /// Files that a killed process left half-written: they never got their names.
 fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(".tmp")
-}
-
-fn is_checkpoint(name: &str) -> bool {
-    name.starts_with("step_") && name.ends_with(".safetensors")
 }

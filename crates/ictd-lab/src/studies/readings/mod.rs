@@ -8,7 +8,7 @@
 mod prompt;
 mod show;
 
-pub use prompt::{PROMPTS, Prompt};
+use prompt::{PROMPTS, Prompt};
 
 use std::fs;
 use std::path::Path;
@@ -26,8 +26,7 @@ use crate::files::{OutputDir, process};
 
 /// A figure that is looked for, and the preset that is trained for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Figure {
-    /// Learned matrices.
+enum Figure {
     #[serde(rename = "fig3a")]
     Matrices,
     /// Scores against kernel diagonality.
@@ -36,21 +35,18 @@ pub enum Figure {
     /// Kernel diagonality over training.
     #[serde(rename = "fig5")]
     Training,
-    /// Mask ablation, full mask.
     #[serde(rename = "fig6-full")]
     FullMask,
-    /// Mask ablation, relaxed mask.
     #[serde(rename = "fig6-relaxed")]
     RelaxedMask,
 }
 
 impl Figure {
     /// All figures, in the order of the paper.
-    pub const ALL: [Figure; 5] =
+    const ALL: [Figure; 5] =
         [Self::Matrices, Self::Diagonality, Self::Training, Self::FullMask, Self::RelaxedMask];
 
-    /// What it is called.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Matrices => "3(a)",
             Self::Diagonality => "3(b)",
@@ -111,51 +107,53 @@ impl Experiment {
     }
 }
 
-/// How many seeds of a reading show a figure.
+/// How many seeds of a reading show a figure, and where they end; flat, as CSV wants it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// Prompt and target.
-    #[serde(flatten)]
-    pub prompt: Prompt,
+struct Row {
+    query: &'static str,
+    columns: &'static str,
+    query_reward: &'static str,
+    target: &'static str,
     /// What mixing does to the query's column, for the figures that mix.
-    pub mixing: Option<&'static str>,
-    /// The figure.
-    pub figure: Figure,
-    /// How often it was shown.
-    #[serde(flatten)]
-    pub counts: Counts,
+    mixing: Option<&'static str>,
+    figure: Figure,
+    seeds: u64,
+    shown: u64,
     /// 95 % interval of the share of seeds that show it (Wilson).
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
+    low: f64,
+    high: f64,
+    td: u64,
+    mirror: u64,
+    none: u64,
+    diverged: u64,
     /// `ictd pretrain` with these arguments trains it.
-    pub command: String,
+    command: String,
 }
 
-/// Seeds by what they show and where they end.
+impl Row {
+    fn prompt(&self) -> Prompt {
+        let Self { query, columns, query_reward, target, .. } = *self;
+        Prompt { query, columns, query_reward, target }
+    }
+}
+
+/// Seeds by what they show and where they end; `none` in neither block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Seeds.
-    pub seeds: u64,
-    /// Those that show the figure.
-    pub shown: u64,
-    /// Those that end in the TD block.
-    pub td: u64,
-    /// In its mirror image.
-    pub mirror: u64,
-    /// In neither.
-    pub none: u64,
-    /// Those whose training diverged.
-    pub diverged: u64,
+struct Counts {
+    seeds: u64,
+    shown: u64,
+    td: u64,
+    mirror: u64,
+    none: u64,
+    diverged: u64,
 }
 
 /// What the search found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Readings {
-    /// One row per reading and figure.
-    pub rows: Vec<Row>,
+    rows: Vec<Row>,
     /// The first gradient of every prompt; the target does not matter to it.
-    pub gradients: Vec<FirstGradientSign>,
+    gradients: Vec<FirstGradientSign>,
 }
 
 /// What to search with.
@@ -176,28 +174,28 @@ struct Finished {
     counts: Vec<(Figure, Counts)>,
 }
 
-/// What a search says while it goes on.
-#[derive(Clone, Debug)]
-pub struct Progress<'a> {
-    /// Experiments finished.
-    pub done: usize,
-    /// Experiments in all.
-    pub total: usize,
-    /// Seconds left, estimated from the steps trained so far; `None` before the first.
-    pub seconds_left: Option<f64>,
-    /// The rows of the experiment that was just finished.
-    pub rows: &'a [Row],
-    /// Whether an earlier search had trained it.
-    pub cached: bool,
+/// How far a search is, in a line.
+fn progress_line(
+    (done, total): (usize, usize),
+    rows: &[Row],
+    cached: bool,
+    seconds_left: Option<f64>,
+) -> String {
+    let figure = |r: &Row| format!("Figure {} {}/{}", r.figure.name(), r.shown, r.seeds);
+    let figures: Vec<String> = rows.iter().map(figure).collect();
+    let left = match seconds_left {
+        _ if cached => "from an earlier search".into(),
+        Some(seconds) => format!("{seconds:.0} s left"),
+        None => String::new(),
+    };
+    let prompt = rows[0].prompt();
+    let mixing = rows[0].mixing.map_or_else(String::new, |m| format!(", {m}"));
+    format!("[{done}/{total}] {prompt}{mixing}: {}; {left}", figures.join(", "))
 }
 
 /// Trains every reading and counts which figures it shows. Finished experiments are kept in the directory `out`, and a
-/// later search with the same seeds and program takes them up.
-pub fn run(
-    search: &Search,
-    out: &Path,
-    mut progress: impl FnMut(Progress<'_>),
-) -> Result<Readings, LabError> {
+/// later search with the same seeds and program takes them up. Tells `progress` about each, in a line.
+pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Result<Readings, LabError> {
     check_range("seeds", search.seeds.len(), 1..=100_000)?;
     let chosen = ["query", "source", "target", "rho", "mask"];
     if let Some(key) =
@@ -235,13 +233,8 @@ pub fn run(
         rows.extend(
             counts.into_iter().map(|(f, counts)| row(experiment, settings, &search.seeds, f, counts)),
         );
-        progress(Progress {
-            done: done + 1,
-            total: all.len(),
-            seconds_left: (trained > 0.0).then(|| seconds / trained * left),
-            rows: &rows[first..],
-            cached,
-        });
+        let seconds_left = (trained > 0.0).then(|| seconds / trained * left);
+        progress(&progress_line((done + 1, all.len()), &rows[first..], cached, seconds_left));
     }
     let gradients = PROMPTS
         .iter()
@@ -304,26 +297,44 @@ fn row(experiment: &Experiment, settings: &Settings, seeds: &[u64], figure: Figu
         _ => numbers.join(","),
     };
     let command = format!("ictd pretrain --preset {} {} --seeds {seeds}", experiment.preset, keys.join(" "));
-    Row { prompt: experiment.prompt, mixing: experiment.mixing, figure, counts, low, high, command }
+    let Prompt { query, columns, query_reward, target } = experiment.prompt;
+    let (mixing, Counts { seeds, shown, td, mirror, none, diverged }) = (experiment.mixing, counts);
+    Row {
+        query,
+        columns,
+        query_reward,
+        target,
+        mixing,
+        figure,
+        seeds,
+        shown,
+        low,
+        high,
+        td,
+        mirror,
+        none,
+        diverged,
+        command,
+    }
 }
 
 impl Readings {
     /// The rows of a prompt and a mixing for the figures, in the order of [`Figure::ALL`]; figures without mixing have
     /// the same row for every mixing.
-    pub fn of(&self, prompt: &Prompt, mixing: &str) -> Vec<&Row> {
-        let fits = |row: &&Row| row.prompt == *prompt && row.mixing.is_none_or(|m| m == mixing);
+    fn of(&self, prompt: &Prompt, mixing: &str) -> Vec<&Row> {
+        let fits = |row: &&Row| row.prompt() == *prompt && row.mixing.is_none_or(|m| m == mixing);
         self.rows.iter().filter(fits).collect()
     }
 
     /// Every reading once: prompt and mixing.
-    pub fn readings(&self) -> impl Iterator<Item = (Prompt, &'static str)> {
+    fn readings(&self) -> impl Iterator<Item = (Prompt, &'static str)> {
         PROMPTS.into_iter().flat_map(|p| p.mixings().iter().map(move |&m| (p, m)))
     }
 
     /// The readings that show most figures on every seed, with those figures.
-    pub fn best(&self) -> Vec<(Prompt, &'static str, Vec<Figure>)> {
+    fn best(&self) -> Vec<(Prompt, &'static str, Vec<Figure>)> {
         let on_every_seed = |prompt: &Prompt, mixing| -> Vec<Figure> {
-            let every = |row: &&Row| row.counts.shown == row.counts.seeds;
+            let every = |row: &&Row| row.shown == row.seeds;
             self.of(prompt, mixing).into_iter().filter(every).map(|row| row.figure).collect()
         };
         let all: Vec<_> = self.readings().map(|(p, m)| (p, m, on_every_seed(&p, m))).collect();
@@ -363,7 +374,11 @@ mod tests {
             Search { seeds: vec![3], changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
         let found = |search: &Search| {
             let mut cached = 0;
-            let rows = run(search, dir.path(), |p| cached += usize::from(p.cached)).unwrap().rows;
+            let rows = run(search, dir.path(), |line| {
+                cached += usize::from(line.ends_with("from an earlier search"))
+            })
+            .unwrap()
+            .rows;
             (rows, cached)
         };
         let (rows, cached) = found(&search);

@@ -1,5 +1,7 @@
 //! What the sentences of the paper leave open about the prompt and the target.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// The prompt and the target: all that matters without diagonal mixing.
@@ -7,7 +9,6 @@ use serde::Serialize;
 pub struct Prompt {
     /// What is the query: `masked`, as the prompt's equation has it, or `source`.
     pub query: &'static str,
-    /// Columns of the prompt.
     pub columns: &'static str,
     /// Whether the prompt shows the reward paid on leaving the query.
     pub query_reward: &'static str,
@@ -30,6 +31,13 @@ pub const PROMPTS: [Prompt; 10] = {
     let [i, j] = prompt("source", "n+1", "hidden");
     [a, b, c, d, e, f, g, h, i, j]
 };
+
+impl fmt::Display for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { query, columns, query_reward, target } = self;
+        write!(f, "{query} query, {columns} columns, reward {query_reward}, {target} target")
+    }
+}
 
 impl Prompt {
     /// The keys of a pretraining configuration that make it.

@@ -1,7 +1,5 @@
 //! The map of readings: as a figure, as text and in files.
 
-use serde::Serialize;
-
 use super::{Figure, PROMPTS, Readings, Row};
 use crate::LabError;
 use crate::figure::style::{PALETTE, PAPER};
@@ -32,7 +30,7 @@ impl Readings {
                 cells.push(row);
             }
         }
-        let seeds = self.rows.first().map_or(0, |r| r.counts.seeds);
+        let seeds = self.rows.first().map_or(0, |r| r.seeds);
         let note = format!(
             "seeds of {seeds} that show the figure by its criterion (td: that end in the TD block); first the literal reading; Figures 3 and 5 have no mixing"
         );
@@ -53,10 +51,9 @@ impl Report for Readings {
         let rows = self.readings().map(|(prompt, mixing)| {
             let words = [prompt.query, prompt.columns, prompt.query_reward, prompt.target, mixing];
             let cells = self.of(&prompt, mixing).into_iter().map(|row| {
-                let counts = row.counts;
-                let share = format!("{}/{} ({:.2}–{:.2})", counts.shown, counts.seeds, row.low, row.high);
-                let ends = if row.mixing.is_some() { format!(", {} td", counts.td) } else { String::new() };
-                let lost = counts.diverged;
+                let share = format!("{}/{} ({:.2}–{:.2})", row.shown, row.seeds, row.low, row.high);
+                let ends = if row.mixing.is_some() { format!(", {} td", row.td) } else { String::new() };
+                let lost = row.diverged;
                 share + &ends + &if lost > 0 { format!(", {lost} diverged") } else { String::new() }
             });
             words.into_iter().map(String::from).chain(cells).collect()
@@ -72,14 +69,7 @@ impl Report for Readings {
         }
         for (prompt, mixing, figures) in best {
             let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
-            notes += &format!(
-                "on every seed Figures {}: {} query, {} columns, reward {}, {} target, its column {mixing}\n",
-                names.join("; "),
-                prompt.query,
-                prompt.columns,
-                prompt.query_reward,
-                prompt.target
-            );
+            notes += &format!("on every seed Figures {}: {prompt}, its column {mixing}\n", names.join("; "));
         }
         let table = Table::new(&header, rows).words(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
         table.text(width) + &wrapped(&notes, width) + "\n" + &self.shown(&["first_gradient"], width)
@@ -90,10 +80,7 @@ impl Report for Readings {
     }
 
     fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![
-            Table::of("readings", self.rows.iter().map(Flat::from))?,
-            Table::of("first_gradient", &self.gradients)?,
-        ])
+        Ok(vec![Table::of("readings", &self.rows)?, Table::of("first_gradient", &self.gradients)?])
     }
 
     fn json_name(&self) -> Option<&str> {
@@ -103,53 +90,10 @@ impl Report for Readings {
 
 /// A cell of the map: paper for no seed, green for all.
 fn share(row: &Row, rows: usize) -> Cell {
-    let color = PAPER.toward(PALETTE[2], row.counts.shown as f64 / row.counts.seeds as f64);
-    let mut text = format!("{}/{}", row.counts.shown, row.counts.seeds);
+    let color = PAPER.toward(PALETTE[2], row.shown as f64 / row.seeds as f64);
+    let mut text = format!("{}/{}", row.shown, row.seeds);
     if row.mixing.is_some() {
-        text += &format!(", {} td", row.counts.td);
+        text += &format!(", {} td", row.td);
     }
     Cell::Tile { color, text, rows }
-}
-
-/// A row as CSV has it, where nothing can be nested.
-#[derive(Serialize)]
-struct Flat<'a> {
-    query: &'a str,
-    columns: &'a str,
-    query_reward: &'a str,
-    target: &'a str,
-    mixing: &'a str,
-    figure: Figure,
-    seeds: u64,
-    shown: u64,
-    low: f64,
-    high: f64,
-    td: u64,
-    mirror: u64,
-    none: u64,
-    diverged: u64,
-    command: &'a str,
-}
-
-impl<'a> From<&'a Row> for Flat<'a> {
-    fn from(row: &'a Row) -> Self {
-        let Row { prompt, mixing, figure, counts, low, high, command } = row;
-        Self {
-            query: prompt.query,
-            columns: prompt.columns,
-            query_reward: prompt.query_reward,
-            target: prompt.target,
-            mixing: mixing.unwrap_or(""),
-            figure: *figure,
-            seeds: counts.seeds,
-            shown: counts.shown,
-            low: *low,
-            high: *high,
-            td: counts.td,
-            mirror: counts.mirror,
-            none: counts.none,
-            diverged: counts.diverged,
-            command,
-        }
-    }
 }

@@ -1,0 +1,75 @@
+//! Training with A held.
+
+use ictd::pretrain::{PretrainConfig, TrainError, Trainer, measure, reduced_params};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::path::Point;
+use super::statistic;
+use crate::LabError;
+
+/// Values at which A's diagonal is held.
+const HELD: [f64; 5] = [-0.8, -0.2, 0.0, 0.2, 0.8];
+
+/// Training with A held at a·I: seeds that end with signs (+, +, −), (−, −, +), (−, +, +) and others, and means at the
+/// end.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeldRow {
+    pub a: f64,
+    pub seeds: usize,
+    pub td: usize,
+    pub mirror: usize,
+    pub predicted: usize,
+    pub other: usize,
+    pub p_r: f64,
+    pub p_t: f64,
+    pub p_v: f64,
+    pub td_loss: f64,
+    pub td_loss_sem: f64,
+}
+
+/// Trains with A put back to a·I after every epoch, so that it moves by the few steps of an epoch at most.
+pub fn held(config: &PretrainConfig, seeds: &[u64], num_tasks: u64) -> Result<Vec<HeldRow>, LabError> {
+    HELD.into_iter().map(|a| held_at(config, seeds, a, num_tasks)).collect()
+}
+
+fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Result<HeldRow, LabError> {
+    let shape = config.shape();
+    let block = reduced_params(&shape, [0.0; 3], a);
+    let scores = shape.score_index(0, 0, 0)..shape.score_index(0, shape.num_rows(), 0);
+    let train = |&seed: &u64| -> Result<(Point, f64), TrainError> {
+        let mut state = Trainer::<f32>::new(config, seed)?.into_state();
+        let hold = |params: &mut [f32]| {
+            for k in scores.clone() {
+                params[k] = block[k] as f32;
+            }
+        };
+        hold(&mut state.params);
+        while state.epoch < config.epochs {
+            let mut trainer = Trainer::<f32>::resume(config, seed, state)?;
+            trainer.epoch_unmeasured()?;
+            state = trainer.into_state();
+            hold(&mut state.params);
+        }
+        let td_loss = measure::<f32>(config, seed, &state.params, num_tasks)?.td_loss;
+        Ok((Point::of(config, &state.params), td_loss))
+    };
+    let ends = seeds.par_iter().map(train).collect::<Result<Vec<_>, _>>()?;
+    let with = |signs: &str| ends.iter().filter(|(p, _)| p.signs() == signs).count();
+    let mean = |k: usize| ends.iter().map(|(p, _)| p.u[k]).sum::<f64>() / ends.len() as f64;
+    let (td, mirror, predicted) = (with("++−"), with("−−+"), with("−++"));
+    let loss = statistic(ends.iter().map(|e| e.1).collect())?;
+    Ok(HeldRow {
+        a,
+        seeds: ends.len(),
+        td,
+        mirror,
+        predicted,
+        other: ends.len() - td - mirror - predicted,
+        p_r: mean(0),
+        p_t: mean(1),
+        p_v: mean(2),
+        td_loss: loss.mean,
+        td_loss_sem: loss.sem,
+    })
+}
