@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::keys::Key;
 use super::level::SimdLevel;
 use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
@@ -116,40 +117,12 @@ pub struct Init {
     pub value_sign: Sign,
 }
 
-/// A training run. The defaults are the paper's (Table 1).
+/// A training run. The defaults are the paper's (Table 1); [`Key::ALL`] says what every key is for and its range.
 ///
-/// | key | default | purpose | range |
-/// |---|---|---|---|
-/// | `task` | the paper's tasks | tasks to draw from, see [`Family`] | `task.kind`, `task.states`, … |
-/// | `own` | none | tasks that no family draws: `own.name`, `own.sha256` of a task file | with `task.kind` own |
-/// | `n` | 10 | context length | ≥ 1 |
-/// | `layers` | 3 | depth L | ≥ 1 |
-/// | `kernel` | softmax | attention kernel | softmax, linear, relu, elu1 |
-/// | `temperature` (or `tau`) | 1.2 | temperature τ of the scores | > 0 |
-/// | `query` | next | query position | next, skip, stationary, source |
-/// | `source.columns` | n | columns of a prompt whose query is a source | n, n+1 |
-/// | `source.reward` | visible | whether such a query shows its reward | visible, hidden |
-/// | `target` | shifted | context that the successor's value is read from | shifted, same |
-/// | `mask` | full | trained entries | full, relaxed, none, looped |
-/// | `block` | tsm | construction | tsm, dual |
-/// | `tied` | true | one (V, A) for all layers | |
-/// | `loss` | td | loss | td, full-gradient, true-value, monte-carlo |
-/// | `epochs` | 3000 | tasks | ≥ 1 |
-/// | `batches` | 5 | minibatches per task | ≥ 1 |
-/// | `batch` | 64 | contexts per minibatch | ≥ 1 |
-/// | `optimizer.name` | adam | | adam, sgd |
-/// | `optimizer.lr` | 1e-3 | learning rate | > 0 |
-/// | `optimizer.beta1`, `.beta2` | 0.9, 0.999 | Adam's decays | [0, 1) |
-/// | `optimizer.epsilon` | 1e-8 | Adam's floor | > 0 |
-/// | `rho.start`, `rho.end` | 0 | diagonal mixing | [0, 1] |
-/// | `rho.steps` | 0 | length of its ramp | ≥ 0 |
-/// | `rho.query` | mixed | what it does to the query's column | mixed, scaled, unmixed |
-/// | `init.gain` | 0.1 | Xavier gain | ≥ 0 |
-/// | `init.score_sign` | random | sign of A's initial diagonal | random, td, mirror |
-/// | `init.value_sign` | random | signs of V's initial reward, target and value entries | random, td, mirror |
+/// `task` says what tasks are drawn from, `own` names tasks that no family draws (`task.kind` is then own).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "the table above")]
+#[allow(missing_docs, reason = "the table of keys")]
 pub struct PretrainConfig {
     pub task: Family,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -342,35 +315,24 @@ impl PretrainConfig {
     /// Checks every key against its range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |key, found: String, expected| Err(ConfigError { key, found, expected });
-        let counts = [
-            ("n", self.context_len, 1, "at least 1"),
-            ("layers", self.num_layers, 1, "at least 1"),
-            ("batches", self.batches, 1, "at least 1"),
-            ("batch", self.batch, 1, "at least 1"),
-            ("epochs", self.epochs as usize, 1, "at least 1"),
+        let outside = |key, found: String| refuse(key, found, Key::range_of(key));
+        // Beyond these a size is a mistyped zero and not an experiment.
+        let sizes = [
+            ("n", self.context_len as u64, 100_000),
+            ("layers", self.num_layers as u64, 10_000),
+            ("batch", self.batch as u64, 100_000),
+            ("batches", self.batches as u64, 1_000_000),
+            ("epochs", self.epochs, 1_000_000_000),
         ];
-        for (key, found, low, expected) in counts {
-            if found < low {
-                return refuse(key, found.to_string(), expected);
+        for (key, found, high) in sizes {
+            if !(1..=high).contains(&found) {
+                return outside(key, found.to_string());
             }
         }
         match self.task.check() {
             Err(TaskError::Size { field, expected, found }) => return refuse(field, found, expected),
             Err(other) => return refuse("task", other.to_string(), "tasks that can be drawn"),
             Ok(()) => {}
-        }
-        // Beyond these a size is a mistyped zero and not an experiment.
-        let limits = [
-            ("n", self.context_len as u64, 100_000, "at most 100000"),
-            ("layers", self.num_layers as u64, 10_000, "at most 10000"),
-            ("batch", self.batch as u64, 100_000, "at most 100000"),
-            ("batches", self.batches as u64, 1_000_000, "at most 1000000"),
-            ("epochs", self.epochs, 1_000_000_000, "at most 1000000000"),
-        ];
-        for (key, found, high, expected) in limits {
-            if found > high {
-                return refuse(key, found.to_string(), expected);
-            }
         }
         let gigabytes = self.memory() / 1e9;
         if gigabytes > MAX_GIGABYTES {
@@ -404,12 +366,12 @@ impl PretrainConfig {
         ];
         for (key, found) in positive {
             if !(found > 0.0 && found.is_finite()) {
-                return refuse(key, found.to_string(), "a finite number > 0");
+                return outside(key, found.to_string());
             }
         }
         for (key, found) in [("rho.start", self.rho.start), ("rho.end", self.rho.end)] {
             if !(0.0..=1.0).contains(&found) {
-                return refuse(key, found.to_string(), "0 <= rho <= 1");
+                return outside(key, found.to_string());
             }
         }
         if Weighing::named(self.kernel).is_none() {
@@ -421,11 +383,11 @@ impl PretrainConfig {
         let decays = [("optimizer.beta1", self.optimizer.beta1), ("optimizer.beta2", self.optimizer.beta2)];
         for (key, found) in decays {
             if !(0.0..1.0).contains(&found) {
-                return refuse(key, found.to_string(), "at least 0 and below 1");
+                return outside(key, found.to_string());
             }
         }
         if !(self.init.gain >= 0.0 && self.init.gain.is_finite()) {
-            return refuse("init.gain", self.init.gain.to_string(), "a finite number >= 0");
+            return outside("init.gain", self.init.gain.to_string());
         }
         if self.query != QueryPosition::Source && self.source != SourceQuery::default() {
             let found = format!("set with query {:?}", self.query).to_lowercase();
@@ -479,7 +441,12 @@ mod tests {
         for (key, breaks) in broken {
             let mut config = PretrainConfig::paper();
             breaks(&mut config);
-            assert_eq!(config.check().unwrap_err().key, key);
+            let error = config.check().unwrap_err();
+            assert_eq!(error.key, key);
+            // What concerns one key alone is refused in the words of its table.
+            if !matches!(key, "task.kind" | "loss" | "query" | "states" | "features" | "gamma" | "source") {
+                assert_eq!(Some(error.expected), Key::named(key).map(|k| k.range), "{key}");
+            }
         }
     }
 }

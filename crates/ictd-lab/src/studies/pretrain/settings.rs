@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use ictd::pretrain::{PretrainConfig, SimdLevel};
+use ictd::pretrain::{Key, PretrainConfig, SimdLevel};
 use ictd::task::{Family, FeatureMap, OwnTasks};
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::LabError;
 use crate::files::{read_task, sha256};
 use crate::studies::TaskChoice;
+use crate::{LabError, did_you_mean};
 
 /// Keys that may stand outside the table `task`, and their names inside.
 const TASK_KEYS: [(&str, &str); 6] = [
@@ -38,7 +38,8 @@ impl Settings {
     pub fn preset(name: &str, overrides: &[String]) -> Result<Self, LabError> {
         let config = PretrainConfig::preset(name).ok_or_else(|| {
             let known = PretrainConfig::PRESETS.join(", ");
-            LabError::value("preset", format!("'{name}'"), format!("one of {known}"))
+            let meant = did_you_mean(name, PretrainConfig::PRESETS);
+            LabError::value("preset", format!("'{name}'"), format!("one of {known}{meant}"))
         })?;
         Self::resolve(name, table_of(&config)?, overrides)
     }
@@ -83,10 +84,37 @@ impl Settings {
         toml::to_string(&table_of(&self.config)?).map_err(|e| LabError::internal("config", e))
     }
 
+    /// The same with a comment on every key: what it is for, its values, its default.
+    pub fn to_commented_toml(&self) -> Result<String, LabError> {
+        let paper = Self { config: PretrainConfig::paper(), ..self.clone() }.to_toml()?;
+        let mut text = String::from("# A key that is left out has its default.\n");
+        for (line, entry) in entries(&self.to_toml()?) {
+            if let Some(key) = entry.as_ref().and_then(|(name, _)| Key::named(name)) {
+                let default = entries(&paper).find_map(|(_, e)| e.filter(|(name, _)| name == key.name));
+                let default = default.map_or_else(|| "none".into(), |(_, value)| value);
+                text += &format!("# {}: {} [default: {default}]\n", key.purpose, key.range);
+            }
+            text += &format!("{line}\n");
+        }
+        Ok(text)
+    }
+
     /// SHA-256 of the resolved configuration.
     pub fn sha256(&self) -> Result<String, LabError> {
         Ok(sha256(self.to_toml()?.as_bytes()))
     }
+}
+
+/// The lines of a configuration as it is written, with the dotted key and the value of those that have one.
+fn entries(toml: &str) -> impl Iterator<Item = (&str, Option<(String, String)>)> {
+    let mut table = String::new();
+    toml.lines().map(move |line| {
+        if let Some(name) = line.strip_prefix('[') {
+            table = format!("{}.", name.trim_end_matches(']'));
+        }
+        let entry = line.split_once(" = ");
+        (line, entry.map(|(key, value)| (format!("{table}{key}"), value.to_owned())))
+    })
 }
 
 /// The environment variable that forces the vector instructions of training.
@@ -119,7 +147,16 @@ fn in_words(message: &str) -> String {
         ("\n", " "),
         ("invalid type: unit variant, expected string only", "expected a word"),
     ];
-    names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
+    let text = names
+        .into_iter()
+        .fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words));
+    // "unknown variant `qeury`, expected one of `query`, …"
+    let mut quoted = text.split('`').skip(1).step_by(2);
+    let meant = match quoted.next() {
+        Some(typed) if text.starts_with("unknown variant") => did_you_mean(typed, quoted),
+        _ => String::new(),
+    };
+    text.clone() + &meant
 }
 
 fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
@@ -232,7 +269,18 @@ fn number_like(slot: &Value, value: Value) -> Value {
 }
 
 fn unknown(key: &str, table: &Table) -> String {
-    format!("{key} is no key, expected one of {}", keys(table))
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let inside = |(name, part): (&String, &Value)| {
+        part.as_table().is_some_and(|t| t.contains_key(last)).then(|| format!("{name}.{last}"))
+    };
+    let meant = match table.iter().find_map(inside) {
+        Some(inside) => format!("; did you mean '{inside}'?"),
+        None => {
+            let outside = TASK_KEYS.iter().filter(|_| table.contains_key("task")).map(|(old, _)| *old);
+            did_you_mean(last, table.keys().map(String::as_str).chain(outside))
+        }
+    };
+    format!("{key} is no key, expected one of {}{meant}", keys(table))
 }
 
 fn keys(table: &Table) -> String {
@@ -261,13 +309,16 @@ mod tests {
     #[test]
     fn mistakes_name_the_key_and_the_range() {
         for (text, parts) in [
-            ("qery=skip", ["qery", "query"]),
+            ("qery=skip", ["qery is no key", "did you mean 'query'?"]),
+            ("lr=1", ["lr is no key", "did you mean 'optimizer.lr'?"]),
+            ("mask=relxed", ["mask", "did you mean 'relaxed'?"]),
+            ("states_=16", ["states_", "did you mean 'states'?"]),
             ("query=never", ["query", "skip"]),
-            ("n=0", ["n is 0", "at least 1"]),
+            ("n=0", ["n is 0", "1 to 100000"]),
             ("n=ten", ["n:", "whole number"]),
             ("n=2.5", ["n:", "2.5"]),
             ("rho.start=1.5", ["rho.start", "0 <= rho <= 1"]),
-            ("rho.begin=0.5", ["rho.begin", "start"]),
+            ("rho.strat=0.5", ["rho.strat", "did you mean 'start'?"]),
             ("rho=0.5", ["rho", "start"]),
             ("tau=0", ["temperature", "> 0"]),
             ("kernel=rbf", ["kernel is rbf", "softmax, linear"]),
@@ -300,8 +351,16 @@ mod tests {
         let settings = Settings::preset("mask-relaxed", &[]).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
-        fs::write(&path, settings.to_toml().unwrap()).unwrap();
-        assert_eq!(Settings::file(&path, &[]).unwrap().config, settings.config);
+        let commented = settings.to_commented_toml().unwrap();
+        for text in [settings.to_toml().unwrap(), commented.clone()] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(Settings::file(&path, &[]).unwrap().config, settings.config);
+        }
+        // Every line that sets a key stands below one that explains it, and every key explained is there.
+        let lines: Vec<&str> = commented.lines().collect();
+        let set: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].contains(" = ")).collect();
+        assert!(set.iter().all(|&i| lines[i - 1].starts_with("# ")), "{commented}");
+        assert_eq!(set.len(), Key::ALL.len());
         let other = Settings::preset("mask-full", &[]).unwrap();
         assert_ne!(settings.sha256().unwrap(), other.sha256().unwrap());
     }

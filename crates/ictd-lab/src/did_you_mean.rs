@@ -1,0 +1,27 @@
+//! What a mistyped name was probably meant to be.
+
+/// "; did you mean 'query'?" where a known name is close to the one typed, else nothing: one slip in a short name, one in
+/// three letters of a longer one.
+pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = known.into_iter().map(|name| (strsim::osa_distance(typed, name), name));
+    let closest = near.min_by_key(|(distance, _)| *distance);
+    match closest.filter(|(distance, _)| *distance <= (typed.chars().count() / 3).max(1)) {
+        Some((_, name)) => format!("; did you mean '{name}'?"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_understood_and_other_words_are_not() {
+        let known = ["query", "n", "temperature", "fig3a"];
+        for (typed, meant) in [("qurey", "query"), ("tempreature", "temperature"), ("fig3", "fig3a")] {
+            assert_eq!(did_you_mean(typed, known), format!("; did you mean '{meant}'?"));
+        }
+        assert_eq!(did_you_mean("unicorn", known), "");
+        assert_eq!(did_you_mean("query", []), "");
+    }
+}
