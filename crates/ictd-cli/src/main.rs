@@ -20,6 +20,7 @@ mod verify;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -155,9 +156,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error),
     };
-    if cli.quiet {
-        screen::be_quiet();
-    }
+    screen::QUIET.store(cli.quiet, Ordering::Relaxed);
     let result = match cli.command {
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),

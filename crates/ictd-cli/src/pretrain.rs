@@ -10,7 +10,7 @@ use clap::Args;
 use ictd_lab::error::{LabError, check_range};
 use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
 
-use crate::screen::is_quiet;
+use crate::screen::QUIET;
 use crate::tasks::TaskArguments;
 use crate::{Outcome, message, present, print_data};
 
@@ -103,7 +103,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
 
 /// Shows progress: a bar on a terminal, ten lines otherwise.
 fn watch(monitor: &Monitor, finished: &AtomicBool, total: u64) {
-    if is_quiet() {
+    if QUIET.load(Ordering::Relaxed) {
         return;
     }
     let start = Instant::now();

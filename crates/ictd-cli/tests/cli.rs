@@ -100,6 +100,11 @@ fn color_is_for_terminals_and_for_those_who_ask() {
     let plain = run(&[], &[]);
     assert!(!plain.contains('\x1b'), "{plain}");
     assert_eq!(colored.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", ""), plain);
+    assert!(colored.contains("\x1b[1mname ") && colored.contains("discrepancy\x1b[0m\n---"), "{colored}");
+    let failed = run(&[("CLICOLOR_FORCE", "1")], &["--tolerance", "0"]);
+    assert!(failed.contains("\x1b[31mnot\x1b[0m \x1b[31mreproduced\x1b[0m"), "{failed}");
+    let mistake = ictd_with(&[("CLICOLOR_FORCE", "1")], dir.path(), &["verify", "--trials", "0"]);
+    assert!(mistake.stderr.starts_with(b"\x1b[31merror\x1b[0m: trials"), "{mistake:?}");
     assert!(!run(&[("CLICOLOR_FORCE", "1")], &["--json"]).contains('\x1b'));
     assert_eq!(run(&[("NO_COLOR", "1")], &[]), plain);
 }
@@ -136,6 +141,8 @@ fn mistyped_names_are_answered_with_the_nearest_one() {
     for (arguments, meant) in cases {
         assert_refused(&ictd_in(dir.path(), arguments), meant);
     }
+    let far = ictd_in(dir.path(), &["task", "unicorn"]);
+    assert!(!String::from_utf8_lossy(&far.stderr).contains("did you mean"));
 }
 
 #[test]

@@ -51,24 +51,17 @@ impl Settings {
         let failed = |message: String| LabError::parse(path, message);
         let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
-        let file = nest(&mut table, file).map_err(failed)?;
-        merge(&mut table, file, "").map_err(failed)?;
+        change(&mut table, file).map_err(failed)?;
         let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
         Self::resolve(&name, table, overrides)
     }
 
     fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
         for text in overrides {
-            let (key, value) = text.split_once('=').ok_or_else(|| {
-                LabError::refused("set", format!("'{text}' is no assignment, expected key=value"))
-            })?;
-            let (key, value) = (key.trim(), value.trim());
-            let set_failed = |m| LabError::refused("set", m);
-            match TASK_KEYS.iter().find(|(old, _)| *old == key) {
-                _ if key == "task" => choose(&mut table, value.trim_matches('"')).map_err(set_failed)?,
-                Some((_, name)) => set(&mut table, &format!("task.{name}"), value).map_err(set_failed)?,
-                None => set(&mut table, key, value).map_err(set_failed)?,
-            }
+            let refused = |problem: String| LabError::refused("set", problem);
+            let changes = assignment(text)
+                .ok_or_else(|| refused(format!("'{text}' is no assignment, expected key=value")))?;
+            change(&mut table, changes).map_err(refused)?;
         }
         let mut config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
@@ -179,24 +172,31 @@ fn choose(table: &mut Table, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A file's keys with those of the task in their table; takes the tasks that it names into the table below.
-fn nest(table: &mut Table, mut file: Table) -> Result<Table, String> {
-    if let Some(Value::String(text)) = file.get("task") {
+/// What `key=value` says. A bare word is a string: `query=skip` needs no quotes.
+fn assignment(text: &str) -> Option<Table> {
+    let (key, value) = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()))?;
+    let toml = |value: &str| format!("{key} = {value}").parse().ok();
+    toml(value).or_else(|| toml(&Value::from(value).to_string()))
+}
+
+/// Changes what a file or an assignment says; keys of the task may stand outside its table, and `task` may name tasks.
+fn change(table: &mut Table, mut changes: Table) -> Result<(), String> {
+    if let Some(Value::String(text)) = changes.get("task") {
         choose(table, text)?;
-        file.remove("task");
+        changes.remove("task");
     }
-    if let Some(own) = file.remove("own") {
-        table.insert("own".into(), own);
+    if !table.contains_key("own") {
+        table.extend(changes.remove_entry("own"));
     }
     for (old, name) in TASK_KEYS {
-        let Some(value) = file.remove(old) else { continue };
-        let task = file.entry("task").or_insert_with(|| Value::Table(Table::new()));
+        let Some(value) = changes.remove(old) else { continue };
+        let task = changes.entry("task").or_insert_with(|| Value::Table(Table::new()));
         match task.as_table_mut() {
             Some(task) => task.insert(name.to_owned(), value),
             None => return Err(format!("task is {}, expected a table, a family or a file", task.type_str())),
         };
     }
-    Ok(file)
+    merge(table, changes, "")
 }
 
 /// Reads the task file that a configuration names, and checks that it is the one that was named.
@@ -226,38 +226,14 @@ fn merge(table: &mut Table, with: Table, prefix: &str) -> Result<(), String> {
         let path = format!("{prefix}{key}");
         match (table.get_mut(&key), value) {
             (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value, &format!("{path}."))?,
-            (Some(Value::Table(_)), other) => {
-                return Err(format!("{path} is {}, expected a table", other.type_str()));
+            (Some(Value::Table(inner)), _) => {
+                return Err(format!("{path} is a table, expected one of its keys: {}", keys(inner)));
             }
             (Some(slot), value) => *slot = number_like(slot, value),
             (None, _) => return Err(unknown(&path, table)),
         }
     }
     Ok(())
-}
-
-/// Sets a dotted key from text.
-fn set(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
-    let key = canonical(key);
-    match key.split_once('.') {
-        Some((first, rest)) => match table.get_mut(first) {
-            Some(Value::Table(inner)) => set(inner, rest, text).map_err(|m| format!("{first}.{m}")),
-            Some(_) => Err(format!("{first} has no parts")),
-            None => Err(unknown(first, table)),
-        },
-        None => match table.get_mut(key) {
-            Some(Value::Table(inner)) => {
-                Err(format!("{key} is a table, expected one of its keys: {}", keys(inner)))
-            }
-            Some(slot) => {
-                // A bare word is a string: `query=skip` needs no quotes.
-                let parsed = format!("x = {text}").parse::<Table>().ok().and_then(|mut t| t.remove("x"));
-                *slot = number_like(slot, parsed.unwrap_or_else(|| Value::String(text.to_owned())));
-                Ok(())
-            }
-            None => Err(unknown(key, table)),
-        },
-    }
 }
 
 /// An integer where a fraction is expected is one.
@@ -285,83 +261,4 @@ fn unknown(key: &str, table: &Table) -> String {
 
 fn keys(table: &Table) -> String {
     table.keys().cloned().collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ictd::pretrain::{Mask, QueryPosition};
-
-    fn with(overrides: &[&str]) -> Result<PretrainConfig, String> {
-        let overrides: Vec<String> = overrides.iter().map(|s| s.to_string()).collect();
-        Settings::preset("paper", &overrides).map(|s| s.config).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn overrides_reach_every_level() {
-        let config =
-            with(&["query=skip", "mask=\"relaxed\"", "optimizer.lr=3e-4", "tau=2", "rho.end=0.5"]).unwrap();
-        assert_eq!((config.query, config.mask), (QueryPosition::Skip, Mask::Relaxed));
-        assert_eq!((config.optimizer.lr, config.temperature, config.rho.end), (3e-4, 2.0, 0.5));
-        assert_eq!(with(&["temperature=2"]).unwrap().temperature, 2.0);
-    }
-
-    #[test]
-    fn mistakes_name_the_key_and_the_range() {
-        for (text, parts) in [
-            ("qery=skip", ["qery is no key", "did you mean 'query'?"]),
-            ("lr=1", ["lr is no key", "did you mean 'optimizer.lr'?"]),
-            ("mask=relxed", ["mask", "did you mean 'relaxed'?"]),
-            ("states_=16", ["states_", "did you mean 'states'?"]),
-            ("query=never", ["query", "skip"]),
-            ("n=0", ["n is 0", "1 to 100000"]),
-            ("n=ten", ["n:", "whole number"]),
-            ("n=2.5", ["n:", "2.5"]),
-            ("rho.start=1.5", ["rho.start", "0 <= rho <= 1"]),
-            ("rho.strat=0.5", ["rho.strat", "did you mean 'start'?"]),
-            ("rho=0.5", ["rho", "start"]),
-            ("tau=0", ["temperature", "> 0"]),
-            ("kernel=rbf", ["kernel is rbf", "softmax, linear"]),
-            ("kernel=nobody", ["kernel", "elu1"]),
-            ("tau", ["tau", "key=value"]),
-        ] {
-            let message = with(&[text]).unwrap_err();
-            assert!(parts.iter().all(|part| message.contains(part)), "{text}: {message}");
-        }
-    }
-
-    #[test]
-    fn files_stand_on_the_paper_s_setting() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("mine.toml");
-        fs::write(&path, "epochs = 7\n[optimizer]\nlr = 1\n").unwrap();
-        let settings = Settings::file(&path, &["epochs=8".into()]).unwrap();
-        assert_eq!(
-            (settings.name.as_str(), settings.config.epochs, settings.config.optimizer.lr),
-            ("mine", 8, 1.0)
-        );
-        fs::write(&path, "epoch = 7").unwrap();
-        assert!(Settings::file(&path, &[]).unwrap_err().to_string().contains("epoch is no key"));
-        fs::write(&path, "epochs = ").unwrap();
-        assert!(matches!(Settings::file(&path, &[]), Err(LabError::Parse { .. })));
-    }
-
-    #[test]
-    fn a_resolved_file_reads_back_as_itself_and_hashes_differ() {
-        let settings = Settings::preset("mask-relaxed", &[]).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("config.toml");
-        let commented = settings.to_commented_toml().unwrap();
-        for text in [settings.to_toml().unwrap(), commented.clone()] {
-            fs::write(&path, text).unwrap();
-            assert_eq!(Settings::file(&path, &[]).unwrap().config, settings.config);
-        }
-        // Every line that sets a key stands below one that explains it, and every key explained is there.
-        let lines: Vec<&str> = commented.lines().collect();
-        let set: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].contains(" = ")).collect();
-        assert!(set.iter().all(|&i| lines[i - 1].starts_with("# ")), "{commented}");
-        assert_eq!(set.len(), Key::ALL.len());
-        let other = Settings::preset("mask-full", &[]).unwrap();
-        assert_ne!(settings.sha256().unwrap(), other.sha256().unwrap());
-    }
 }
