@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ictd::kernel::KernelName;
 use ictd::task::Family;
 use ictd_lab::LabError;
 use ictd_lab::files::read_context;
@@ -28,9 +29,9 @@ pub struct Arguments {
     /// Examine a sampled context of N transitions instead of the limit of long ones
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     n: Option<usize>,
-    /// Kernel: softmax, relu, elu1, rbf, linear or tabular
-    #[arg(long, default_value = "softmax")]
-    kernel: String,
+    /// Kernel
+    #[arg(long, default_value = "softmax", value_parser = crate::kernels())]
+    kernel: KernelName,
     /// Temperature of the scores
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     temperature: f64,
@@ -49,7 +50,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let config = LayerConfig {
-        kernel: arguments.kernel.parse()?,
+        kernel: arguments.kernel,
         temperature: arguments.temperature,
         step_size: arguments.step_size,
         num_layers: arguments.layers,

@@ -21,8 +21,8 @@ pub struct Arguments {
     /// Construction: tsm (one head and temporal shift) or dual (two heads) [default: the checkpoint's, or tsm]
     #[arg(long)]
     block: Option<Block>,
-    /// Kernel: softmax, relu, elu1, rbf, linear or tabular [default: the checkpoint's, or softmax]
-    #[arg(long)]
+    /// Kernel [default: the checkpoint's, or softmax]
+    #[arg(long, value_parser = crate::kernels())]
     kernel: Option<KernelName>,
     /// Depth L [default: the checkpoint's, or 15]
     #[arg(long, allow_negative_numbers = true)]

@@ -12,6 +12,7 @@ mod pretrain;
 mod readings;
 mod regimes;
 mod reproduce;
+mod screen;
 mod task;
 mod tasks;
 mod verify;
@@ -19,11 +20,15 @@ mod verify;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use ictd::kernel::KernelName;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report;
 use ictd_lab::{LabError, one_line};
+use screen::message;
 
 /// Reinforcement learning in a Transformer's forward pass.
 ///
@@ -35,6 +40,9 @@ use ictd_lab::{LabError, one_line};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Say nothing on stderr but errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -83,6 +91,11 @@ enum Command {
     Forward(forward::Arguments),
     /// Make a random task, or a trajectory of one, as JSON and CSV
     Task(task::Arguments),
+    /// Print a script that completes commands and options in your shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 /// Options that every command has.
@@ -112,9 +125,6 @@ impl Common {
     }
 }
 
-/// Width of text where no terminal tells another.
-const WIDTH: usize = 100;
-
 /// Writes a result's files, prints it as JSON or as text, and says where the files are.
 fn present(report: &impl Report, json: bool, out: Option<&Path>) -> Result<Outcome, LabError> {
     if let Some(out) = out {
@@ -123,7 +133,7 @@ fn present(report: &impl Report, json: bool, out: Option<&Path>) -> Result<Outco
     if json {
         print_json(report)?
     } else {
-        print_data(&report.text(WIDTH))?
+        print_data(&screen::painted(&report.text(screen::width()), &std::io::stdout()))?
     }
     if let Some(out) = out {
         message(&format!("figures and tables: {}", out.display()));
@@ -146,6 +156,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error),
     };
+    screen::QUIET.store(cli.quiet, Ordering::Relaxed);
     let result = match cli.command {
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Verify(arguments) => verify::run(arguments),
@@ -161,6 +172,7 @@ fn main() -> ExitCode {
         Command::Lemmas(arguments) => lemmas::run(arguments),
         Command::Forward(arguments) => forward::run(arguments),
         Command::Task(arguments) => task::run(arguments),
+        Command::Completions { shell } => completions(shell),
     };
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
@@ -168,7 +180,7 @@ fn main() -> ExitCode {
         // The code of `timeout`: engines resubmit on it.
         Ok(Outcome::Stopped) => ExitCode::from(124),
         Err(error) => {
-            message(&one_line(&format!("error: {error}")));
+            screen::error(&one_line(&format!("error: {error}")));
             ExitCode::from(error.exit_code())
         }
     }
@@ -184,13 +196,24 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let first: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
-    message(&format!("{} (see --help)", first.join(" ")));
+    let meant: String =
+        text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).map(|t| format!("; {t}")).collect();
+    screen::error(&format!("{}{meant} (see --help)", first.join(" ")));
     ExitCode::from(2)
 }
 
-/// Prints a line to stderr; that nobody can read it is no reason to stop.
-fn message(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+/// The script by which a shell completes what is typed.
+fn completions(shell: clap_complete::Shell) -> Result<Outcome, LabError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "ictd", &mut script);
+    print_data(&String::from_utf8_lossy(&script))?;
+    Ok(Outcome::Success)
+}
+
+/// Kernels by name, so that help, completions and suggestions know them.
+fn kernels() -> impl TypedValueParser<Value = KernelName> {
+    PossibleValuesParser::new(KernelName::ALL.map(KernelName::as_str))
+        .try_map(|name| name.parse::<KernelName>())
 }
 
 /// Prints data to stdout; a reader that has seen enough (a closed pipe) is no error.

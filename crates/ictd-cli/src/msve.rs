@@ -1,6 +1,7 @@
 //! `ictd msve`.
 
 use clap::Args;
+use ictd::kernel::KernelName;
 use ictd::task::{Family, Kind};
 use ictd_lab::LabError;
 use ictd_lab::studies::fig1::{self, MsveConfig};
@@ -20,9 +21,9 @@ pub struct Arguments {
     /// Context lengths, separated by commas [default: 1,3,…,39 for the verdict, and 60 to 1000 beside]
     #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
     lengths: Option<Vec<usize>>,
-    /// Kernel: softmax, relu, elu1, rbf, linear or tabular
-    #[arg(long, default_value = "softmax")]
-    kernel: String,
+    /// Kernel
+    #[arg(long, default_value = "softmax", value_parser = crate::kernels())]
+    kernel: KernelName,
     /// Temperature of the scores
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     temperature: f64,
@@ -47,7 +48,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         context_lens,
         longer_lens,
         num_layers: arguments.layers,
-        kernel: arguments.kernel,
+        kernel: arguments.kernel.to_string(),
         temperature: arguments.temperature,
         step_size: arguments.step_size,
     })?;

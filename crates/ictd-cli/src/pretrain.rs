@@ -10,6 +10,7 @@ use clap::Args;
 use ictd_lab::error::{LabError, check_range};
 use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
 
+use crate::screen::QUIET;
 use crate::tasks::TaskArguments;
 use crate::{Outcome, message, present, print_data};
 
@@ -21,7 +22,7 @@ pub struct Arguments {
     /// Setting to start from: paper, mask-full, mask-relaxed or predecessor
     #[arg(long, conflicts_with = "config", default_value = "paper")]
     preset: String,
-    /// Change a key, for instance --set query=skip --set optimizer.lr=3e-4; may be repeated
+    /// Change a key, for instance --set query=skip --set optimizer.lr=3e-4; may be repeated; --print-config lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     #[command(flatten)]
@@ -44,7 +45,7 @@ pub struct Arguments {
     /// Print machine-readable JSON to stdout
     #[arg(long)]
     json: bool,
-    /// Print the resolved configuration as TOML and stop
+    /// Print the resolved configuration as TOML, every key explained, and stop
     #[arg(long)]
     print_config: bool,
 }
@@ -57,7 +58,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         None => Settings::preset(&arguments.preset, &overrides)?,
     };
     if arguments.print_config {
-        print_data(&settings.to_toml()?)?;
+        print_data(&settings.to_commented_toml()?)?;
         return Ok(Outcome::Success);
     }
     let seeds = parse_seeds(&arguments.seeds)?;
@@ -102,6 +103,9 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
 
 /// Shows progress: a bar on a terminal, ten lines otherwise.
 fn watch(monitor: &Monitor, finished: &AtomicBool, total: u64) {
+    if QUIET.load(Ordering::Relaxed) {
+        return;
+    }
     let start = Instant::now();
     let terminal = std::io::stderr().is_terminal();
     let mut shown = 0;

@@ -30,14 +30,15 @@ fn commands_of_help() -> Vec<(String, String)> {
 #[test]
 fn help_and_readme_list_every_command_with_its_purpose() {
     let commands = commands_of_help();
-    assert!(commands.len() >= 14, "{commands:?}");
+    assert!(commands.len() >= 15, "{commands:?}");
     for (name, purpose) in &commands {
         assert!(purpose.len() > 20, "{name}: {purpose}");
         let output = ictd(&[name, "--help"]);
         assert!(output.status.success(), "{name}");
         let text = String::from_utf8(output.stdout).unwrap();
-        for option in ["--json", "--out", "--seed"] {
-            assert!(text.contains(option), "{name} has no {option}:\n{text}");
+        for option in ["--quiet", "--json", "--out", "--seed"] {
+            let has = text.contains(option) || (name == "completions" && option != "--quiet");
+            assert!(has, "{name} has no {option}:\n{text}");
         }
     }
     let readme = include_str!("../../../README.md");
@@ -47,6 +48,111 @@ fn help_and_readme_list_every_command_with_its_purpose() {
     listed.sort_unstable();
     known.sort_unstable();
     assert_eq!(listed, known);
+}
+
+/// `ictd` with environment variables.
+fn ictd_with(variables: &[(&str, &str)], directory: &Path, arguments: &[&str]) -> std::process::Output {
+    let mut command = Command::cargo_bin("ictd").unwrap();
+    for name in ["COLUMNS", "NO_COLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied()).current_dir(directory).args(arguments).output().unwrap()
+}
+
+#[test]
+fn text_fits_the_width_that_it_is_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let commands: [&[&str]; 5] = [
+        &["verify", "--trials", "1"],
+        &["certify"],
+        &["lemmas", "--trials", "5"],
+        &["bound", "--contexts", "2", "--task", "coin", "--lengths", "10,30"],
+        &["reproduce", "--only", "thm1"],
+    ];
+    for arguments in commands {
+        let mut lines = Vec::new();
+        for columns in ["60", "80", "200"] {
+            let output = ictd_with(&[("COLUMNS", columns)], dir.path(), arguments);
+            let text = String::from_utf8(output.stdout).unwrap();
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns.parse().unwrap(), "{arguments:?} at {columns}:\n{text}");
+            lines.push(text.lines().count());
+        }
+        assert!(lines.is_sorted_by(|narrow, wide| narrow >= wide), "{arguments:?}: {lines:?}");
+    }
+}
+
+#[test]
+fn color_is_for_terminals_and_for_those_who_ask() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |variables: &[(&str, &str)], more: &[&str]| {
+        let arguments = [&["verify", "--trials", "1", "--out", "o"], more].concat();
+        let output = ictd_with(variables, dir.path(), &arguments);
+        assert!(
+            !String::from_utf8(fs::read(dir.path().join("o/verification.json")).unwrap())
+                .unwrap()
+                .contains('\x1b')
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let colored = run(&[("CLICOLOR_FORCE", "1")], &[]);
+    assert!(colored.contains("\x1b[32mreproduced\x1b[0m"), "{colored}");
+    let plain = run(&[], &[]);
+    assert!(!plain.contains('\x1b'), "{plain}");
+    assert_eq!(colored.replace("\x1b[32m", "").replace("\x1b[1m", "").replace("\x1b[0m", ""), plain);
+    assert!(colored.contains("\x1b[1mname ") && colored.contains("discrepancy\x1b[0m\n---"), "{colored}");
+    let failed = run(&[("CLICOLOR_FORCE", "1")], &["--tolerance", "0"]);
+    assert!(failed.contains("\x1b[31mnot\x1b[0m \x1b[31mreproduced\x1b[0m"), "{failed}");
+    let mistake = ictd_with(&[("CLICOLOR_FORCE", "1")], dir.path(), &["verify", "--trials", "0"]);
+    assert!(mistake.stderr.starts_with(b"\x1b[31merror\x1b[0m: trials"), "{mistake:?}");
+    assert!(!run(&[("CLICOLOR_FORCE", "1")], &["--json"]).contains('\x1b'));
+    assert_eq!(run(&[("NO_COLOR", "1")], &[]), plain);
+}
+
+#[test]
+fn quiet_says_errors_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let pretrain = ["pretrain", "--set", "epochs=20", "--seeds", "0..1"];
+    for arguments in [&["verify", "--trials", "1"][..], &["reproduce", "--only", "thm1"], &pretrain] {
+        let stderr = |output: std::process::Output| String::from_utf8(output.stderr).unwrap();
+        assert_ne!(stderr(ictd_in(dir.path(), arguments)), "", "{arguments:?}");
+        assert_eq!(stderr(ictd_in(dir.path(), &[arguments, &["--quiet"]].concat())), "", "{arguments:?}");
+    }
+    assert_refused(&ictd_in(dir.path(), &["--quiet", "verify", "--trials", "0"]), "trials");
+}
+
+#[test]
+fn mistyped_names_are_answered_with_the_nearest_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str); 12] = [
+        (&["verfiy"], "'verify'"),
+        (&["verify", "--trails", "3"], "'--trials'"),
+        (&["msve", "--kernel", "sofmax"], "'softmax'"),
+        (&["certify", "--task", "boyann"], "did you mean 'boyan'?"),
+        (&["task", "cartpol"], "did you mean 'cartpole'?"),
+        (&["pretrain", "--preset", "papr"], "did you mean 'paper'?"),
+        (&["pretrain", "--set", "qurey=skip"], "did you mean 'query'?"),
+        (&["pretrain", "--set", "query=skp"], "did you mean 'skip'?"),
+        (&["pretrain", "--set", "optimizer.nam=sgd"], "did you mean 'name'?"),
+        (&["pretrain", "--set", "kernel=liner"], "did you mean 'linear'?"),
+        (&["reproduce", "--only", "fig3aa"], "did you mean 'fig3a'?"),
+        (&["completions", "fsh"], "'fish'"),
+    ];
+    for (arguments, meant) in cases {
+        assert_refused(&ictd_in(dir.path(), arguments), meant);
+    }
+    let far = ictd_in(dir.path(), &["task", "unicorn"]);
+    assert!(!String::from_utf8_lossy(&far.stderr).contains("did you mean"));
+}
+
+#[test]
+fn completions_know_commands_and_kernels() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = String::from_utf8(ictd(&["completions", shell]).stdout).unwrap();
+        assert!(script.contains("certify") && script.contains("--kernel") || shell == "fish", "{shell}");
+        // These two list values too.
+        assert!(script.contains("elu1") || matches!(shell, "elvish" | "powershell"), "{shell}");
+    }
 }
 
 #[test]

@@ -91,6 +91,30 @@ fn commands_in_the_docs_run() {
     assert!(ran >= 35, "{ran}");
 }
 
+/// The table of keys in the docs is the commented configuration, row by row.
+#[test]
+fn the_table_of_keys_is_what_print_config_says() {
+    let output = Command::cargo_bin("ictd").unwrap().args(["pretrain", "--print-config"]).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = printed.lines().collect();
+    let mut table = String::new();
+    let mut rows = Vec::new();
+    for pair in lines.windows(2) {
+        if let Some(name) = pair[1].strip_prefix('[') {
+            table = name.replace(']', ".");
+        } else if let Some((key, _)) = pair[1].split_once(" = ") {
+            let comment = pair[0].trim_start_matches("# ").trim_end_matches(']');
+            let (about, default) = comment.split_once(" [default: ").unwrap();
+            let (purpose, range) = about.rsplit_once(": ").unwrap();
+            rows.push(format!("| `{table}{key}` | {} | {purpose} | {range} |", default.trim_matches('"')));
+        }
+    }
+    let page = fs::read_to_string(root().join("docs/pretrain.md")).unwrap();
+    let written: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    assert!(rows.len() > 30);
+    assert_eq!(written, rows, "the table should be:\n{}", rows.join("\n"));
+}
+
 /// What a link to a heading says after `#`: lower case, hyphens for spaces, letters, digits and hyphens only.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");

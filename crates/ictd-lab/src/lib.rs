@@ -3,6 +3,7 @@
 //! Each study takes a config and returns data; the data knows its figure, its table and its verdict.
 //! Start with [`studies`] (what can be run) and [`files`] (what is read and written).
 
+mod did_you_mean;
 pub mod error;
 pub mod figure;
 pub mod files;
@@ -10,5 +11,6 @@ mod one_line;
 pub mod report;
 pub mod studies;
 
+pub use did_you_mean::did_you_mean;
 pub use error::LabError;
 pub use one_line::one_line;

@@ -7,8 +7,8 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{Family, FiniteTask, Kind, TaskError, TaskSource};
 use serde::Serialize;
 
-use crate::LabError;
 use crate::files::{NamedTask, read_task};
+use crate::{LabError, did_you_mean};
 
 /// What a user names where a task is asked for: a family, or a task file.
 #[derive(Clone, Debug)]
@@ -35,7 +35,11 @@ impl TaskChoice {
             Err(_) if text != "-" && !Path::new(text).exists() => Err(LabError::value(
                 "task",
                 format!("'{text}'"),
-                format!("{} or a task file that exists", Kind::names()),
+                format!(
+                    "{} or a task file that exists{}",
+                    Kind::names(),
+                    did_you_mean(text, Kind::NAMED.map(|(name, _)| name))
+                ),
             )),
             Err(_) => {
                 let file = Box::new(read_task(Path::new(text))?);

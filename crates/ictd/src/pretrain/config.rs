@@ -119,40 +119,12 @@ pub struct Init {
     pub value_sign: Sign,
 }
 
-/// A training run. The defaults are the paper's (Table 1).
+/// A training run. The defaults are the paper's (Table 1); [`Key::ALL`](super::Key::ALL) says what every key is for and its range.
 ///
-/// | key | default | purpose | range |
-/// |---|---|---|---|
-/// | `task` | the paper's tasks | tasks to draw from, see [`Family`] | `task.kind`, `task.states`, … |
-/// | `own` | none | tasks that no family draws: `own.name`, `own.sha256` of a task file | with `task.kind` own |
-/// | `n` | 10 | context length | ≥ 1 |
-/// | `layers` | 3 | depth L | ≥ 1 |
-/// | `kernel` | softmax | attention kernel | softmax, linear, relu, elu1 |
-/// | `temperature` (or `tau`) | 1.2 | temperature τ of the scores | > 0 |
-/// | `query` | next | query position | next, skip, stationary, source |
-/// | `source.columns` | n | columns of a prompt whose query is a source | n, n+1 |
-/// | `source.reward` | visible | whether such a query shows its reward | visible, hidden |
-/// | `target` | shifted | context that the successor's value is read from | shifted, same |
-/// | `mask` | full | trained entries | full, relaxed, none, looped |
-/// | `block` | tsm | construction | tsm, dual |
-/// | `tied` | true | one (V, A) for all layers | |
-/// | `loss` | td | loss | td, full-gradient, true-value, monte-carlo |
-/// | `epochs` | 3000 | tasks | ≥ 1 |
-/// | `batches` | 5 | minibatches per task | ≥ 1 |
-/// | `batch` | 64 | contexts per minibatch | ≥ 1 |
-/// | `optimizer.name` | adam | | adam, sgd |
-/// | `optimizer.lr` | 1e-3 | learning rate | > 0 |
-/// | `optimizer.beta1`, `.beta2` | 0.9, 0.999 | Adam's decays | [0, 1) |
-/// | `optimizer.epsilon` | 1e-8 | Adam's floor | > 0 |
-/// | `rho.start`, `rho.end` | 0 | diagonal mixing | [0, 1] |
-/// | `rho.steps` | 0 | length of its ramp | ≥ 0 |
-/// | `rho.query` | mixed | what it does to the query's column | mixed, scaled, unmixed |
-/// | `init.gain` | 0.1 | Xavier gain | ≥ 0 |
-/// | `init.score_sign` | random | sign of A's initial diagonal | random, td, mirror |
-/// | `init.value_sign` | random | signs of V's initial reward, target and value entries | random, td, mirror |
+/// `task` says what tasks are drawn from, `own` names tasks that no family draws (`task.kind` is then own).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "the table above")]
+#[allow(missing_docs, reason = "the table of keys")]
 pub struct PretrainConfig {
     pub task: Family,
     #[serde(default, skip_serializing_if = "Option::is_none")]

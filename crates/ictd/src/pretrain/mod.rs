@@ -13,6 +13,7 @@ mod emergence;
 mod engine;
 mod general;
 mod init;
+mod keys;
 mod lanes;
 mod level;
 mod measure;
@@ -35,6 +36,7 @@ pub use config::{
 pub use drift::{Drift, drift, reduced_params};
 pub use emergence::{Branch, Emergence};
 pub use engine::{Hyper, reference_gradient};
+pub use keys::Key;
 pub use level::{SimdLevel, SimdLevelError};
 pub use measure::{FirstGradient, Measurement, first_gradient, measure};
 pub use metric::{History, Metric};

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use ictd::pretrain::{PretrainConfig, SimdLevel};
+use ictd::pretrain::{Key, PretrainConfig, SimdLevel};
 use ictd::task::{Family, FeatureMap, OwnTasks};
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::LabError;
 use crate::files::{read_task, sha256};
 use crate::studies::TaskChoice;
+use crate::{LabError, did_you_mean};
 
 /// Keys that may stand outside the table `task`, and their names inside.
 const TASK_KEYS: [(&str, &str); 6] = [
@@ -38,7 +38,8 @@ impl Settings {
     pub fn preset(name: &str, overrides: &[String]) -> Result<Self, LabError> {
         let config = PretrainConfig::preset(name).ok_or_else(|| {
             let known = PretrainConfig::PRESETS.join(", ");
-            LabError::value("preset", format!("'{name}'"), format!("one of {known}"))
+            let meant = did_you_mean(name, PretrainConfig::PRESETS);
+            LabError::value("preset", format!("'{name}'"), format!("one of {known}{meant}"))
         })?;
         Self::resolve(name, table_of(&config)?, overrides)
     }
@@ -50,24 +51,17 @@ impl Settings {
         let failed = |message: String| LabError::parse(path, message);
         let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
-        let file = nest(&mut table, file).map_err(failed)?;
-        merge(&mut table, file, "").map_err(failed)?;
+        change(&mut table, file).map_err(failed)?;
         let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
         Self::resolve(&name, table, overrides)
     }
 
     fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
         for text in overrides {
-            let (key, value) = text.split_once('=').ok_or_else(|| {
-                LabError::refused("set", format!("'{text}' is no assignment, expected key=value"))
-            })?;
-            let (key, value) = (key.trim(), value.trim());
-            let set_failed = |m| LabError::refused("set", m);
-            match TASK_KEYS.iter().find(|(old, _)| *old == key) {
-                _ if key == "task" => choose(&mut table, value.trim_matches('"')).map_err(set_failed)?,
-                Some((_, name)) => set(&mut table, &format!("task.{name}"), value).map_err(set_failed)?,
-                None => set(&mut table, key, value).map_err(set_failed)?,
-            }
+            let refused = |problem: String| LabError::refused("set", problem);
+            let changes = assignment(text)
+                .ok_or_else(|| refused(format!("'{text}' is no assignment, expected key=value")))?;
+            change(&mut table, changes).map_err(refused)?;
         }
         let mut config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
@@ -83,10 +77,37 @@ impl Settings {
         toml::to_string(&table_of(&self.config)?).map_err(|e| LabError::internal("config", e))
     }
 
+    /// The same with a comment on every key: what it is for, its values, its default.
+    pub fn to_commented_toml(&self) -> Result<String, LabError> {
+        let paper = Self { config: PretrainConfig::paper(), ..self.clone() }.to_toml()?;
+        let mut text = String::from("# A key that is left out has its default.\n");
+        for (line, entry) in entries(&self.to_toml()?) {
+            if let Some(key) = entry.as_ref().and_then(|(name, _)| Key::named(name)) {
+                let default = entries(&paper).find_map(|(_, e)| e.filter(|(name, _)| name == key.name));
+                let default = default.map_or_else(|| "none".into(), |(_, value)| value);
+                text += &format!("# {}: {} [default: {default}]\n", key.purpose, key.range);
+            }
+            text += &format!("{line}\n");
+        }
+        Ok(text)
+    }
+
     /// SHA-256 of the resolved configuration.
     pub fn sha256(&self) -> Result<String, LabError> {
         Ok(sha256(self.to_toml()?.as_bytes()))
     }
+}
+
+/// The lines of a configuration as it is written, with the dotted key and the value of those that have one.
+fn entries(toml: &str) -> impl Iterator<Item = (&str, Option<(String, String)>)> {
+    let mut table = String::new();
+    toml.lines().map(move |line| {
+        if let Some(name) = line.strip_prefix('[') {
+            table = format!("{}.", name.trim_end_matches(']'));
+        }
+        let entry = line.split_once(" = ");
+        (line, entry.map(|(key, value)| (format!("{table}{key}"), value.to_owned())))
+    })
 }
 
 /// The environment variable that forces the vector instructions of training.
@@ -119,7 +140,16 @@ fn in_words(message: &str) -> String {
         ("\n", " "),
         ("invalid type: unit variant, expected string only", "expected a word"),
     ];
-    names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
+    let text = names
+        .into_iter()
+        .fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words));
+    // "unknown variant `qeury`, expected one of `query`, …"
+    let mut quoted = text.split('`').skip(1).step_by(2);
+    let meant = match quoted.next() {
+        Some(typed) if text.starts_with("unknown variant") => did_you_mean(typed, quoted),
+        _ => String::new(),
+    };
+    text.clone() + &meant
 }
 
 fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
@@ -142,24 +172,31 @@ fn choose(table: &mut Table, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A file's keys with those of the task in their table; takes the tasks that it names into the table below.
-fn nest(table: &mut Table, mut file: Table) -> Result<Table, String> {
-    if let Some(Value::String(text)) = file.get("task") {
+/// What `key=value` says. A bare word is a string: `query=skip` needs no quotes.
+fn assignment(text: &str) -> Option<Table> {
+    let (key, value) = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()))?;
+    let toml = |value: &str| format!("{key} = {value}").parse().ok();
+    toml(value).or_else(|| toml(&Value::from(value).to_string()))
+}
+
+/// Changes what a file or an assignment says; keys of the task may stand outside its table, and `task` may name tasks.
+fn change(table: &mut Table, mut changes: Table) -> Result<(), String> {
+    if let Some(Value::String(text)) = changes.get("task") {
         choose(table, text)?;
-        file.remove("task");
+        changes.remove("task");
     }
-    if let Some(own) = file.remove("own") {
-        table.insert("own".into(), own);
+    if !table.contains_key("own") {
+        table.extend(changes.remove_entry("own"));
     }
     for (old, name) in TASK_KEYS {
-        let Some(value) = file.remove(old) else { continue };
-        let task = file.entry("task").or_insert_with(|| Value::Table(Table::new()));
+        let Some(value) = changes.remove(old) else { continue };
+        let task = changes.entry("task").or_insert_with(|| Value::Table(Table::new()));
         match task.as_table_mut() {
             Some(task) => task.insert(name.to_owned(), value),
             None => return Err(format!("task is {}, expected a table, a family or a file", task.type_str())),
         };
     }
-    Ok(file)
+    merge(table, changes, "")
 }
 
 /// Reads the task file that a configuration names, and checks that it is the one that was named.
@@ -189,38 +226,14 @@ fn merge(table: &mut Table, with: Table, prefix: &str) -> Result<(), String> {
         let path = format!("{prefix}{key}");
         match (table.get_mut(&key), value) {
             (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value, &format!("{path}."))?,
-            (Some(Value::Table(_)), other) => {
-                return Err(format!("{path} is {}, expected a table", other.type_str()));
+            (Some(Value::Table(inner)), _) => {
+                return Err(format!("{path} is a table, expected one of its keys: {}", keys(inner)));
             }
             (Some(slot), value) => *slot = number_like(slot, value),
             (None, _) => return Err(unknown(&path, table)),
         }
     }
     Ok(())
-}
-
-/// Sets a dotted key from text.
-fn set(table: &mut Table, key: &str, text: &str) -> Result<(), String> {
-    let key = canonical(key);
-    match key.split_once('.') {
-        Some((first, rest)) => match table.get_mut(first) {
-            Some(Value::Table(inner)) => set(inner, rest, text).map_err(|m| format!("{first}.{m}")),
-            Some(_) => Err(format!("{first} has no parts")),
-            None => Err(unknown(first, table)),
-        },
-        None => match table.get_mut(key) {
-            Some(Value::Table(inner)) => {
-                Err(format!("{key} is a table, expected one of its keys: {}", keys(inner)))
-            }
-            Some(slot) => {
-                // A bare word is a string: `query=skip` needs no quotes.
-                let parsed = format!("x = {text}").parse::<Table>().ok().and_then(|mut t| t.remove("x"));
-                *slot = number_like(slot, parsed.unwrap_or_else(|| Value::String(text.to_owned())));
-                Ok(())
-            }
-            None => Err(unknown(key, table)),
-        },
-    }
 }
 
 /// An integer where a fraction is expected is one.
@@ -232,77 +245,20 @@ fn number_like(slot: &Value, value: Value) -> Value {
 }
 
 fn unknown(key: &str, table: &Table) -> String {
-    format!("{key} is no key, expected one of {}", keys(table))
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let inside = |(name, part): (&String, &Value)| {
+        part.as_table().is_some_and(|t| t.contains_key(last)).then(|| format!("{name}.{last}"))
+    };
+    let meant = match table.iter().find_map(inside) {
+        Some(inside) => format!("; did you mean '{inside}'?"),
+        None => {
+            let outside = TASK_KEYS.iter().filter(|_| table.contains_key("task")).map(|(old, _)| *old);
+            did_you_mean(last, table.keys().map(String::as_str).chain(outside))
+        }
+    };
+    format!("{key} is no key, expected one of {}{meant}", keys(table))
 }
 
 fn keys(table: &Table) -> String {
     table.keys().cloned().collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ictd::pretrain::{Mask, QueryPosition};
-
-    fn with(overrides: &[&str]) -> Result<PretrainConfig, String> {
-        let overrides: Vec<String> = overrides.iter().map(|s| s.to_string()).collect();
-        Settings::preset("paper", &overrides).map(|s| s.config).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn overrides_reach_every_level() {
-        let config =
-            with(&["query=skip", "mask=\"relaxed\"", "optimizer.lr=3e-4", "tau=2", "rho.end=0.5"]).unwrap();
-        assert_eq!((config.query, config.mask), (QueryPosition::Skip, Mask::Relaxed));
-        assert_eq!((config.optimizer.lr, config.temperature, config.rho.end), (3e-4, 2.0, 0.5));
-        assert_eq!(with(&["temperature=2"]).unwrap().temperature, 2.0);
-    }
-
-    #[test]
-    fn mistakes_name_the_key_and_the_range() {
-        for (text, parts) in [
-            ("qery=skip", ["qery", "query"]),
-            ("query=never", ["query", "skip"]),
-            ("n=0", ["n is 0", "at least 1"]),
-            ("n=ten", ["n:", "whole number"]),
-            ("n=2.5", ["n:", "2.5"]),
-            ("rho.start=1.5", ["rho.start", "0 <= rho <= 1"]),
-            ("rho.begin=0.5", ["rho.begin", "start"]),
-            ("rho=0.5", ["rho", "start"]),
-            ("tau=0", ["temperature", "> 0"]),
-            ("kernel=rbf", ["kernel is rbf", "softmax, linear"]),
-            ("kernel=nobody", ["kernel", "elu1"]),
-            ("tau", ["tau", "key=value"]),
-        ] {
-            let message = with(&[text]).unwrap_err();
-            assert!(parts.iter().all(|part| message.contains(part)), "{text}: {message}");
-        }
-    }
-
-    #[test]
-    fn files_stand_on_the_paper_s_setting() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("mine.toml");
-        fs::write(&path, "epochs = 7\n[optimizer]\nlr = 1\n").unwrap();
-        let settings = Settings::file(&path, &["epochs=8".into()]).unwrap();
-        assert_eq!(
-            (settings.name.as_str(), settings.config.epochs, settings.config.optimizer.lr),
-            ("mine", 8, 1.0)
-        );
-        fs::write(&path, "epoch = 7").unwrap();
-        assert!(Settings::file(&path, &[]).unwrap_err().to_string().contains("epoch is no key"));
-        fs::write(&path, "epochs = ").unwrap();
-        assert!(matches!(Settings::file(&path, &[]), Err(LabError::Parse { .. })));
-    }
-
-    #[test]
-    fn a_resolved_file_reads_back_as_itself_and_hashes_differ() {
-        let settings = Settings::preset("mask-relaxed", &[]).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("config.toml");
-        fs::write(&path, settings.to_toml().unwrap()).unwrap();
-        assert_eq!(Settings::file(&path, &[]).unwrap().config, settings.config);
-        let other = Settings::preset("mask-full", &[]).unwrap();
-        assert_ne!(settings.sha256().unwrap(), other.sha256().unwrap());
-    }
 }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tsm_cost::{self, CostTimes};
 use super::{Claim, Plan, STUDIES, Study};
+use crate::did_you_mean;
 use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, Written, process, sha256, to_json_17};
 
@@ -34,7 +35,8 @@ pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
                 known.push(study.id);
             }
         }
-        let problem = format!("'{unknown}' is unknown, expected some of {}", known.join(", "));
+        let meant = did_you_mean(unknown, known.iter().copied());
+        let problem = format!("'{unknown}' is unknown, expected some of {}{meant}", known.join(", "));
         return Err(LabError::refused("only", problem));
     }
     let wanted = |s: &Study| {

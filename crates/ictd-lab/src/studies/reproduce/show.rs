@@ -4,8 +4,10 @@ use super::{Reproduction, VerdictCounts};
 use crate::report::{Report, Table, wrapped};
 use crate::studies::{Scope, Verdict};
 
-/// Characters of what was measured that a terminal shows; the report has all of them.
+/// Characters of what was measured that a narrow terminal shows; the report has all of them.
 const MEASURED: usize = 70;
+/// What the other columns need.
+const OTHERS: usize = 66;
 
 impl Report for Reproduction {
     fn text(&self, width: usize) -> String {
@@ -14,7 +16,8 @@ impl Report for Reproduction {
             // The time of a study stands at its first claim.
             timing.filter(|t| t.claims[0] == id).map_or_else(String::new, |t| format!("{:.2}", t.seconds))
         };
-        let shorten = |text: &str| match text.char_indices().nth(MEASURED) {
+        let room = MEASURED.max(width.saturating_sub(OTHERS));
+        let shorten = |text: &str| match text.char_indices().nth(room) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text.to_owned(),
         };

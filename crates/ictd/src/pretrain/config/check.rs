@@ -1,6 +1,7 @@
 //! What a configuration may hold.
 
 use super::{Loss, PretrainConfig, QueryPosition, SourceQuery};
+use crate::pretrain::keys::Key;
 use crate::pretrain::weighing::Weighing;
 use crate::task::{TaskError, TaskSource};
 
@@ -25,12 +26,12 @@ impl ConfigError {
 /// Largest memory of a seed that is tried.
 const MAX_GIGABYTES: f64 = 8.0;
 
-/// A range of numbers, and in words.
-type Range = (fn(f64) -> bool, &'static str);
-const POSITIVE: Range = (|x| x > 0.0 && x.is_finite(), "a finite number > 0");
-const NOT_NEGATIVE: Range = (|x| x >= 0.0 && x.is_finite(), "a finite number >= 0");
-const MIXING: Range = (|x| (0.0..=1.0).contains(&x), "0 <= rho <= 1");
-const DECAY: Range = (|x| (0.0..1.0).contains(&x), "at least 0 and below 1");
+/// Ranges of numbers; their words stand in the table of keys.
+type Range = fn(f64) -> bool;
+const POSITIVE: Range = |x| x > 0.0 && x.is_finite();
+const NOT_NEGATIVE: Range = |x| x >= 0.0 && x.is_finite();
+const MIXING: Range = |x| (0.0..=1.0).contains(&x);
+const DECAY: Range = |x| (0.0..1.0).contains(&x);
 
 impl PretrainConfig {
     /// Checks every key against its range.
@@ -40,15 +41,15 @@ impl PretrainConfig {
         };
         // Beyond these a size is a mistyped zero and not an experiment.
         let sizes = [
-            ("n", self.context_len as u64, 100_000, "at most 100000"),
-            ("layers", self.num_layers as u64, 10_000, "at most 10000"),
-            ("batches", self.batches as u64, 1_000_000, "at most 1000000"),
-            ("batch", self.batch as u64, 100_000, "at most 100000"),
-            ("epochs", self.epochs, 1_000_000_000, "at most 1000000000"),
+            ("n", self.context_len as u64, 100_000),
+            ("layers", self.num_layers as u64, 10_000),
+            ("batches", self.batches as u64, 1_000_000),
+            ("batch", self.batch as u64, 100_000),
+            ("epochs", self.epochs, 1_000_000_000),
         ];
-        for (key, found, high, expected) in sizes {
+        for (key, found, high) in sizes {
             if !(1..=high).contains(&found) {
-                return refuse(key, &found, if found < 1 { "at least 1" } else { expected });
+                return refuse(key, &found, Key::range_of(key));
             }
         }
         match self.task.check() {
@@ -85,9 +86,9 @@ impl PretrainConfig {
             ("optimizer.beta2", self.optimizer.beta2, DECAY),
             ("init.gain", self.init.gain, NOT_NEGATIVE),
         ];
-        for (key, found, (is_within, expected)) in numbers {
+        for (key, found, is_within) in numbers {
             if !is_within(found) {
-                return refuse(key, &found, expected);
+                return refuse(key, &found, Key::range_of(key));
             }
         }
         self.weighing()?;
@@ -104,7 +105,7 @@ impl PretrainConfig {
     /// The kernel as passes take it.
     pub(in crate::pretrain) fn weighing(&self) -> Result<Weighing, ConfigError> {
         Weighing::named(self.kernel)
-            .ok_or_else(|| ConfigError::new("kernel", self.kernel, "softmax, linear, relu or elu1"))
+            .ok_or_else(|| ConfigError::new("kernel", self.kernel, Key::range_of("kernel")))
     }
 
     /// A rough count of the bytes a seed needs: the tape of a minibatch, the windows of an epoch, the task, the
