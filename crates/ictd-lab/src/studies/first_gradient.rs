@@ -14,19 +14,15 @@ const TASKS: u64 = 50;
 /// The first gradient of a setting: its sign decides which way the reward coefficient moves.
 #[derive(Clone, Debug, Serialize)]
 pub struct FirstGradientSign {
-    /// The query position.
     pub query: String,
     /// Derivative of the loss by V's reward entry at the initial parameters, mean over tasks and seeds.
     pub gradient: f64,
-    /// Its standard error.
     pub gradient_sem: f64,
     /// What uniform attention predicts: -2·L·E[r(query)·mean R].
     pub predicted: f64,
-    /// Its standard error.
     pub predicted_sem: f64,
     /// E[v(query)·mean R].
     pub value_correlation: f64,
-    /// Its standard error.
     pub value_correlation_sem: f64,
 }
 

@@ -6,27 +6,27 @@
 
 pub mod branches;
 mod claim;
-pub mod compute;
+mod compute;
 pub mod fig1;
 pub mod fig2;
 pub mod fig3_5;
 pub mod fig4;
 pub mod fig6;
-pub mod first_gradient;
+mod first_gradient;
 pub mod forward;
 pub mod mirror;
 pub mod pretrain;
 pub mod readings;
 pub mod reproduce;
-pub mod self_concentration;
-pub mod setting;
-pub mod softmax_vs_linear;
+mod self_concentration;
+mod setting;
+mod softmax_vs_linear;
 mod source;
 mod study;
 pub mod tasks;
 pub mod theorem1;
 pub mod theory;
-pub mod tsm_cost;
+mod tsm_cost;
 
 pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use source::{TaskChoice, Tasks};

@@ -32,24 +32,19 @@ const POINTS: u64 = 30;
 /// The weights after a number of epochs, averaged over tasks, over the seeds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ConcentrationPoint {
-    /// The reading.
     pub reading: String,
-    /// Epochs trained.
     pub epoch: u64,
     /// Mean over states of M(s, s).
     pub mean: f64,
-    /// Its standard error over seeds.
     pub mean_sem: f64,
     /// Smallest M(s, s) of a task.
     pub smallest: f64,
-    /// Its standard error over seeds.
     pub smallest_sem: f64,
 }
 
 /// What pretraining does to self-weights.
 #[derive(Clone, Debug)]
 pub struct Concentration {
-    /// The curve.
     pub points: Vec<ConcentrationPoint>,
     /// Seed by seed: the mean weight before and after training.
     pub ends: Vec<(f64, f64)>,

@@ -28,24 +28,17 @@ const SHOWN_DEPTH: usize = 15;
 /// The errors of both kernels at a length and a depth.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AttentionPoint {
-    /// Context length n.
     pub n: usize,
-    /// Depth L.
     pub layers: usize,
     /// Mean square value error with softmax attention, mean over tasks.
     pub softmax: f64,
-    /// Its standard error.
     pub softmax_sem: f64,
-    /// With linear attention.
     pub linear: f64,
-    /// Its standard error.
     pub linear_sem: f64,
     /// Mean over tasks of log₁₀(softmax/linear), tasks paired: negative where softmax is better. Logarithms, because a few
     /// short contexts on which linear attention diverges would decide a mean of differences.
     pub log_ratio: f64,
-    /// Its standard error.
     pub log_ratio_sem: f64,
-    /// Tasks.
     pub tasks: usize,
 }
 

@@ -41,7 +41,6 @@ enum Layer {
 struct Tally {
     /// Multiply-adds of matrix products.
     products: u64,
-    /// Exponentials.
     exponentials: u64,
     /// Other additions, multiplications, divisions and moves.
     others: u64,
@@ -119,17 +118,13 @@ impl Tally {
 /// One length.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostRow {
-    /// Context length n.
     pub n: usize,
-    /// Feature dimension d.
     pub features: usize,
     /// Operations of a layer with two heads as the paper writes them.
     pub two_heads: u64,
     /// The same when the second head takes what it shares from the first.
     pub shared_heads: u64,
-    /// One head and the temporal shift.
     pub temporal_shift: u64,
-    /// two_heads/temporal_shift.
     pub ratio: f64,
     /// Parameters of a layer with two heads: V and A, which they share.
     pub parameters_two_heads: usize,
@@ -192,13 +187,9 @@ pub fn run() -> Result<Vec<CostRow>, LabError> {
 /// Measured seconds per layer, which differ from run to run.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostTimes {
-    /// Context length n.
     pub n: usize,
-    /// Two heads as the paper writes them.
     pub two_heads_seconds: f64,
-    /// Two heads that share.
     pub shared_heads_seconds: f64,
-    /// One head and the temporal shift.
     pub temporal_shift_seconds: f64,
 }
 

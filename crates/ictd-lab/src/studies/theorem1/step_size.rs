@@ -13,11 +13,9 @@ use crate::LabError;
 /// The largest discrepancy of a construction.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepSizeRow {
-    /// The construction.
     pub block: Block,
     /// Prompts, each with step sizes of its own.
     pub trials: u64,
-    /// Layers.
     pub layers: usize,
     /// Values of all columns and layers: scaled V against direct weighted softmax TD with these step sizes.
     pub discrepancy: f64,

@@ -65,16 +65,15 @@ impl Default for VerifyConfig {
 /// the numbers compared where that exceeds 1.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KernelDiscrepancies {
-    /// Name of the kernel.
-    pub kernel: String,
+    pub(super) kernel: String,
     /// All entries of Z: dual head against single head with temporal shift (Lemma 1).
-    pub dual_vs_tsm: f64,
+    pub(super) dual_vs_tsm: f64,
     /// Values: single head with temporal shift against direct weighted softmax TD (Theorem 1).
-    pub tsm_vs_direct: f64,
+    pub(super) tsm_vs_direct: f64,
     /// Values and targets: token matrices against the fast path.
-    pub full_vs_fast: f64,
+    pub(super) full_vs_fast: f64,
     /// Values: one group per column against one group per state.
-    pub columns_vs_states: f64,
+    pub(super) columns_vs_states: f64,
 }
 
 impl KernelDiscrepancies {
@@ -87,44 +86,31 @@ impl KernelDiscrepancies {
 /// A special case and its largest discrepancy.
 #[derive(Clone, Debug, Serialize)]
 pub struct SpecialCase {
-    /// What equals what.
-    pub name: String,
-    /// Largest discrepancy.
-    pub discrepancy: f64,
+    pub(super) name: String,
+    pub(super) discrepancy: f64,
 }
 
 /// A point of Figure 7: |transformer - TD| at the query after a layer, over the trials.
 #[derive(Clone, Debug, Serialize)]
 pub struct LayerDiscrepancy {
-    /// Name of the kernel.
-    pub kernel: String,
-    /// The layer.
-    pub layer: usize,
-    /// Smallest over trials.
-    pub min: f64,
-    /// Median over trials.
-    pub median: f64,
-    /// Largest over trials.
-    pub max: f64,
-    /// Number of trials.
-    pub trials: u64,
+    pub(super) kernel: String,
+    pub(super) layer: usize,
+    pub(super) min: f64,
+    pub(super) median: f64,
+    pub(super) max: f64,
+    pub(super) trials: u64,
 }
 
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verification {
-    /// What was run.
-    pub config: VerifyConfig,
-    /// One row per kernel.
-    pub kernels: Vec<KernelDiscrepancies>,
-    /// The special cases.
-    pub special_cases: Vec<SpecialCase>,
-    /// The numbers of Figure 7.
-    pub figure_7: Vec<LayerDiscrepancy>,
-    /// The largest discrepancy of all.
-    pub worst: f64,
+    pub(super) config: VerifyConfig,
+    pub(super) kernels: Vec<KernelDiscrepancies>,
+    pub(super) special_cases: Vec<SpecialCase>,
+    pub(super) figure_7: Vec<LayerDiscrepancy>,
+    pub(super) worst: f64,
     /// Whether every discrepancy is at rounding level.
-    pub verdict: Verdict,
+    pub(super) verdict: Verdict,
 }
 
 /// Runs the verification.

@@ -28,19 +28,15 @@ pub const LAYERS: [usize; 17] = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 10
 /// The mean error at a length and a depth.
 #[derive(Clone, Debug, Serialize)]
 pub struct DepthPoint {
-    /// Context length n.
     pub n: usize,
     /// Depth L; `None` for infinite depth, over the contexts that visit every state.
     pub layers: Option<usize>,
     /// Mean over tasks of the largest |v_L(s) - v_π(s)| over all states.
     pub error: f64,
-    /// Its standard error.
     pub sem: f64,
     /// Mean over tasks of (this error - that of answering 0), tasks paired.
     pub change: f64,
-    /// Its standard error.
     pub change_sem: f64,
-    /// Tasks.
     pub tasks: usize,
 }
 

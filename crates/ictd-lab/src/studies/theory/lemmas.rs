@@ -38,20 +38,17 @@ const DELTA: f64 = 0.1;
 /// The largest ratio found for a lemma.
 #[derive(Clone, Debug, Serialize)]
 pub struct LemmaRow {
-    /// The lemma.
-    pub lemma: &'static str,
-    /// What it was measured on.
-    pub on: String,
-    /// Trials.
-    pub trials: u64,
+    lemma: &'static str,
+    on: String,
+    trials: u64,
     /// The left-hand side of the trial with the largest ratio.
-    pub measured: f64,
+    measured: f64,
     /// Its right-hand side.
-    pub bound: f64,
+    bound: f64,
     /// The largest measured/bound.
-    pub ratio: f64,
+    ratio: f64,
     /// Premises that fail, in words; a bound whose premises fail promises nothing.
-    pub premises: &'static str,
+    premises: &'static str,
 }
 
 /// What was found; as JSON the rows.
@@ -59,7 +56,7 @@ pub struct LemmaRow {
 #[serde(transparent)]
 pub struct Lemmas {
     /// Every lemma on everything it was measured on.
-    pub rows: Vec<LemmaRow>,
+    rows: Vec<LemmaRow>,
 }
 
 /// Measures `trials` random inputs per lemma; those about tasks on `given` ones, else on families where they speak.

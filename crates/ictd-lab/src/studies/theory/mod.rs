@@ -1,12 +1,12 @@
 //! The theory studies: certificates, regimes, bounds, NEU, lemmas.
 
-pub mod assumption;
+pub(super) mod assumption;
 pub mod certify;
-pub mod depth;
+pub(super) mod depth;
 pub mod lemmas;
-pub mod rates;
+pub(super) mod rates;
 pub mod regimes;
-pub mod separation;
+mod separation;
 pub mod theorem2;
 pub mod theorem3;
 

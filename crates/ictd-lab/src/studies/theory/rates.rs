@@ -20,12 +20,10 @@ const SHOWN: usize = 30;
 /// The rates of one task.
 #[derive(Clone, Debug, Serialize)]
 pub struct TaskRates {
-    /// Number of the task.
     pub task: u64,
     /// Fitted slope per layer of log ‖v_L - v_∞‖∞, the part of the error that depth takes away, at the longest context;
     /// absent when a context there misses a state.
     pub decay: Option<f64>,
-    /// Half the width of its 95 % interval.
     pub decay_half_width: Option<f64>,
     /// log(1 - C), the paper's rate; absent when Assumption 5.1 fails.
     pub paper_decay: Option<f64>,
@@ -33,7 +31,6 @@ pub struct TaskRates {
     pub spectral_decay: f64,
     /// Fitted slope of log floor against log n; absent when too few lengths visit every state in every context.
     pub floor: Option<f64>,
-    /// Half the width of its 95 % interval.
     pub floor_half_width: Option<f64>,
 }
 
@@ -52,7 +49,6 @@ impl TaskRates {
 /// A mean over tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pooled {
-    /// The mean.
     pub mean: f64,
     /// Half the width of its 95 % interval, from the scatter over tasks.
     pub half_width: f64,
@@ -63,15 +59,12 @@ pub struct Pooled {
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rates {
-    /// One entry per task.
     pub tasks: Vec<TaskRates>,
-    /// Fitted decay.
     pub decay: Option<Pooled>,
     /// Fitted decay minus log(1 - C), task by task: negative means faster than promised.
     pub beyond: Option<Pooled>,
     /// Tasks whose own interval lies above log(1 - C).
     pub contradictions: usize,
-    /// Fitted slope of the floor.
     pub floor: Option<Pooled>,
     #[serde(skip)]
     reports: Vec<BoundReport>,

@@ -50,31 +50,24 @@ const REGIMES: [(Regime, &str, Color); 5] = [
 /// How many tasks are in which regime.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// What is done to the layer.
-    pub repair: Repair,
-    /// Score scale.
-    pub score_scale: f64,
-    /// Discount.
-    pub gamma: f64,
-    /// Tasks.
-    pub tasks: u64,
-    /// Tasks where Assumption 5.1 holds.
-    pub assumption: u64,
+    repair: Repair,
+    score_scale: f64,
+    gamma: f64,
+    tasks: u64,
+    assumption: u64,
     /// Provably stable, without it.
-    pub provable: u64,
+    provable: u64,
     /// Stable by the eigenvalues alone.
-    pub in_fact: u64,
+    in_fact: u64,
     /// Real parts 0 up to rounding.
-    pub marginal: u64,
-    /// Unstable for every step size.
-    pub unstable: u64,
+    marginal: u64,
+    unstable: u64,
 }
 
 /// The map.
 #[derive(Clone, Debug, Serialize)]
 pub struct RegimeMap {
-    /// One entry per panel, discount and scale.
-    pub cells: Vec<Cell>,
+    cells: Vec<Cell>,
     #[serde(skip)]
     describe: String,
     #[serde(skip)]

@@ -18,16 +18,13 @@ const SCALES: [f64; 6] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
 pub struct SeparationRow {
     /// Features divided by their length, or as they are.
     pub unit_norm: bool,
-    /// Scores are multiplied by this.
     pub score_scale: f64,
-    /// Tasks.
     pub tasks: u64,
     /// Tasks where g(s, s) > g(s, s') for all s' ≠ s.
     pub separated: u64,
     /// Tasks where the difference is large enough at every state to prove the assumption: above
     /// log((1 - μ(s))/μ(s)·(1 + γ)/(1 - γ)), because M(s, s) ≥ μ(s)/(μ(s) + (1 - μ(s))·exp(-difference)).
     pub enough: u64,
-    /// Tasks where Assumption 5.1 holds.
     pub holds: u64,
     /// Tasks where the difference is enough and the assumption does not hold: none, by proof.
     pub contradictions: u64,

@@ -73,28 +73,23 @@ impl BoundConfig {
 /// A bound beside what was measured.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
-    /// Which statement.
-    pub statement: String,
-    /// Context length n.
-    pub n: usize,
-    /// Depth L, for Theorem 2.
-    pub layers: Option<usize>,
+    statement: String,
+    n: usize,
+    layers: Option<usize>,
     /// The right-hand side; absent where the statement needs Assumption 5.1 and it fails.
-    pub bound: Option<f64>,
+    bound: Option<f64>,
     /// The largest left-hand side over the contexts.
-    pub measured_max: f64,
-    /// Its mean.
-    pub measured_mean: f64,
-    /// Contexts.
-    pub contexts: u64,
+    measured_max: f64,
+    measured_mean: f64,
+    contexts: u64,
     /// Contexts in which the statement held.
-    pub covered: u64,
+    covered: u64,
     /// The share that it promises, 1 - δ or 1 - δ/2.
-    pub promised: f64,
+    promised: f64,
     /// Whether every premise holds; if not, the statement promises nothing.
-    pub premises: bool,
+    premises: bool,
     /// The bound says no more than what is known without it.
-    pub vacuous: bool,
+    vacuous: bool,
 }
 
 /// What was found for a task.
@@ -103,14 +98,12 @@ pub struct BoundReport {
     /// What its files are called.
     #[serde(skip)]
     name: String,
-    /// What was sampled.
     pub config: BoundConfig,
     describe: String,
     /// |S|, μ_min, λ_r and so on.
     pub constants: ConstantsJson,
     /// Premises that fail, in words; empty when all hold at the largest n.
     pub failed_premises: Vec<String>,
-    /// Statements beside measurements.
     pub comparisons: Vec<Comparison>,
     /// Mean error by depth at the lengths of the sweep.
     pub sweep: Vec<SweepPoint>,
@@ -138,13 +131,12 @@ pub struct ConstantsJson {
     value_bound: f64,
     margin: f64,
     /// The smallest n at which contraction is promised.
-    pub contraction_threshold: Option<f64>,
+    contraction_threshold: Option<f64>,
 }
 
 /// The mean error over contexts at a length and a depth.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepPoint {
-    /// Context length n.
     pub n: usize,
     /// Depth L; `None` for infinite depth.
     pub layers: Option<usize>,

@@ -18,19 +18,17 @@ const DISTANCE: f64 = 0.5;
 /// A point of Θ^Looped that J is compared at.
 #[derive(Clone, Debug, Serialize)]
 pub struct Control {
-    /// The point in words.
-    pub theta: String,
+    pub(super) theta: String,
     /// Whether layers there have the values v_π as their fixed point, so that J vanishes too.
-    pub solves: bool,
+    pub(super) solves: bool,
     /// J over lengths, at the shallowest and the deepest network; empty where layers diverge.
-    pub points: Vec<NeuPoint>,
+    pub(super) points: Vec<NeuPoint>,
 }
 
 /// J at other points.
 #[derive(Clone, Debug, Serialize)]
 pub struct Controls {
-    /// The points.
-    pub controls: Vec<Control>,
+    pub(super) controls: Vec<Control>,
     #[serde(skip)]
     pub(super) note: String,
 }

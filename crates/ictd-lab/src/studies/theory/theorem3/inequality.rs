@@ -19,19 +19,14 @@ const LAYERS: [usize; 6] = [1, 2, 5, 10, 20, 40];
 /// The inequality at a length and a depth.
 #[derive(Clone, Debug, Serialize)]
 pub struct InequalityRow {
-    /// The tasks in words.
     pub tasks: String,
-    /// Context length n.
     pub n: usize,
     /// n₀, from which on the theorem speaks.
     pub threshold: f64,
-    /// Depth L.
     pub layers: usize,
     /// J as the sum of absolute means, which errs upwards.
     pub neu: f64,
-    /// Its standard error.
     pub sem: f64,
-    /// Samples.
     pub samples: u64,
     /// C₂(1 - C)^L.
     pub depth_term: f64,

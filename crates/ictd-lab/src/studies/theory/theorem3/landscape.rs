@@ -20,21 +20,17 @@ pub struct Landscape {
     n: usize,
     layers: usize,
     samples: u64,
-    /// One entry per point.
-    pub points: Vec<LandscapePoint>,
+    pub(super) points: Vec<LandscapePoint>,
 }
 
 /// J at α·V, β·A.
 #[derive(Clone, Debug, Serialize)]
 pub struct LandscapePoint {
-    /// α.
-    pub value_scale: f64,
-    /// β.
-    pub score_scale: f64,
+    pub(super) value_scale: f64,
+    pub(super) score_scale: f64,
     /// J; `None` where layers diverge.
-    pub neu: Option<f64>,
-    /// Its standard error.
-    pub sem: Option<f64>,
+    pub(super) neu: Option<f64>,
+    pub(super) sem: Option<f64>,
 }
 
 /// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.

@@ -3,7 +3,7 @@
 
 mod claims;
 mod controls;
-pub mod inequality;
+pub(in crate::studies) mod inequality;
 mod landscape;
 mod report;
 mod show;
@@ -53,41 +53,33 @@ impl NeuConfig {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NeuPoint {
     /// `theta_*`, another point in words, or the name of a file.
-    pub theta: String,
-    /// Context length n.
-    pub n: usize,
-    /// Depth L.
-    pub layers: usize,
+    theta: String,
+    n: usize,
+    layers: usize,
     /// J as the sum of absolute means, which shows its noise where it is 0.
-    pub neu: f64,
-    /// Its standard error.
-    pub sem: f64,
+    neu: f64,
+    sem: f64,
     /// What J would show if it were 0.
-    pub noise: f64,
+    noise: f64,
     /// J without the noise, from one half of the samples along the signs of the other.
-    pub split: f64,
+    split: f64,
     /// An upper bound of its standard error.
-    pub split_sem: f64,
+    split_sem: f64,
     /// J with the successor's value read off the same prompt, as the proof does.
-    pub same_prompt: f64,
+    same_prompt: f64,
     /// The mean of |E\[δ\]|.
-    pub mean_error: f64,
+    mean_error: f64,
     /// The mean difference of E\[δ\] and its value on the same prompt.
-    pub prompt_gap: f64,
-    /// Its standard error.
-    pub prompt_gap_sem: f64,
+    prompt_gap: f64,
+    prompt_gap_sem: f64,
     /// Theorem 3's terms: depth, sampling, bad events.
-    pub bound_depth: Option<f64>,
-    /// Second term.
-    pub bound_sampling: Option<f64>,
-    /// Third term.
-    pub bound_events: Option<f64>,
-    /// Samples.
-    pub samples: u64,
+    bound_depth: Option<f64>,
+    bound_sampling: Option<f64>,
+    bound_events: Option<f64>,
+    samples: u64,
     /// Whether the point is in the fit of the slope against n, and in that against L.
-    pub in_length_fit: bool,
-    /// In the fit against L.
-    pub in_depth_fit: bool,
+    in_length_fit: bool,
+    in_depth_fit: bool,
 }
 
 /// What was found on a family.
@@ -96,19 +88,17 @@ pub struct NeuReport {
     /// What its files are called.
     #[serde(skip)]
     name: String,
-    /// What was estimated.
-    pub config: NeuConfig,
+    config: NeuConfig,
     describe: String,
-    /// Every length with every depth.
-    pub points: Vec<NeuPoint>,
+    points: Vec<NeuPoint>,
     /// Slope of log J against log n at the largest depth, over the points above three times their standard error.
-    pub length_slope: Option<Slope>,
+    length_slope: Option<Slope>,
     /// Slope of log J against L at the largest length, from the largest J to three times the floor.
-    pub depth_slope: Option<Slope>,
+    depth_slope: Option<Slope>,
     /// The smallest margin of Assumption 5.1 over the first tasks.
-    pub margin: f64,
+    margin: f64,
     /// From which n on Theorem 3 speaks.
-    pub threshold: Option<f64>,
+    threshold: Option<f64>,
     theorem: TheoremJson,
 }
 
@@ -116,12 +106,9 @@ pub struct NeuReport {
 /// the deepest.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends<'a> {
-    /// Shortest and deepest.
-    pub short: &'a NeuPoint,
-    /// Longest and shallowest.
-    pub shallow: &'a NeuPoint,
-    /// Longest and deepest.
-    pub last: &'a NeuPoint,
+    short: &'a NeuPoint,
+    shallow: &'a NeuPoint,
+    last: &'a NeuPoint,
 }
 
 impl<'a> Ends<'a> {

@@ -17,8 +17,7 @@ use crate::studies::Tasks;
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct NeuSweeps {
-    /// One per family.
-    pub reports: Vec<NeuReport>,
+    reports: Vec<NeuReport>,
     #[serde(skip)]
     plane: Landscape,
 }
