@@ -32,6 +32,7 @@ pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use source::{TaskChoice, Tasks};
 pub use study::{Plan, Section, Study};
 
+use ictd::kernel::{Attention, KernelName};
 use ictd::statistics::MeanSem;
 
 use crate::LabError;
@@ -40,6 +41,11 @@ use crate::LabError;
 fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem, LabError> {
     let samples: Vec<f64> = samples.into_iter().collect();
     MeanSem::of(&samples).ok_or_else(|| LabError::value(of, 0, "at least 1"))
+}
+
+/// The paper's attention: softmax at temperature 1, without mixing.
+fn softmax() -> Result<Attention, LabError> {
+    Ok(Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?)
 }
 
 /// All studies of the paper, in its order.

@@ -2,15 +2,15 @@
 //! number of layers.
 
 use ictd::context::ContextStatistics;
-use ictd::kernel::{Attention, KernelName};
+use ictd::kernel::Attention;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::MeanSem;
-use rayon::prelude::*;
+use ictd::task::FiniteTask;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, apart, on_tasks, softmax};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -53,11 +53,10 @@ type Errors = (Vec<f64>, Option<f64>);
 
 /// Measures on the first `tasks` tasks of a family.
 pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-    let found = (0..tasks)
-        .into_par_iter()
-        .map(|index| errors_of_task(family, index, &attention))
-        .collect::<Result<Vec<Vec<Errors>>, LabError>>()?;
+    let attention = softmax()?;
+    let found = on_tasks(family, tasks, |index, task| {
+        errors_of_task(task, Stream::new(family.seed, Purpose::Trajectory, index), &attention)
+    })?;
     let mut points = Vec::new();
     for (k, n) in LENGTHS.into_iter().enumerate() {
         let point = |layers, pairs: Vec<(f64, f64)>| {
@@ -82,12 +81,15 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
     Ok(DepthCurves { points, describe: family.describe() })
 }
 
-fn errors_of_task(family: &Tasks, index: u64, attention: &Attention) -> Result<Vec<Errors>, LabError> {
-    let task = family.task(index)?;
+fn errors_of_task(
+    task: &FiniteTask,
+    mut stream: Stream,
+    attention: &Attention,
+) -> Result<Vec<Errors>, LabError> {
     let (mrp, m) = (task.mrp(), task.mrp().num_states());
     let longest = LENGTHS[LENGTHS.len() - 1];
-    let states = mrp.sample_states(longest, &mut Stream::new(family.seed, Purpose::Trajectory, index));
-    let distance = |v: &[f64]| v.iter().zip(task.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let states = mrp.sample_states(longest, &mut stream);
+    let distance = |v: &[f64]| apart(v, task.values());
     let mut counts = Matrix::zeros(m, m);
     let mut counted = 0;
     let mut found = Vec::new();
@@ -166,18 +168,13 @@ impl DepthCurves {
         }
         .scene(Width::Column)
     }
-
-    /// Writes the figure and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("depth", &self.points)?;
-        out.figure("depth", &self.figure())
-    }
 }
 
 /// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let curves = run(&Tasks::paper(plan.seed), plan.samples(100, 25))?;
-    curves.write(out)?;
+    out.csv("depth", &curves.points)?;
+    out.figure("depth", &curves.figure())?;
     Ok(vec![claim(&curves)])
 }
 

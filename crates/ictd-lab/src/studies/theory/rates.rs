@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::Tasks;
-use super::theorem2::{self, BoundConfig, BoundReport};
+use super::theorem2::{self, BoundConfig, BoundReport, floors};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
@@ -77,14 +77,7 @@ fn pooled(values: impl Iterator<Item = Option<f64>>) -> Option<Pooled> {
 
 /// Fits the rates of the first `tasks` tasks, `contexts` contexts per length each.
 pub fn run(family: &Tasks, tasks: u64, contexts: u64) -> Result<Rates, LabError> {
-    let config = |index| BoundConfig {
-        family: family.clone(),
-        index,
-        lengths: Vec::new(),
-        at_threshold: false,
-        contexts,
-        delta: 0.1,
-    };
+    let config = |index| BoundConfig { index, ..BoundConfig::new(family.clone(), contexts) };
     let reports = (0..tasks)
         .into_par_iter()
         .map(|index| theorem2::run(&config(index)))
@@ -115,7 +108,7 @@ impl Rates {
     /// Error against depth at the longest context, slopes of all tasks, floors of all tasks.
     fn figure(&self) -> Scene {
         let note = self.reports.first().map_or_else(String::new, |r| {
-            format!("{}; {} tasks, {} contexts each", r.describe(), self.tasks.len(), r.config.contexts)
+            format!("{}; {} tasks, {} contexts each", r.describe, self.tasks.len(), r.config.contexts)
         });
         let panels = [self.depth_chart(), self.decay_chart(), self.floor_chart()];
         Grid::new("Theorem 2's rates", 3, panels, note).scene()
@@ -167,33 +160,25 @@ impl Rates {
     }
 
     fn floor_chart(&self) -> Chart {
-        let floor = |r: &BoundReport| {
-            r.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect()
-        };
         Chart {
             title: "(c) floor".into(),
             x: Axis::log("context length *n*"),
             y: Axis::log("mean error at infinite depth"),
-            series: self.per_task(floor),
+            series: self.per_task(|r| floors(&r.sweep)),
             note: self.floor.map_or_else(String::new, |f| {
                 format!("mean slope {:.3}\u{a0}±\u{a0}{:.3}; −1/2 for 1/√n", f.mean, f.half_width)
                     .replace('-', "−")
             }),
         }
     }
-
-    /// Writes the figure and the rates of every task.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("rates", &self.tasks)?;
-        out.json("rates", self)?;
-        out.figure("rates", &self.figure())
-    }
 }
 
 /// Decay with depth and floor with length, pooled over tasks of a family chosen so that the assumption holds.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let found = run(&Tasks::certified(plan.seed), plan.samples(25, 20), plan.samples(20, 10))?;
-    found.write(out)?;
+    out.csv("rates", &found.tasks)?;
+    out.json("rates", &found)?;
+    out.figure("rates", &found.figure())?;
     Ok(claims(&found))
 }
 
@@ -216,8 +201,7 @@ fn claims(found: &Rates) -> Vec<Claim> {
         "over at least 20 tasks, the 95 % interval of the mean slope of log error against log n lies between −0.6 and −0.4",
     );
     let untested = |claim: Claim, what: &str| {
-        let measured = format!("fewer than 20 of {} tasks have {what}", found.tasks.len());
-        claim.found(Verdict::NotTestable, f64::NAN, measured, String::new())
+        claim.untested(format!("fewer than 20 of {} tasks have {what}", found.tasks.len()))
     };
     let many = |p: &Pooled| p.tasks >= 20;
     let decay = match (found.decay, found.beyond.filter(many)) {

@@ -1,13 +1,12 @@
 //! When Assumption 5.1 holds: where scores separate a state from all others.
 
-use ictd::kernel::{Attention, KernelName};
+use ictd::kernel::Attention;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::task::FiniteTask;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, on_tasks, softmax};
 use crate::LabError;
 
 /// Score scales.
@@ -32,14 +31,11 @@ pub struct SeparationRow {
 
 /// Examines the first `tasks` tasks of a family at every scale, with raw and with unit-norm features.
 pub fn run(family: &Tasks, tasks: u64) -> Result<Vec<SeparationRow>, LabError> {
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let attention = softmax()?;
     let settings = [false, true].into_iter().flat_map(|unit| SCALES.map(|scale| (unit, scale)));
     let row = |(unit_norm, score_scale)| {
         let family = family.rescaled(unit_norm, score_scale);
-        let flags = (0..tasks)
-            .into_par_iter()
-            .map(|index| examine(&family.task(index)?, &attention))
-            .collect::<Result<Vec<[bool; 3]>, LabError>>()?;
+        let flags = on_tasks(&family, tasks, |_, task| examine(task, &attention))?;
         let count = |of: fn(&[bool; 3]) -> bool| flags.iter().filter(|f| of(f)).count() as u64;
         Ok(SeparationRow {
             unit_norm,

@@ -17,7 +17,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, apart};
 use crate::error::{LabError, check_range};
 
 /// Largest number of distinct states: eigenvalues cost their cube.
@@ -270,7 +270,7 @@ fn errors_over_depth(operator: &StateOperator, alpha: f64, num_layers: usize) ->
     let mut v = vec![0.0; limit.len()];
     let mut errors = Vec::with_capacity(num_layers + 1);
     for _ in 0..=num_layers {
-        let error = v.iter().zip(&limit).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
+        let error = apart(&v, &limit) / scale;
         if !error.is_finite() {
             break;
         }

@@ -127,7 +127,7 @@ fn same_prompt(reports: &[&NeuReport]) -> Claim {
         vanishes &= fall > 3.0 * short.prompt_gap_sem.hypot(last.prompt_gap_sem)
             && last.prompt_gap < 0.1 * short.prompt_gap;
         ratio = last.prompt_gap / short.prompt_gap;
-        let kind = report.describe().split(", ").next().unwrap_or_default();
+        let kind = report.kind();
         texts.push(format!(
             "{kind}: mean difference {:.4} at n = {} (mean |E[δ]| {:.3}), {:.5} at n = {} ({:.4}), J {:.4} and {:.4} on the same prompt at n = {}",
             short.prompt_gap,
@@ -156,35 +156,18 @@ fn same_prompt(reports: &[&NeuReport]) -> Claim {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{NeuPoint, TheoremJson};
+    use super::super::NeuPoint;
     use super::*;
 
     fn at(n: usize, layers: usize, split: f64, prompt_gap: f64) -> NeuPoint {
-        NeuPoint {
-            n,
-            layers,
-            split,
-            split_sem: 0.01,
-            prompt_gap,
-            prompt_gap_sem: 1e-4,
-            ..NeuPoint::default()
-        }
+        let sems = NeuPoint { split_sem: 0.01, prompt_gap_sem: 1e-4, ..NeuPoint::default() };
+        NeuPoint { n, layers, split, prompt_gap, ..sems }
     }
 
     fn report(points: Vec<NeuPoint>) -> NeuReport {
         let family = Tasks::certified(0);
-        let theorem = TheoremJson { depth_factor: None, context_factor: None, constants_over_tasks: 0 };
-        NeuReport {
-            name: String::new(),
-            config: NeuConfig { family, lengths: Vec::new(), layers: Vec::new(), samples: 4 },
-            describe: "made up".into(),
-            points,
-            length_slope: None,
-            depth_slope: None,
-            margin: 0.1,
-            threshold: None,
-            theorem,
-        }
+        let made = run(&NeuConfig { family, lengths: vec![5], layers: vec![1], samples: 4 }).unwrap();
+        NeuReport { points, ..made }
     }
 
     /// J must fall with the length and with the depth, and stay where layers do not solve the task.

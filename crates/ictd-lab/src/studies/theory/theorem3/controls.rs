@@ -17,7 +17,7 @@ const DISTANCE: f64 = 0.5;
 
 /// A point of Θ^Looped that J is compared at.
 #[derive(Clone, Debug, Serialize)]
-pub struct Control {
+pub(super) struct Control {
     pub(super) theta: String,
     /// Whether layers there have the values v_π as their fixed point, so that J vanishes too.
     pub(super) solves: bool,
@@ -27,7 +27,7 @@ pub struct Control {
 
 /// J at other points.
 #[derive(Clone, Debug, Serialize)]
-pub struct Controls {
+pub(super) struct Controls {
     pub(super) controls: Vec<Control>,
     #[serde(skip)]
     pub(super) note: String,
@@ -53,7 +53,7 @@ fn others(feature_dim: usize, seed: u64) -> Vec<(String, bool, AttentionParams)>
 }
 
 /// Estimates J at other points, with the tasks and trajectories of theta_*.
-pub fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
+pub(super) fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
     let ends =
         |list: &[usize]| [list.iter().min(), list.iter().max()].into_iter().flatten().copied().collect();
     let layers: Vec<usize> = ends(&config.layers);
@@ -78,12 +78,12 @@ pub fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
 
 impl Control {
     /// Whether J falls with the context as it does at theta_*; what diverges does not.
-    pub fn vanishes(&self) -> bool {
+    pub(super) fn vanishes(&self) -> bool {
         Ends::of(&self.points).is_some_and(|ends| ends.falls().0)
     }
 
     /// J at both ends in the deepest network, in words.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match Ends::of(&self.points) {
             Some(e) => {
                 let number = |x: f64| if x < DRAWN { format!("{x:.3}") } else { format!("{x:.1e}") };
@@ -96,7 +96,7 @@ impl Control {
 
 impl Controls {
     /// J over lengths in the deepest network, beside theta_*.
-    pub fn figure(&self, star: &[NeuPoint]) -> Scene {
+    pub(super) fn figure(&self, star: &[NeuPoint]) -> Scene {
         let deepest = star.iter().map(|p| p.layers).max().unwrap_or(0);
         let line = |points: &[NeuPoint]| -> Vec<(f64, f64)> {
             let own = points.iter().filter(|p| p.layers == deepest && p.split > 0.0);

@@ -7,8 +7,7 @@ use serde::Serialize;
 use super::{estimate, uniform_constants};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::Tasks;
-use crate::studies::{Claim, Plan, Section, Study, verdict};
+use crate::studies::{Claim, Plan, Section, Study, Tasks, verdict};
 
 /// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
 pub const STUDY: Study = Study::new("thm3-bound", Section::Objective, &["thm3-bound"], judge);

@@ -15,7 +15,7 @@ const POINTS: usize = 17;
 
 /// J over scalings of V and A through theta_*.
 #[derive(Clone, Debug, Serialize)]
-pub struct Landscape {
+pub(super) struct Landscape {
     describe: String,
     n: usize,
     layers: usize,
@@ -25,7 +25,7 @@ pub struct Landscape {
 
 /// J at α·V, β·A.
 #[derive(Clone, Debug, Serialize)]
-pub struct LandscapePoint {
+pub(super) struct LandscapePoint {
     pub(super) value_scale: f64,
     pub(super) score_scale: f64,
     /// J; `None` where layers diverge.
@@ -34,7 +34,12 @@ pub struct LandscapePoint {
 }
 
 /// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.
-pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Result<Landscape, LabError> {
+pub(super) fn landscape(
+    family: &Tasks,
+    n: usize,
+    layers: usize,
+    samples: u64,
+) -> Result<Landscape, LabError> {
     let d = family.feature_dim();
     let scales: Vec<f64> = (0..POINTS).map(|k| 2.0 * k as f64 / (POINTS - 1) as f64).collect();
     let mut points = Vec::new();
@@ -60,7 +65,7 @@ pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Resul
 
 impl Landscape {
     /// The plane as coloured cells, dark where J is small.
-    pub fn figure(&self) -> Scene {
+    pub(super) fn figure(&self) -> Scene {
         let logs: Vec<f64> =
             self.points.iter().filter_map(|p| p.neu).filter(|j| *j > 0.0).map(f64::log10).collect();
         let low = logs.iter().copied().fold(f64::INFINITY, f64::min);

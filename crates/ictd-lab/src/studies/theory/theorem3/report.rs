@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use ictd::statistics::fit::Slope;
 use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
-use super::{Landscape, NeuConfig, NeuPoint, NeuReport, estimate, figure, landscape, looped, point, run};
+use super::super::slope_text;
+use super::{
+    Landscape, NeuConfig, NeuPoint, NeuReport, estimate, figure, landscape, last, looped, point, run,
+};
 use crate::LabError;
 use crate::figure::Scene;
 use crate::files::{OutputDir, read_params};
@@ -23,9 +25,10 @@ pub struct NeuSweeps {
 }
 
 impl NeuSweeps {
-    /// Runs the sweeps; tells `progress` about each family.
+    /// Runs the sweeps, unless one of them cannot be; tells `progress` about each family.
     pub fn run(configs: &[NeuConfig], mut progress: impl FnMut(&NeuConfig)) -> Result<Self, LabError> {
         let Some(first) = configs.first() else { return Err(LabError::value("families", 0, "at least 1")) };
+        configs.iter().try_for_each(NeuConfig::check)?;
         let mut reports = Vec::new();
         for (k, config) in configs.iter().enumerate() {
             progress(config);
@@ -57,27 +60,22 @@ impl Report for NeuSweeps {
 
 impl Report for NeuReport {
     fn text(&self, width: usize) -> String {
+        let margin = self.margin;
         let speaks = match self.threshold {
             Some(n) => {
-                format!(
-                    "Assumption 5.1 holds with margin {:.4}; Theorem 3 speaks from n = {n:.2e} on",
-                    self.margin
-                )
+                format!("Assumption 5.1 holds with margin {margin:.4}; Theorem 3 speaks from n = {n:.2e} on")
             }
-            None => format!("premise fails: Assumption 5.1, margin {:.4}", self.margin),
+            None => format!("premise fails: Assumption 5.1, margin {margin:.4}"),
         };
-        let slope = |s: Option<Slope>| {
-            s.map_or_else(|| "none above noise".into(), |s| format!("{:.3} ± {:.3}", s.slope, s.half_width))
-        };
+        let [by_length, by_depth] =
+            [self.length_slope, self.depth_slope].map(|s| slope_text(s, 3, "none above noise"));
         let head = format!(
-            "{}\n{speaks}\nslope of log J: {} in log n, {} per layer\n\n",
-            self.describe(),
-            slope(self.length_slope),
-            slope(self.depth_slope)
+            "{}\n{speaks}\nslope of log J: {by_length} in log n, {by_depth} per layer\n\n",
+            self.describe
         );
         // The table shows the edges of the grid; the CSV has all of it.
-        let (deepest, longest) = (self.config.layers.iter().max(), self.config.lengths.iter().max());
-        let at_edge = |p: &&NeuPoint| Some(&p.layers) == deepest || Some(&p.n) == longest;
+        let (deepest, longest) = (last(&self.config.layers), last(&self.config.lengths));
+        let at_edge = |p: &&NeuPoint| p.layers == deepest || p.n == longest;
         wrapped(&head, width) + &table(self.points.iter().filter(at_edge), width)
     }
 

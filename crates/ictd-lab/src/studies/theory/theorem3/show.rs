@@ -2,7 +2,7 @@
 
 use ictd::statistics::fit::Slope;
 
-use super::{NeuPoint, NeuReport};
+use super::{NeuPoint, NeuReport, last};
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 
 /// As many lines as there are colours, evenly chosen, with the first and the last.
@@ -38,45 +38,39 @@ impl NeuReport {
             };
             keys.iter().zip(PALETTE).map(line).collect::<Vec<_>>()
         };
-        let deepest = self.config.layers.iter().max().copied().unwrap_or(0);
-        let longest = self.config.lengths.iter().max().copied().unwrap_or(0);
-        let kind = self.describe.split(", ").next().unwrap_or_default();
+        let chart = |over: &str, label: &str, series, note| Chart {
+            title: format!("{over}: {}", self.kind()),
+            x: Axis::log(label),
+            y: Axis::log("NEU *J* without noise"),
+            series,
+            note,
+        };
+        let (lengths, layers) = (&self.config.lengths, &self.config.layers);
+        let by_length = lines(|p| p.layers, |p| p.n, &some(layers), "L");
+        let at_depth = format!("{} at L = {}", slope(self.length_slope, "in log n"), last(layers));
+        let by_depth = lines(|p| p.n, |p| p.layers, &some(lengths), "n");
+        let at_length = format!("{} at n = {}", slope(self.depth_slope, "per layer"), last(lengths));
         [
-            Chart {
-                title: format!("context length: {kind}"),
-                x: Axis::log("context length *n*"),
-                y: Axis::log("NEU *J* without noise"),
-                series: lines(|p| p.layers, |p| p.n, &some(&self.config.layers), "L"),
-                note: format!("{} at L = {deepest}", slope(self.length_slope, "in log n")),
-            },
-            Chart {
-                title: format!("depth: {kind}"),
-                x: Axis::log("layers *L*"),
-                y: Axis::log("NEU *J* without noise"),
-                series: lines(|p| p.n, |p| p.layers, &some(&self.config.lengths), "n"),
-                note: format!("{} at n = {longest}", slope(self.depth_slope, "per layer")),
-            },
+            chart("context length", "context length *n*", by_length, at_depth),
+            chart("depth", "layers *L*", by_depth, at_length),
         ]
     }
 }
 
 /// The sweeps of several families, below one another.
-pub fn figure(reports: &[NeuReport]) -> Scene {
-    let families: Vec<String> = reports
-        .iter()
-        .map(|r| format!("{}: at least {} tasks per estimate", r.describe, r.config.samples))
-        .collect();
-    let note = format!("{}; band: standard error, drawn down to 0.3 of J", families.join("; "));
+pub(super) fn figure(reports: &[NeuReport]) -> Scene {
+    let family = |r: &NeuReport| format!("{}: at least {} tasks per estimate", r.describe, r.config.samples);
+    let families = reports.iter().map(family).collect::<Vec<_>>().join("; ");
+    let note = format!("{families}; band: standard error, drawn down to 0.3 of J");
     let title = "The expected update at θ_{∗} over context length and depth";
     Grid::new(title, 2, reports.iter().flat_map(NeuReport::charts), note).scene()
 }
 
 /// The TD error and what the same prompt changes about it, over lengths in the deepest network.
-pub fn same_prompt_figure(reports: &[NeuReport]) -> Scene {
+pub(super) fn same_prompt_figure(reports: &[NeuReport]) -> Scene {
     let mut series = Vec::new();
     for (report, colors) in reports.iter().zip(PALETTE.chunks_exact(2)) {
-        let deepest = report.config.layers.iter().max().copied().unwrap_or(0);
-        let kind = report.describe.split(", ").next().unwrap_or_default();
+        let (deepest, kind) = (last(&report.config.layers), report.kind());
         let lines: [(&str, fn(&NeuPoint) -> f64); 2] =
             [("mean |E[δ]|", |p| p.mean_error), ("gap", |p| p.prompt_gap)];
         for ((name, of), color) in lines.into_iter().zip(colors) {
