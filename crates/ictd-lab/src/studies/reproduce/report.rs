@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Claim, Plan, Reproduction};
+use super::{Claim, Plan};
 use crate::studies::{STUDIES, Scope, Section, Verdict};
 
 const STYLE: &str = include_str!("report.css");
 
 /// The report as HTML, from the claims and the SVG of their figures. The same claims give the same bytes.
-pub fn html(reproduction: &Reproduction, figures: &[(String, String)], plan: &Plan) -> String {
-    let claims = &reproduction.claims;
+pub fn html(claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> String {
     let mut page = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
@@ -233,9 +232,8 @@ mod tests {
         (claim.verdict, claim.why) = (Verdict::Partly, "It is flat. More of it.".into());
         claim.figure = Some("fig1".into());
         let same = Claim { id: "thm1".into(), figure: None, ..claim.clone() };
-        let found = Reproduction { claims: vec![claim, same], timings: Vec::new() };
         let plan = Plan { seed: 0, seeds: None, quick: false };
-        let page = html(&found, &[("fig1".into(), "<svg>drawn</svg>".into())], &plan);
+        let page = html(&[claim, same], &[("fig1".into(), "<svg>drawn</svg>".into())], &plan);
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
         assert!(at("It is flat.<") < at("<nav") && at("<nav") < at("<article"));
         assert!(at("<svg>drawn</svg>") > at("<article") && at("fig1.pdf") > at("<svg>"));

@@ -1,6 +1,5 @@
 //! Theorem 1, Lemma 1, the special cases, Figure 7, step sizes.
 
-mod show;
 mod step_size;
 pub mod verify;
 

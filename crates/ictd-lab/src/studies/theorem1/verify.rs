@@ -13,7 +13,8 @@ use serde::Serialize;
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
-use crate::studies::Verdict;
+use crate::report::{Report, Table};
+use crate::studies::{Verdict, softmax, verdict};
 
 /// The kernels that Figure 7 shows.
 const FIGURE_7: [KernelName; 4] = [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf];
@@ -78,7 +79,7 @@ pub struct KernelDiscrepancies {
 
 impl KernelDiscrepancies {
     /// The four numbers, in the order of the table.
-    pub fn entries(&self) -> [f64; 4] {
+    fn entries(&self) -> [f64; 4] {
         [self.dual_vs_tsm, self.tsm_vs_direct, self.full_vs_fast, self.columns_vs_states]
     }
 }
@@ -159,7 +160,7 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
     let special_cases = special_cases(config, &contexts)?;
     let entries = kernels.iter().flat_map(KernelDiscrepancies::entries);
     let worst = entries.chain(special_cases.iter().map(|c| c.discrepancy)).fold(0.0, nan_max);
-    let verdict = if worst <= config.tolerance { Verdict::Reproduced } else { Verdict::NotReproduced };
+    let verdict = verdict(worst <= config.tolerance);
     Ok(Verification { config: config.clone(), kernels, special_cases, figure_7, worst, verdict })
 }
 
@@ -186,11 +187,9 @@ fn compare(
     row: &mut KernelDiscrepancies,
 ) -> Result<Vec<f64>, LabError> {
     let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
-    let mut tsm = TransformerConfig::theta_star(attention.clone(), config.num_layers, config.gamma);
-    let dual = TransformerConfig { block: Block::DualHead, ..tsm.clone() }.check()?;
-    tsm.block = Block::TemporalShift;
-    let tsm = tsm.check()?;
-
+    let star = TransformerConfig::theta_star(attention.clone(), config.num_layers, config.gamma);
+    let dual = TransformerConfig { block: Block::DualHead, ..star.clone() }.check()?;
+    let tsm = TransformerConfig { block: Block::TemporalShift, ..star }.check()?;
     let z_dual = dual.tokens(context)?;
     let z_tsm = tsm.tokens(context)?;
     for (a, b) in z_dual.iter().zip(&z_tsm) {
@@ -240,8 +239,7 @@ fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<Spec
         gauss = nan_max(gauss, history_gap(&forward(KernelName::Rbf, context)?, &td));
 
         let values = forward(KernelName::Softmax, context)?;
-        let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-        let map = StateOperator::empirical(context, &attention, gamma)?;
+        let map = StateOperator::empirical(context, &softmax()?, gamma)?;
         let mut v = vec![0.0; map.statistics().num_groups()];
         for layer in 1..=config.num_layers {
             v = map.apply(1.0, &v);
@@ -297,7 +295,7 @@ fn median_of_sorted(x: &[f64]) -> f64 {
 
 impl Verification {
     /// Figure 7: discrepancy by layer, median with the range over trials, one panel per kernel.
-    pub fn figure(&self) -> Scene {
+    fn figure(&self) -> Scene {
         let highest = self.figure_7.iter().map(|r| r.max).fold(1e-14, f64::max);
         let panel = |(kernel, color): (&KernelName, Color)| {
             let rows = || self.figure_7.iter().filter(|r| r.kernel == kernel.as_str());
@@ -318,6 +316,39 @@ impl Verification {
         );
         let title = "Transformer against weighted softmax TD, layer by layer";
         Grid::new(title, 2, FIGURE_7.iter().zip(PALETTE).map(panel), note).scene()
+    }
+}
+
+impl Report for Verification {
+    fn text(&self, width: usize) -> String {
+        let VerifyConfig { num_trials, num_layers, feature_dim: d, context_len: n, gamma, tolerance, .. } =
+            self.config;
+        let tables = self.shown(&["verification", "special_cases"], width);
+        format!(
+            "Largest discrepancy over {num_trials} prompts × {num_layers} layers, float64 (d = {d}, n = {n}, γ = {gamma}):\n\n{tables}\
+             worst {:.1e}, rounding level is ≤ {tolerance:.0e}: {}\n",
+            self.worst, self.verdict
+        )
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("fig7".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![
+            Table::of("verification", &self.kernels)?,
+            Table::of("special_cases", &self.special_cases)?,
+            Table::of("fig7", &self.figure_7)?,
+        ])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("verification")
+    }
+
+    fn holds(&self) -> bool {
+        self.verdict == Verdict::Reproduced
     }
 }
 

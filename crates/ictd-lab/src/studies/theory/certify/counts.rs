@@ -53,14 +53,14 @@ impl Report for Counts {
 pub fn count(family: &Tasks, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
     check_states(family)?;
     check_range("tasks", tasks, 1..=1_000_000)?;
-    let attention = config.attention()?;
+    let (attention, step_size) = (config.attention()?, config.certificate.step_size);
     let flags = on_tasks(family, tasks, |_, task| {
         let operator = StateOperator::population(task, &attention)?;
         let stability = Stability::of(&operator)?;
-        let rate = stability.spectrum.spectral_radius(config.step_size);
+        let rate = stability.spectrum.spectral_radius(step_size);
         let flags = [
             stability.assumption,
-            operator.jacobian_norm(config.step_size) < 1.0,
+            operator.jacobian_norm(step_size) < 1.0,
             rate < 1.0,
             stability.spectrum.is_unstable(),
             stability.form_margin.is_some_and(|m| m > 0.0),
