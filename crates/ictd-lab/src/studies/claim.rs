@@ -209,32 +209,3 @@ impl Verdict {
 pub fn verdict(holds: bool) -> Verdict {
     if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(verdict: Verdict) -> Claim {
-        Claim::new("a", "", "", "").found(verdict, 1.0, String::new(), String::new())
-    }
-
-    #[test]
-    fn a_share_is_partly() {
-        let verdicts = [(3, 3), (2, 3), (0, 3), (0, 0)].map(|(met, parts)| Verdict::by_share(met, parts));
-        use Verdict::{NotReproduced, Partly, Reproduced};
-        assert_eq!(verdicts, [Reproduced, Partly, NotReproduced, NotReproduced]);
-        assert_eq!([Verdict::both(true, true), Verdict::both(false, true)], [Reproduced, Partly]);
-    }
-
-    #[test]
-    fn weak_tests_are_consistent_at_best() {
-        assert_eq!(found(Verdict::Reproduced).with_slack(2.0).verdict, Verdict::Reproduced);
-        assert_eq!(found(Verdict::Reproduced).with_slack(1e3).verdict, Verdict::Consistent);
-        assert_eq!(found(Verdict::Reproduced).with_slack(f64::NAN).verdict, Verdict::Consistent);
-        assert_eq!(found(Verdict::Reproduced).in_chosen_setting().verdict, Verdict::Consistent);
-        // Neither rule improves a verdict.
-        for verdict in [Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable] {
-            assert_eq!(found(verdict).with_slack(1e3).in_chosen_setting().verdict, verdict);
-        }
-    }
-}

@@ -109,22 +109,3 @@ impl Study {
         Ok(found)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whoever runs a study learns when it judges something else than it is listed with.
-    #[test]
-    fn studies_judge_what_they_list() {
-        let dir = tempfile::tempdir().unwrap();
-        let out = OutputDir::create(dir.path()).unwrap();
-        let plan = Plan { seed: 0, seeds: None, quick: true };
-        let run = |_: &Plan, _: &OutputDir| Ok(["a", "b"].map(|id| Claim::new(id, "", "", "")).to_vec());
-        let with = |claims| Study::new("s", Section::Others, claims, run).judge(&plan, &out);
-        assert_eq!(with(&["a", "b"]).unwrap().len(), 2);
-        for other in [&["b", "a"][..], &["a"], &["a", "b", "c"], &[]] {
-            assert!(matches!(with(other), Err(LabError::Claims { study: "s", .. })), "{other:?}");
-        }
-    }
-}

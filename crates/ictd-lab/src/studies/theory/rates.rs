@@ -1,11 +1,10 @@
 //! Theorem 2's two rates over many tasks: decay with depth and floor over length.
 
 use ictd::statistics::fit;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
 use super::theorem2::{self, BoundConfig, BoundReport, floors};
+use super::{Tasks, on_tasks};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
@@ -18,7 +17,7 @@ pub const STUDY: Study = Study::new("rates", Section::Convergence, &["thm2-decay
 const SHOWN: usize = 30;
 
 /// The rates of one task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct TaskRates {
     pub task: u64,
     /// Fitted slope per layer of log ‖v_L - v_∞‖∞, the part of the error that depth takes away, at the longest context;
@@ -57,7 +56,7 @@ pub struct Pooled {
 }
 
 /// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Rates {
     pub tasks: Vec<TaskRates>,
     pub decay: Option<Pooled>,
@@ -78,22 +77,17 @@ fn pooled(values: impl Iterator<Item = Option<f64>>) -> Option<Pooled> {
 /// Fits the rates of the first `tasks` tasks, `contexts` contexts per length each.
 pub fn run(family: &Tasks, tasks: u64, contexts: u64) -> Result<Rates, LabError> {
     let config = |index| BoundConfig { index, ..BoundConfig::new(family.clone(), contexts) };
-    let reports = (0..tasks)
-        .into_par_iter()
-        .map(|index| theorem2::run(&config(index)))
-        .collect::<Result<Vec<BoundReport>, LabError>>()?;
-    let tasks: Vec<TaskRates> = reports
-        .iter()
-        .map(|r| TaskRates {
-            task: r.config.index,
-            decay: r.decay.map(|d| d.slope),
-            decay_half_width: r.decay.map(|d| d.half_width),
-            paper_decay: r.paper_decay,
-            spectral_decay: r.predicted_decay,
-            floor: r.floor.map(|f| f.slope),
-            floor_half_width: r.floor.map(|f| f.half_width),
-        })
-        .collect();
+    let reports = on_tasks(family, tasks, |index, _| theorem2::run(&config(index)))?;
+    let rates = |r: &BoundReport| TaskRates {
+        task: r.config.index,
+        decay: r.decay.map(|d| d.slope),
+        decay_half_width: r.decay.map(|d| d.half_width),
+        paper_decay: r.paper_decay,
+        spectral_decay: r.predicted_decay,
+        floor: r.floor.map(|f| f.slope),
+        floor_half_width: r.floor.map(|f| f.half_width),
+    };
+    let tasks: Vec<TaskRates> = reports.iter().map(rates).collect();
     Ok(Rates {
         decay: pooled(tasks.iter().map(|t| t.paper_decay.and(t.decay))),
         beyond: pooled(tasks.iter().map(TaskRates::beyond)),
@@ -136,8 +130,7 @@ impl Rates {
     }
 
     fn decay_chart(&self) -> Chart {
-        let order: Vec<&TaskRates> =
-            self.tasks.iter().filter(|t| t.decay.is_some() && t.paper_decay.is_some()).collect();
+        let order: Vec<&TaskRates> = self.tasks.iter().filter(|t| t.beyond().is_some()).collect();
         let line = |name: &str, color, y: fn(&TaskRates) -> f64| {
             Series::new(name, color, order.iter().enumerate().map(|(k, t)| (k as f64 + 1.0, y(t))).collect())
         };
@@ -211,20 +204,18 @@ fn claims(found: &Rates) -> Vec<Claim> {
                 (true, _) => Verdict::Partly,
                 (false, _) => Verdict::NotReproduced,
             };
+            let (contradictions, tasks, paper) =
+                (found.contradictions, beyond.tasks, slope.mean - beyond.mean);
+            let measured = format!(
+                "mean slope {:.4} per layer where log(1 − C) is {paper:.4}; {contradictions} of {tasks} tasks contradict",
+                slope.mean
+            );
+            let halves = [slope.half_width, beyond.half_width].map(|half| format!("± {half:.4}"));
             decay.found(
                 judged,
                 beyond.mean,
-                format!(
-                    "mean slope {:.4} per layer where log(1 − C) is {:.4}; {} of {} tasks contradict",
-                    slope.mean,
-                    slope.mean - beyond.mean,
-                    found.contradictions,
-                    beyond.tasks
-                ),
-                format!(
-                    "± {:.4} and ± {:.4} (95 %, {} tasks)",
-                    slope.half_width, beyond.half_width, beyond.tasks
-                ),
+                measured,
+                format!("{} (95 %, {tasks} tasks)", halves.join(" and ")),
             )
         }
         _ => untested(decay, "a rate to compare with and contexts that visit every state"),
@@ -250,12 +241,10 @@ mod tests {
     fn rates_that_differ_are_not_consistent() {
         let pooled = |mean, half_width, tasks| Some(Pooled { mean, half_width, tasks });
         let good = || Rates {
-            tasks: Vec::new(),
             decay: pooled(-0.3, 0.01, 25),
             beyond: pooled(-0.1, 0.01, 25),
-            contradictions: 0,
             floor: pooled(-0.5, 0.02, 25),
-            reports: Vec::new(),
+            ..Rates::default()
         };
         let verdicts = |found: Rates| <[Claim; 2]>::try_from(claims(&found)).unwrap().map(|c| c.verdict);
         use Verdict::{Consistent, NotReproduced, NotTestable, Partly};
@@ -272,15 +261,9 @@ mod tests {
     /// A task whose interval lies above the paper's rate contradicts it; one whose interval meets it does not.
     #[test]
     fn a_contradiction_needs_its_whole_interval() {
-        let task = |decay, half| TaskRates {
-            task: 0,
-            decay: Some(decay),
-            decay_half_width: Some(half),
-            paper_decay: Some(-0.2),
-            spectral_decay: -0.3,
-            floor: None,
-            floor_half_width: None,
-        };
+        let paper = TaskRates { paper_decay: Some(-0.2), ..TaskRates::default() };
+        let task =
+            |decay, half| TaskRates { decay: Some(decay), decay_half_width: Some(half), ..paper.clone() };
         assert!(task(-0.1, 0.05).contradicts());
         assert!(!task(-0.1, 0.15).contradicts() && !task(-0.3, 0.01).contradicts());
         assert!(!TaskRates { paper_decay: None, ..task(-0.1, 0.01) }.contradicts());

@@ -3,7 +3,6 @@
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::transformer::AttentionParams;
-use serde::Serialize;
 
 use super::{Ends, NeuConfig, NeuPoint, estimate, point};
 use crate::LabError;
@@ -16,7 +15,7 @@ const DRAWN: f64 = 1e3;
 const DISTANCE: f64 = 0.5;
 
 /// A point of Θ^Looped that J is compared at.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Control {
     pub(super) theta: String,
     /// Whether layers there have the values v_π as their fixed point, so that J vanishes too.
@@ -26,10 +25,9 @@ pub(super) struct Control {
 }
 
 /// J at other points.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Controls {
     pub(super) controls: Vec<Control>,
-    #[serde(skip)]
     pub(super) note: String,
 }
 
@@ -106,9 +104,8 @@ impl Controls {
         let mut note = self.note.clone();
         for (k, control) in self.controls.iter().enumerate() {
             let name = control.theta.split(", ").next().unwrap_or_default().replace("theta_*", "θ_{∗}");
-            if !(control.points.iter().map(|p| p.split).fold(0.0, f64::max) < DRAWN)
-                || control.points.is_empty()
-            {
+            let largest = control.points.iter().map(|p| p.split).fold(0.0, f64::max);
+            if !(largest < DRAWN) || control.points.is_empty() {
                 note += &format!("; not drawn: {name}, where layers diverge");
                 continue;
             }
