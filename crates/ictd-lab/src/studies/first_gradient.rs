@@ -33,15 +33,15 @@ impl FirstGradientSign {
             .par_iter()
             .map(|&seed| first_gradient(&settings.config, seed, TASKS))
             .collect::<Result<Vec<_>, _>>()?;
-        let measured = mean_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
+        let gradient = mean_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
         let factor = -2.0 * settings.config.num_layers as f64;
         let rewards = found.iter().flat_map(|f| &f.reward_correlation);
         let predicted = mean_sem("seeds", rewards.map(|c| factor * c))?;
         let values = mean_sem("seeds", found.iter().flat_map(|f| f.value_correlation.clone()))?;
         Ok(Self {
             query: query.to_owned(),
-            gradient: measured.mean,
-            gradient_sem: measured.sem,
+            gradient: gradient.mean,
+            gradient_sem: gradient.sem,
             predicted: predicted.mean,
             predicted_sem: predicted.sem,
             value_correlation: values.mean,

@@ -132,17 +132,14 @@ fn link(claim: &Claim) -> String {
 }
 
 fn article(page: &mut String, claim: &Claim) {
+    let Claim { id, paper, says, measured, uncertainty, criterion, .. } = claim;
+    let [id, paper, says, measured] = [id, paper, says, measured].map(|text| escape(text));
+    let [uncertainty, criterion] = [uncertainty, criterion].map(|text| escape(text));
+    let whose = if claim.scope == Scope::PastThePaper { "Past the paper" } else { "The paper" };
     let _ = write!(
         page,
-        "<article id=\"{}\">\n<h3>{} {}</h3>\n<div class=\"pair\">\n<div><h4>{}</h4><p>{}</p></div>\n<div><h4>Here</h4><p>{}</p><p class=\"small\">{}</p></div>\n</div>\n<p class=\"small\">Criterion: {}.</p>\n",
-        escape(&claim.id),
-        escape(&claim.paper),
-        badge_of(claim),
-        if claim.scope == Scope::PastThePaper { "Past the paper" } else { "The paper" },
-        escape(&claim.says),
-        escape(&claim.measured),
-        escape(&claim.uncertainty),
-        escape(&claim.criterion)
+        "<article id=\"{id}\">\n<h3>{paper} {}</h3>\n<div class=\"pair\">\n<div><h4>{whose}</h4><p>{says}</p></div>\n<div><h4>Here</h4><p>{measured}</p><p class=\"small\">{uncertainty}</p></div>\n</div>\n<p class=\"small\">Criterion: {criterion}.</p>\n",
+        badge_of(claim)
     );
     if !claim.why.is_empty() {
         let _ = writeln!(page, "<p>Why it differs: {}</p>", escape(&claim.why));

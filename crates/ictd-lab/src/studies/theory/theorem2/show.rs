@@ -1,5 +1,7 @@
 //! A comparison as a figure, as files and as text.
 
+use ictd::theory::Constants;
+
 use super::super::slope_text;
 use super::{BoundReport, Comparison, SWEEP, floors};
 use crate::LabError;
@@ -73,18 +75,12 @@ impl BoundReport {
         let c = &self.constants.all;
         let threshold = self.constants.contraction_threshold;
         let mut text = format!("{}\n\n", self.describe);
+        let Constants { num_states, mu_min, lambda_r, pair_mu_min, pair_lambda_r, .. } = c;
+        let Constants { feature_bound, reward_bound, value_bound, margin, .. } = c;
+        let from = threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"));
         text += &format!(
-            "|S| = {}, mu_min = {:.4}, lambda_r = {:.4}, pairs: mu_min = {:.2e}, lambda_r = {:.4}\nC_x = {:.4}, C_R = {:.4}, |v| = {:.4}, C = {:.4}, contraction from n = {}\n",
-            c.num_states,
-            c.mu_min,
-            c.lambda_r,
-            c.pair_mu_min,
-            c.pair_lambda_r,
-            c.feature_bound,
-            c.reward_bound,
-            c.value_bound,
-            c.margin,
-            threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"))
+            "|S| = {num_states}, mu_min = {mu_min:.4}, lambda_r = {lambda_r:.4}, pairs: mu_min = {pair_mu_min:.2e}, lambda_r = {pair_lambda_r:.4}\n\
+             C_x = {feature_bound:.4}, C_R = {reward_bound:.4}, |v| = {value_bound:.4}, C = {margin:.4}, contraction from n = {from}\n",
         );
         for premise in &self.failed_premises {
             text += &format!("premise fails: {premise}\n");

@@ -14,23 +14,20 @@ use crate::studies::Tasks;
 const POINTS: usize = 17;
 
 /// J over scalings of V and A through theta_*.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Landscape {
-    describe: String,
-    n: usize,
-    layers: usize,
-    samples: u64,
+    note: String,
     pub(super) points: Vec<LandscapePoint>,
 }
 
 /// J at α·V, β·A.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct LandscapePoint {
-    pub(super) value_scale: f64,
-    pub(super) score_scale: f64,
+    value_scale: f64,
+    score_scale: f64,
     /// J; `None` where layers diverge.
-    pub(super) neu: Option<f64>,
-    pub(super) sem: Option<f64>,
+    neu: Option<f64>,
+    sem: Option<f64>,
 }
 
 /// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.
@@ -60,7 +57,10 @@ pub(super) fn landscape(
             });
         }
     }
-    Ok(Landscape { describe: family.describe(), n, layers, samples, points })
+    let describe = family.describe();
+    let note =
+        format!("{describe}; n = {n}, L = {layers}, {samples} tasks; circle: θ_{{∗}}; grey: layers diverge");
+    Ok(Landscape { note, points })
 }
 
 impl Landscape {
@@ -95,10 +95,7 @@ impl Landscape {
                 label: "*J*".into(),
                 ticks: (0..=4).map(tick).collect(),
             }),
-            note: format!(
-                "{}; n = {}, L = {}, {} tasks; circle: θ_{{∗}}; grey: layers diverge",
-                self.describe, self.n, self.layers, self.samples
-            ),
+            note: self.note.clone(),
             ..Cells::default()
         };
         Grid { width: Width::Column, ..Grid::new("", 1, [map], String::new()) }.scene()
