@@ -4,7 +4,8 @@
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::{Report, Table, wrapped};
-use ictd_lab::studies::{Claim, Plan, Section, Study, Verdict};
+use ictd_lab::studies::reproduce::{Stability, select};
+use ictd_lab::studies::{Claim, Plan, STUDIES, Section, Study, Verdict};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -162,4 +163,21 @@ fn studies_judge_what_they_list() {
     for other in [&["b", "a"][..], &["a"], &["a", "b", "c"], &[]] {
         assert!(matches!(with(other), Err(LabError::Claims { study: "s", .. })), "{other:?}");
     }
+}
+
+#[test]
+fn names_are_unique_and_known() {
+    let mut names: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
+    let total = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), total);
+    assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
+    assert!(select(&["nobody".into()]).is_err());
+}
+
+#[test]
+fn doubt_begins_with_the_second_seed() {
+    let stability = |same| Stability { seeds: 20, same };
+    assert!(!stability(19).is_doubtful() && stability(18).is_doubtful());
 }

@@ -31,17 +31,10 @@ impl Plan {
 
     /// The options that give this plan.
     pub(super) fn options(&self) -> String {
-        let mut text = String::new();
-        if self.seed != 0 {
-            text += &format!(" --seed {}", self.seed);
-        }
-        if let Some(seeds) = self.seeds {
-            text += &format!(" --seeds {seeds}");
-        }
-        if self.quick {
-            text += " --quick";
-        }
-        text
+        let seed = Some(self.seed).filter(|seed| *seed != 0).map(|seed| format!(" --seed {seed}"));
+        let seeds = self.seeds.map(|seeds| format!(" --seeds {seeds}"));
+        let quick = self.quick.then(|| " --quick".to_owned());
+        [seed, seeds, quick].into_iter().flatten().collect()
     }
 }
 

@@ -225,19 +225,3 @@ fn read_cached(cache: &OutputDir, study: &Study, key: &str, path: &Path) -> Opti
     let same = |(name, hash): &(String, String)| file_hash(&path.join(name)).as_ref() == Some(hash);
     (cached.key == key && cached.files.iter().all(same)).then_some(cached)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_known() {
-        let mut names: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
-        let total = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), total);
-        assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
-        assert!(select(&["nobody".into()]).is_err());
-    }
-}

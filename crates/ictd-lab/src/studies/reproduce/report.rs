@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Claim, Plan};
+use super::{Claim, Plan, Stability};
 use crate::studies::{STUDIES, Scope, Section, Verdict};
 
 const STYLE: &str = include_str!("report.css");
@@ -144,19 +144,16 @@ fn article(page: &mut String, claim: &Claim) {
     if !claim.why.is_empty() {
         let _ = writeln!(page, "<p>Why it differs: {}</p>", escape(&claim.why));
     }
-    if let Some(slack) = claim.slack {
-        let _ = writeln!(
-            page,
-            "<p class=\"small\">Slack: the bound is {} times what was measured, where tightest.</p>",
-            rounded(slack)
+    if let Some(slack) = claim.slack.map(rounded) {
+        *page += &format!(
+            "<p class=\"small\">Slack: the bound is {slack} times what was measured, where tightest.</p>\n"
         );
     }
     if let Some(stability) = claim.stability {
         let class = if stability.is_doubtful() { "small no" } else { "small" };
-        let _ = writeln!(
-            page,
-            "<p class=\"{class}\">The same verdict on {} of {} seeds of the whole study.</p>",
-            stability.same, stability.seeds
+        let Stability { same, seeds } = stability;
+        *page += &format!(
+            "<p class=\"{class}\">The same verdict on {same} of {seeds} seeds of the whole study.</p>\n"
         );
     }
     page.push_str("<p class=\"small\">");

@@ -7,7 +7,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
 use ictd::task::{Boyan, FiniteTask, Representation};
 use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
-use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};
+use ictd::transformer::{Block, Evaluator, Path, Transformer, TransformerConfig};
 use serde::Serialize;
 
 use crate::error::{LabError, check_range};
@@ -216,51 +216,49 @@ fn compare(
 
 /// The kernels that make a layer another algorithm, and its operator form.
 fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<SpecialCase>, LabError> {
-    let step_sizes = vec![1.0; config.num_layers];
-    let gamma = config.gamma;
-    let forward = |kernel: KernelName, context: &Context| -> Result<LayerValues, LabError> {
+    let (gamma, step_sizes) = (config.gamma, vec![1.0; config.num_layers]);
+    let transformer = |kernel: KernelName| -> Result<Transformer, LabError> {
         let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
-        Ok(TransformerConfig::theta_star(attention, config.num_layers, gamma).check()?.values(context)?)
+        Ok(TransformerConfig::theta_star(attention, config.num_layers, gamma).check()?)
     };
-    let history_gap = |values: &LayerValues, history: &[Vec<f64>]| {
-        history.iter().enumerate().map(|(l, v)| gap(&values.values(l), v)).fold(0.0, nan_max)
-    };
-    let gaussian = |x: &[f64], y: &[f64]| {
+    let kappa = |x: &[f64], y: &[f64]| {
         let d2: f64 = x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum();
         (-0.5 * d2).exp()
     };
-    let (mut linear, mut tabular, mut gauss, mut operator, mut one_hot) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for (trial, context) in contexts.iter().enumerate() {
-        let td = LinearTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
-        linear = nan_max(linear, history_gap(&forward(KernelName::Linear, context)?, &td));
-        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
-        tabular = nan_max(tabular, history_gap(&forward(KernelName::Tabular, context)?, &td));
-        let td = NonParametricTd { kappa: gaussian, gamma, step_sizes: step_sizes.clone() }.run(context)?;
-        gauss = nan_max(gauss, history_gap(&forward(KernelName::Rbf, context)?, &td));
-
-        let values = forward(KernelName::Softmax, context)?;
+    let linear = LinearTd { gamma, step_sizes: step_sizes.clone() };
+    let tabular = TabularTd { gamma, step_sizes: step_sizes.clone() };
+    let gaussian = NonParametricTd { kappa, gamma, step_sizes };
+    let one_hot = (0..config.num_trials).map(|trial| one_hot_context(config, trial));
+    let one_hot = one_hot.collect::<Result<Vec<_>, _>>()?;
+    let cases: [(&str, KernelName, &dyn Estimator, &[Context]); 4] = [
+        ("linear kernel = batch linear TD", KernelName::Linear, &linear, contexts),
+        ("tabular kernel = expected tabular TD", KernelName::Tabular, &tabular, contexts),
+        ("softmax, one-hot features × 7 = tabular TD", KernelName::Softmax, &tabular, &one_hot),
+        ("rbf kernel = normalised non-parametric TD", KernelName::Rbf, &gaussian, contexts),
+    ];
+    let case = |name: &str, discrepancy| SpecialCase { name: name.to_owned(), discrepancy };
+    let mut found = Vec::new();
+    for (name, kernel, td, contexts) in cases {
+        let (transformer, mut worst) = (transformer(kernel)?, 0.0);
+        for context in contexts {
+            let (layers, direct) = (transformer.run(context)?, td.run(context)?);
+            worst = layers.iter().zip(&direct).map(|(v, y)| gap(v, y)).fold(worst, nan_max);
+        }
+        found.push(case(name, worst));
+    }
+    let (transformer, mut operator) = (transformer(KernelName::Softmax)?, 0.0);
+    for context in contexts {
         let map = StateOperator::empirical(context, &softmax()?, gamma)?;
         let mut v = vec![0.0; map.statistics().num_groups()];
-        for layer in 1..=config.num_layers {
+        for layer in transformer.run(context)?.iter().skip(1) {
             v = map.apply(1.0, &v);
-            let by_column: Vec<f64> = (0..context.num_columns())
-                .map(|j| map.statistics().group_of(j).map_or(0.0, |u| v[u]))
-                .collect();
-            operator = nan_max(operator, gap(&values.values(layer), &by_column));
+            let value = |j| map.statistics().group_of(j).map_or(0.0, |u| v[u]);
+            let by_column: Vec<f64> = (0..context.num_columns()).map(value).collect();
+            operator = nan_max(operator, gap(layer, &by_column));
         }
-
-        let hot = one_hot_context(config, trial as u64)?;
-        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(&hot)?;
-        one_hot = nan_max(one_hot, history_gap(&forward(KernelName::Softmax, &hot)?, &td));
     }
-    let case = |name: &str, discrepancy| SpecialCase { name: name.to_owned(), discrepancy };
-    Ok(vec![
-        case("linear kernel = batch linear TD", linear),
-        case("tabular kernel = expected tabular TD", tabular),
-        case("softmax, one-hot features × 7 = tabular TD", one_hot),
-        case("rbf kernel = normalised non-parametric TD", gauss),
-        case("layer = operator form J v + M̂ r", operator),
-    ])
+    found.push(case("layer = operator form J v + M̂ r", operator));
+    Ok(found)
 }
 
 /// A trajectory through every state once and then at random, with one-hot features scaled by 7: weights

@@ -5,13 +5,12 @@ mod claims;
 mod controls;
 pub(in crate::studies) mod inequality;
 mod landscape;
-mod report;
 mod show;
 
 pub use claims::STUDY;
 use controls::{Control, Controls, controls};
 use landscape::{Landscape, landscape};
-pub use report::{NeuComparison, NeuSweeps};
+pub use show::{NeuComparison, NeuSweeps};
 use show::{figure, same_prompt_figure};
 
 use ictd::statistics::fit::{self, Slope};
