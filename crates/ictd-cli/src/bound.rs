@@ -45,6 +45,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
             delta: arguments.delta,
         }];
     }
+    settings.iter().try_for_each(BoundConfig::check)?;
     let mut reports = Vec::new();
     for (k, config) in settings.iter().enumerate() {
         message(&format!("{}: {} contexts per length", config.family.describe(), config.contexts));

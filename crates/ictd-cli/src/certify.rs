@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ictd::CertificateConfig;
 use ictd::kernel::KernelName;
 use ictd::task::Family;
 use ictd_lab::LabError;
 use ictd_lab::files::read_context;
-use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
+use ictd_lab::studies::theory::certify::{self, LayerConfig};
 
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message};
@@ -52,10 +53,12 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let config = LayerConfig {
         kernel: arguments.kernel,
         temperature: arguments.temperature,
-        step_size: arguments.step_size,
-        num_layers: arguments.layers,
-        tolerance: arguments.tolerance,
-        draw: if arguments.common.out.is_some() { Draw::Yes } else { Draw::No },
+        certificate: CertificateConfig {
+            step_size: arguments.step_size,
+            num_layers: arguments.layers,
+            tolerance: arguments.tolerance,
+        },
+        draw: arguments.common.out.is_some(),
     };
     let family = arguments.tasks_of.tasks(Family::paper(), arguments.common.seed)?;
     if let Some(tasks) = arguments.tasks {

@@ -5,21 +5,13 @@ use std::path::Path;
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::reproduce;
-use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
+use ictd_lab::studies::theory::certify::{self, LayerConfig};
 use ictd_lab::studies::{Claim, Plan, Section, Study, Tasks, verdict};
 
 const TEMPERATURE: Study = Study::new("temperature", Section::Others, &["temperature"], temperature);
 
 fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let kernel = "softmax".parse()?;
-    let layer = |temperature| LayerConfig {
-        kernel,
-        temperature,
-        step_size: 1.0,
-        num_layers: 0,
-        tolerance: 1e-3,
-        draw: Draw::No,
-    };
+    let layer = |temperature| LayerConfig { temperature, ..LayerConfig::default() };
     let paper = Tasks::paper(plan.seed);
     let sharper = paper.rescaled(false, 2.0);
     let tasks = plan.samples(50, 10);

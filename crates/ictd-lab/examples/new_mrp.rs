@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ictd_lab::report::Report as _;
 use ictd_lab::studies::TaskChoice;
 use ictd_lab::studies::pretrain::{Settings, run_in_memory};
-use ictd_lab::studies::theory::certify::{self, Draw, LayerConfig};
+use ictd_lab::studies::theory::certify::{self, LayerConfig};
 use ictd_lab::studies::theory::theorem2::{self, BoundConfig};
 
 /// A machine that works, wears out and is repaired; the values follow from the rest.
@@ -25,14 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = path.display().to_string();
     let tasks = TaskChoice::named(&name)?.tasks(0)?;
     println!("{}, values {:.3?}", tasks.describe(), tasks.task(0)?.values());
-    let layer = LayerConfig {
-        kernel: "softmax".parse()?,
-        temperature: 1.0,
-        step_size: 1.0,
-        num_layers: 15,
-        tolerance: 1e-3,
-        draw: Draw::No,
-    };
+    let layer = LayerConfig::default();
     println!("certify: {}", certify::task(&tasks, 0, &layer)?.certificate.status.as_str());
     let settings =
         BoundConfig { family: tasks, lengths: vec![1000], ..BoundConfig::defaults(0, 50)[1].clone() };

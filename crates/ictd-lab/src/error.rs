@@ -201,52 +201,34 @@ pub fn check_range<T: PartialOrd + Display>(
     Err(LabError::value(name, found, format!("{} to {}", range.start(), range.end())))
 }
 
-impl From<ForwardError> for LabError {
-    fn from(error: ForwardError) -> Self {
-        match error {
-            ForwardError::Diverged { .. } => Self::diverged(error),
-            other => Self::Forward(other),
+/// A core error that carries errors of other kinds: those become the laboratory's own, so that a kind of failure is one
+/// variant wherever it arose.
+macro_rules! from_core {
+    ($($error:ident { $($inner:pat => $own:expr),* } else $variant:ident;)*) => {$(
+        impl From<$error> for LabError {
+            fn from(error: $error) -> Self {
+                match error {
+                    $($inner => $own,)*
+                    other => Self::$variant(other),
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<OperatorError> for LabError {
-    fn from(error: OperatorError) -> Self {
-        match error {
-            OperatorError::Linalg(error) => error.into(),
-            other => Self::Operator(other),
-        }
-    }
-}
-
-impl From<TrainError> for LabError {
-    fn from(error: TrainError) -> Self {
-        match error {
-            TrainError::Config(e) => e.into(),
-            TrainError::Task(e) => e.into(),
-            TrainError::Diverged { .. } => Self::diverged(error),
-            other => Self::Train(other),
-        }
-    }
-}
-
-impl From<AdjointError> for LabError {
-    fn from(error: AdjointError) -> Self {
-        match error {
-            AdjointError::Forward(e) => e.into(),
-            other => Self::Adjoint(other),
-        }
-    }
-}
-
-impl From<NeuError> for LabError {
-    fn from(error: NeuError) -> Self {
-        match error {
-            NeuError::Task(e) => e.into(),
-            NeuError::Transformer(e) => e.into(),
-            NeuError::Adjoint(e) => e.into(),
-            NeuError::Diverged { .. } => Self::diverged(error),
-            other => Self::Neu(other),
-        }
-    }
+from_core! {
+    ForwardError { e @ ForwardError::Diverged { .. } => Self::diverged(e) } else Forward;
+    OperatorError { OperatorError::Linalg(e) => e.into() } else Operator;
+    TrainError {
+        TrainError::Config(e) => e.into(),
+        TrainError::Task(e) => e.into(),
+        e @ TrainError::Diverged { .. } => Self::diverged(e)
+    } else Train;
+    AdjointError { AdjointError::Forward(e) => e.into() } else Adjoint;
+    NeuError {
+        NeuError::Task(e) => e.into(),
+        NeuError::Transformer(e) => e.into(),
+        NeuError::Adjoint(e) => e.into(),
+        e @ NeuError::Diverged { .. } => Self::diverged(e)
+    } else Neu;
 }

@@ -1,9 +1,11 @@
-//! Results as text, as tables and as files.
+//! Results as text, as tables and as files; claims and what lowers their verdicts.
 #![allow(missing_docs)]
 
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::{Report, Table, wrapped};
+use ictd_lab::studies::reproduce::{Stability, select};
+use ictd_lab::studies::{Claim, Plan, STUDIES, Section, Study, Verdict};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -123,4 +125,59 @@ struct Pair {
 fn prose_is_wrapped_and_keeps_its_indentation() {
     let text = wrapped("  - one two three four five\nshort\n", 16);
     assert_eq!(text, "  - one two\n    three four\n    five\nshort\n");
+}
+
+fn found(verdict: Verdict) -> Claim {
+    Claim::new("a", "", "", "").found(verdict, 1.0, String::new(), String::new())
+}
+
+#[test]
+fn a_share_is_partly() {
+    let verdicts = [(3, 3), (2, 3), (0, 3), (0, 0)].map(|(met, parts)| Verdict::by_share(met, parts));
+    use Verdict::{NotReproduced, Partly, Reproduced};
+    assert_eq!(verdicts, [Reproduced, Partly, NotReproduced, NotReproduced]);
+    assert_eq!([Verdict::both(true, true), Verdict::both(false, true)], [Reproduced, Partly]);
+}
+
+#[test]
+fn weak_tests_are_consistent_at_best() {
+    assert_eq!(found(Verdict::Reproduced).with_slack(2.0).verdict, Verdict::Reproduced);
+    assert_eq!(found(Verdict::Reproduced).with_slack(1e3).verdict, Verdict::Consistent);
+    assert_eq!(found(Verdict::Reproduced).with_slack(f64::NAN).verdict, Verdict::Consistent);
+    assert_eq!(found(Verdict::Reproduced).in_chosen_setting().verdict, Verdict::Consistent);
+    // Neither rule improves a verdict.
+    for verdict in [Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable] {
+        assert_eq!(found(verdict).with_slack(1e3).in_chosen_setting().verdict, verdict);
+    }
+}
+
+/// Whoever runs a study learns when it judges something else than it is listed with.
+#[test]
+fn studies_judge_what_they_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = OutputDir::create(dir.path()).unwrap();
+    let plan = Plan { seed: 0, seeds: None, quick: true };
+    let run = |_: &Plan, _: &OutputDir| Ok(["a", "b"].map(|id| Claim::new(id, "", "", "")).to_vec());
+    let with = |claims| Study::new("s", Section::Others, claims, run).judge(&plan, &out);
+    assert_eq!(with(&["a", "b"]).unwrap().len(), 2);
+    for other in [&["b", "a"][..], &["a"], &["a", "b", "c"], &[]] {
+        assert!(matches!(with(other), Err(LabError::Claims { study: "s", .. })), "{other:?}");
+    }
+}
+
+#[test]
+fn names_are_unique_and_known() {
+    let mut names: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
+    let total = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), total);
+    assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
+    assert!(select(&["nobody".into()]).is_err());
+}
+
+#[test]
+fn doubt_begins_with_the_second_seed() {
+    let stability = |same| Stability { seeds: 20, same };
+    assert!(!stability(19).is_doubtful() && stability(18).is_doubtful());
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::reproduce::Stability;
 
 /// A claim of the paper and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Its name on the command line.
     pub id: String,
@@ -47,10 +47,11 @@ pub struct Claim {
 }
 
 /// Whose claim a claim is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// The paper's, as it describes it.
+    #[default]
     Paper,
     /// The paper's, in a setting or under premises that differ from it.
     ChangedSetting,
@@ -75,33 +76,22 @@ impl Scope {
 impl Claim {
     /// A claim of the paper before it is judged; the command is added by [`run`](super::reproduce::run).
     pub fn new(id: &str, paper: &str, says: &str, criterion: &str) -> Self {
-        let text = str::to_owned;
-        Self {
-            id: text(id),
-            paper: text(paper),
-            scope: Scope::Paper,
-            says: text(says),
-            criterion: text(criterion),
-            measured: String::new(),
-            uncertainty: String::new(),
-            verdict: Verdict::NotTestable,
-            value: None,
-            slack: None,
-            stability: None,
-            why: String::new(),
-            figure: None,
-            data: None,
-            command: String::new(),
-        }
+        let [id, paper, says, criterion] = [id, paper, says, criterion].map(str::to_owned);
+        Self { id, paper, says, criterion, ..Self::default() }
+    }
+
+    /// Says why there is nothing to judge it by.
+    #[must_use]
+    pub fn untested(self, measured: String) -> Self {
+        Self { measured, verdict: Verdict::NotTestable, ..self }
     }
 
     /// A figure that claims nothing, shown under its id.
     pub fn illustration(id: &str, paper: &str, says: &str, measured: &str) -> Self {
-        let mut claim = Self::new(id, paper, says, "none: an illustration makes no claim")
+        Self::new(id, paper, says, "none: an illustration makes no claim")
             .shown(Some(id), Some(&format!("{id}.csv")))
-            .scoped(Scope::Illustration);
-        claim.measured = measured.to_owned();
-        claim
+            .scoped(Scope::Illustration)
+            .untested(measured.to_owned())
     }
 
     /// Judges the claim by a number, with what was measured and how sure it is.
@@ -161,7 +151,7 @@ impl Claim {
 }
 
 /// Whether a claim of the paper holds here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// The criterion is met.
     #[serde(rename = "reproduced")]
@@ -177,6 +167,7 @@ pub enum Verdict {
     #[serde(rename = "not reproduced")]
     NotReproduced,
     /// There is nothing to measure.
+    #[default]
     #[serde(rename = "not testable")]
     NotTestable,
 }
@@ -193,13 +184,8 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Reproduced => "reproduced",
-            Self::Consistent => "consistent",
-            Self::Partly => "partly",
-            Self::NotReproduced => "not reproduced",
-            Self::NotTestable => "not testable",
-        })
+        // Its name as in JSON, padded where asked.
+        self.serialize(f)
     }
 }
 
@@ -222,33 +208,4 @@ impl Verdict {
 /// Reproduced or not, where there is nothing between.
 pub fn verdict(holds: bool) -> Verdict {
     if holds { Verdict::Reproduced } else { Verdict::NotReproduced }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(verdict: Verdict) -> Claim {
-        Claim::new("a", "", "", "").found(verdict, 1.0, String::new(), String::new())
-    }
-
-    #[test]
-    fn a_share_is_partly() {
-        let verdicts = [(3, 3), (2, 3), (0, 3), (0, 0)].map(|(met, parts)| Verdict::by_share(met, parts));
-        use Verdict::{NotReproduced, Partly, Reproduced};
-        assert_eq!(verdicts, [Reproduced, Partly, NotReproduced, NotReproduced]);
-        assert_eq!([Verdict::both(true, true), Verdict::both(false, true)], [Reproduced, Partly]);
-    }
-
-    #[test]
-    fn weak_tests_are_consistent_at_best() {
-        assert_eq!(found(Verdict::Reproduced).with_slack(2.0).verdict, Verdict::Reproduced);
-        assert_eq!(found(Verdict::Reproduced).with_slack(1e3).verdict, Verdict::Consistent);
-        assert_eq!(found(Verdict::Reproduced).with_slack(f64::NAN).verdict, Verdict::Consistent);
-        assert_eq!(found(Verdict::Reproduced).in_chosen_setting().verdict, Verdict::Consistent);
-        // Neither rule improves a verdict.
-        for verdict in [Verdict::Partly, Verdict::NotReproduced, Verdict::NotTestable] {
-            assert_eq!(found(verdict).with_slack(1e3).in_chosen_setting().verdict, verdict);
-        }
-    }
 }

@@ -14,19 +14,15 @@ const TASKS: u64 = 50;
 /// The first gradient of a setting: its sign decides which way the reward coefficient moves.
 #[derive(Clone, Debug, Serialize)]
 pub struct FirstGradientSign {
-    /// The query position.
     pub query: String,
     /// Derivative of the loss by V's reward entry at the initial parameters, mean over tasks and seeds.
     pub gradient: f64,
-    /// Its standard error.
     pub gradient_sem: f64,
     /// What uniform attention predicts: -2·L·E[r(query)·mean R].
     pub predicted: f64,
-    /// Its standard error.
     pub predicted_sem: f64,
     /// E[v(query)·mean R].
     pub value_correlation: f64,
-    /// Its standard error.
     pub value_correlation_sem: f64,
 }
 
@@ -37,15 +33,15 @@ impl FirstGradientSign {
             .par_iter()
             .map(|&seed| first_gradient(&settings.config, seed, TASKS))
             .collect::<Result<Vec<_>, _>>()?;
-        let measured = mean_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
+        let gradient = mean_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
         let factor = -2.0 * settings.config.num_layers as f64;
         let rewards = found.iter().flat_map(|f| &f.reward_correlation);
         let predicted = mean_sem("seeds", rewards.map(|c| factor * c))?;
         let values = mean_sem("seeds", found.iter().flat_map(|f| f.value_correlation.clone()))?;
         Ok(Self {
             query: query.to_owned(),
-            gradient: measured.mean,
-            gradient_sem: measured.sem,
+            gradient: gradient.mean,
+            gradient_sem: gradient.sem,
             predicted: predicted.mean,
             predicted_sem: predicted.sem,
             value_correlation: values.mean,

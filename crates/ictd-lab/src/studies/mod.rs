@@ -6,32 +6,33 @@
 
 pub mod branches;
 mod claim;
-pub mod compute;
+mod compute;
 pub mod fig1;
 mod fig2;
 mod fig3_5;
 mod fig4;
 mod fig6;
-pub mod first_gradient;
+mod first_gradient;
 pub mod forward;
 pub mod mirror;
 pub mod pretrain;
 pub mod readings;
 pub mod reproduce;
-pub mod self_concentration;
-pub mod setting;
-pub mod softmax_vs_linear;
+mod self_concentration;
+mod setting;
+mod softmax_vs_linear;
 mod source;
 mod study;
 pub mod tasks;
 pub mod theorem1;
 pub mod theory;
-pub mod tsm_cost;
+mod tsm_cost;
 
 pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use source::{TaskChoice, Tasks};
 pub use study::{Plan, Section, Study};
 
+use ictd::kernel::{Attention, KernelName};
 use ictd::statistics::MeanSem;
 
 use crate::LabError;
@@ -45,6 +46,11 @@ fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem,
 /// The smallest and the largest of numbers.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+}
+
+/// The paper's attention: softmax at temperature 1, without mixing.
+fn softmax() -> Result<Attention, LabError> {
+    Ok(Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?)
 }
 
 /// All studies of the paper, in its order.

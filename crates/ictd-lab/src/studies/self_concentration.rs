@@ -32,24 +32,19 @@ const POINTS: u64 = 30;
 /// The weights after a number of epochs, averaged over tasks, over the seeds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ConcentrationPoint {
-    /// The reading.
     pub reading: String,
-    /// Epochs trained.
     pub epoch: u64,
     /// Mean over states of M(s, s).
     pub mean: f64,
-    /// Its standard error over seeds.
     pub mean_sem: f64,
     /// Smallest M(s, s) of a task.
     pub smallest: f64,
-    /// Its standard error over seeds.
     pub smallest_sem: f64,
 }
 
 /// What pretraining does to self-weights.
 #[derive(Clone, Debug)]
 pub struct Concentration {
-    /// The curve.
     pub points: Vec<ConcentrationPoint>,
     /// Seed by seed: the mean weight before and after training.
     pub ends: Vec<(f64, f64)>,
@@ -73,12 +68,7 @@ fn summaries(tasks: &[FiniteTask], block: &Matrix, tau: f64) -> Result<Vec<(f64,
 }
 
 /// Trains the seeds and measures on the way, on tasks that are the same for all and that no seed trains on.
-pub fn run(
-    reading: &str,
-    config: &PretrainConfig,
-    seeds: &[u64],
-    seed: u64,
-) -> Result<Concentration, LabError> {
+fn run(reading: &str, config: &PretrainConfig, seeds: &[u64], seed: u64) -> Result<Concentration, LabError> {
     let family = Tasks::paper(seed);
     let tasks = (0..TASKS).map(|k| family.task(config.epochs + k)).collect::<Result<Vec<_>, _>>()?;
     let every = (config.epochs / POINTS).max(1);
@@ -101,13 +91,10 @@ pub fn run(
             Ok(points)
         })
         .collect::<Result<Vec<_>, LabError>>()?;
-    let over_tasks = |point: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
-        point.iter().map(of).sum::<f64>() / point.len() as f64
-    };
+    type Of = fn(&(f64, f64)) -> f64;
+    let over_tasks = |point: &[(f64, f64)], of: Of| point.iter().map(of).sum::<f64>() / point.len() as f64;
     let number = curves.iter().map(Vec::len).min().unwrap_or(0);
-    let statistic = |k: usize, of: fn(&(f64, f64)) -> f64| {
-        mean_sem("seeds", curves.iter().map(|c| over_tasks(&c[k], of)))
-    };
+    let statistic = |k: usize, of: Of| mean_sem("seeds", curves.iter().map(|c| over_tasks(&c[k], of)));
     let points = (0..number)
         .map(|k| {
             let (mean, smallest) = (statistic(k, |w| w.0)?, statistic(k, |w| w.1)?);
@@ -180,36 +167,27 @@ fn claim(setting: &Setting, found: &Concentration) -> Claim {
         (true, false) => Verdict::Partly,
         (false, _) => Verdict::NotReproduced,
     };
-    let (Some(first), Some(last)) = (found.points.first(), found.points.last()) else {
-        return Claim::new(&setting.id("self-concentration"), "", "", "");
-    };
-    Claim::new(
+    let claim = Claim::new(
         &setting.id("self-concentration"),
         &setting.place("Section 5, after Assumption 5.1"),
         "The self-concentration that the assumption asks for emerges over pretraining.",
         "the mean M(s, s) is larger after training than before on every seed, and Assumption 5.1 then holds; partly when it only grows",
     )
-    .found(
-        verdict,
-        last.mean / first.mean,
-        format!(
-            "mean M(s, s) {:.4} before, {:.4} after training, larger on {rising} of {} seeds; smallest {:.4} where {} is needed; the assumption \
-             holds on {holds} of {total} tasks",
-            first.mean,
-            last.mean,
-            found.ends.len(),
-            last.smallest,
-            found.required
-        ),
-        format!("± {:.1e} after training (s.e.m. over seeds)", last.mean_sem),
-    )
     .shown(Some("self_concentration"), Some("self_concentration.csv"))
-    .because(if last.mean < first.mean {
+    .scoped(setting.scope);
+    let (Some(first), Some(last)) = (found.points.first(), found.points.last()) else { return claim };
+    let (before, seeds, required) = (first.mean, found.ends.len(), found.required);
+    let ConcentrationPoint { mean, mean_sem, smallest, .. } = last;
+    let measured = format!(
+        "mean M(s, s) {before:.4} before, {mean:.4} after training, larger on {rising} of {seeds} seeds; smallest {smallest:.4} where {required} is needed; \
+         the assumption holds on {holds} of {total} tasks",
+    );
+    let uncertainty = format!("± {mean_sem:.1e} after training (s.e.m. over seeds)");
+    claim.found(verdict, mean / before, measured, uncertainty).because(if *mean < before {
         "A's diagonal becomes negative in the mirror block: a state attends away from itself."
     } else {
         "64 states share 4 features: A grows in training, but a state's neighbours in feature space keep most of its attention."
     })
-    .scoped(setting.scope)
 }
 
 #[cfg(test)]
@@ -221,12 +199,8 @@ mod tests {
     fn growth_alone_is_partly() {
         let point = |mean| ConcentrationPoint { mean, ..ConcentrationPoint::default() };
         let verdict = |ends: [(f64, f64); 2], holds| {
-            let found = Concentration {
-                points: vec![point(0.1), point(0.2)],
-                ends: ends.to_vec(),
-                assumption: (holds, 40),
-                required: 0.95,
-            };
+            let (points, ends) = (vec![point(0.1), point(0.2)], ends.to_vec());
+            let found = Concentration { points, ends, assumption: (holds, 40), required: 0.95 };
             claim(&LITERAL, &found).verdict
         };
         assert_eq!(verdict([(0.1, 0.2), (0.1, 0.3)], 40), Verdict::Reproduced);

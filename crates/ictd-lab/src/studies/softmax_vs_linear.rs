@@ -28,35 +28,28 @@ const SHOWN_DEPTH: usize = 15;
 /// The errors of both kernels at a length and a depth.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AttentionPoint {
-    /// Context length n.
     pub n: usize,
-    /// Depth L.
     pub layers: usize,
     /// Mean square value error with softmax attention, mean over tasks.
     pub softmax: f64,
-    /// Its standard error.
     pub softmax_sem: f64,
-    /// With linear attention.
     pub linear: f64,
-    /// Its standard error.
     pub linear_sem: f64,
     /// Mean over tasks of log₁₀(softmax/linear), tasks paired: negative where softmax is better. Logarithms, because a few
     /// short contexts on which linear attention diverges would decide a mean of differences.
     pub log_ratio: f64,
-    /// Its standard error.
     pub log_ratio_sem: f64,
-    /// Tasks.
     pub tasks: usize,
 }
 
 impl AttentionPoint {
     /// Softmax is better by more than three standard errors.
-    pub fn softmax_wins(&self) -> bool {
+    fn softmax_wins(&self) -> bool {
         self.log_ratio < -3.0 * self.log_ratio_sem
     }
 
     /// Linear is better by more than three standard errors.
-    pub fn linear_wins(&self) -> bool {
+    fn linear_wins(&self) -> bool {
         self.log_ratio > 3.0 * self.log_ratio_sem
     }
 }
@@ -144,18 +137,14 @@ pub fn figure(points: &[AttentionPoint]) -> Scene {
             note: String::new(),
         }
     };
-    let at_depth = |p: &&AttentionPoint| p.layers == SHOWN_DEPTH;
     let by_length = format!("(a) context length, *L* = {SHOWN_DEPTH}");
-    let at_length = |p: &&AttentionPoint| p.n == longest;
     let by_depth = format!("(b) depth, *n* = {longest}");
     let panels = [
-        chart(by_length, "context length *n*", &at_depth, |p| p.n),
-        chart(by_depth, "layers *L*", &at_length, |p| p.layers),
+        chart(by_length, "context length *n*", &|p| p.layers == SHOWN_DEPTH, |p| p.n),
+        chart(by_depth, "layers *L*", &|p| p.n == longest, |p| p.layers),
     ];
-    let note = format!(
-        "θ_{{∗}}; mean ± s.e.m. (drawn down to 0.3 of the mean) over {} Loop tasks",
-        points.first().map_or(0, |p| p.tasks)
-    );
+    let tasks = points.first().map_or(0, |p| p.tasks);
+    let note = format!("θ_{{∗}}; mean ± s.e.m. (drawn down to 0.3 of the mean) over {tasks} Loop tasks");
     Grid::new("Softmax against linear attention", 2, panels, note).scene()
 }
 
@@ -168,26 +157,21 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 
 /// What the points say.
 fn claim(points: &[AttentionPoint]) -> Claim {
-    let (softmax, linear) = (
-        points.iter().filter(|p| p.softmax_wins()).collect::<Vec<_>>(),
-        points.iter().filter(|p| p.linear_wins()).collect::<Vec<_>>(),
-    );
-    let judged = Verdict::by_share((points.len() - linear.len()) as u64, points.len() as u64);
-    let places = |of: &[&AttentionPoint]| {
-        let mut lengths: Vec<usize> = of.iter().map(|p| p.n).collect();
-        lengths.dedup();
-        let depths = |n: usize| {
-            let own: Vec<String> = of.iter().filter(|p| p.n == n).map(|p| p.layers.to_string()).collect();
-            format!("n = {n} (L {})", own.join(", "))
-        };
-        lengths.into_iter().map(depths).collect::<Vec<_>>().join(", ")
+    let softmax: Vec<&AttentionPoint> = points.iter().filter(|p| p.softmax_wins()).collect();
+    let (total, linear) = (points.len(), points.iter().filter(|p| p.linear_wins()).count());
+    let judged = Verdict::by_share((total - linear) as u64, total as u64);
+    let place = |of: &[&AttentionPoint]| {
+        let depths: Vec<String> = of.iter().map(|p| p.layers.to_string()).collect();
+        format!("n = {} (L {})", of[0].n, depths.join(", "))
     };
+    let places = softmax.chunk_by(|a, b| a.n == b.n).map(place).collect::<Vec<_>>().join(", ");
     let at = |n, layers| points.iter().find(|p| p.n == n && p.layers == layers);
     let shown = [(39, 15), (1000, 15), (1000, 60)].into_iter().filter_map(|(n, layers)| at(n, layers));
     let shown: Vec<String> = shown
         .map(|p| format!("{:.3} and {:.3} at n = {}, L = {}", p.softmax, p.linear, p.n, p.layers))
         .collect();
     let largest = points.iter().map(|p| p.log_ratio_sem).fold(0.0, f64::max);
+    let tasks = points.first().map_or(0, |p| p.tasks);
     Claim::new(
             "softmax-vs-linear",
             "Section 1, against linear attention",
@@ -196,19 +180,13 @@ fn claim(points: &[AttentionPoint]) -> Claim {
         )
         .found(
             judged,
-            linear.len() as f64 / points.len() as f64,
+            linear as f64 / total as f64,
             format!(
-                "of {} lengths and depths linear is better at {}, softmax at {}: {}; MSVE of softmax and linear {}",
-                points.len(),
-                linear.len(),
+                "of {total} lengths and depths linear is better at {linear}, softmax at {}: {places}; MSVE of softmax and linear {}",
                 softmax.len(),
-                places(&softmax),
                 shown.join("; ")
             ),
-            format!(
-                "{} tasks, paired; s.e. of log₁₀(softmax/linear) at most {largest:.3}",
-                points.first().map_or(0, |p| p.tasks)
-            ),
+            format!("{tasks} tasks, paired; s.e. of log₁₀(softmax/linear) at most {largest:.3}"),
         )
         .shown(Some("softmax_vs_linear"), Some("softmax_vs_linear.csv"))
         .scoped(Scope::PastThePaper)

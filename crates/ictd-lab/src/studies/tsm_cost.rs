@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::prompt::TokenMatrix;
 use ictd::random::{Purpose, Stream};
@@ -12,7 +11,7 @@ use ictd::transformer::{AttentionParams, Block, TransformerConfig};
 use serde::Serialize;
 
 use super::theorem1::verify::{gap, nan_max};
-use super::{Claim, Plan, Section, Study, verdict};
+use super::{Claim, Plan, Section, Study, softmax, verdict};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -41,7 +40,6 @@ enum Layer {
 struct Tally {
     /// Multiply-adds of matrix products.
     products: u64,
-    /// Exponentials.
     exponentials: u64,
     /// Other additions, multiplications, divisions and moves.
     others: u64,
@@ -119,17 +117,13 @@ impl Tally {
 /// One length.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostRow {
-    /// Context length n.
     pub n: usize,
-    /// Feature dimension d.
     pub features: usize,
     /// Operations of a layer with two heads as the paper writes them.
     pub two_heads: u64,
     /// The same when the second head takes what it shares from the first.
     pub shared_heads: u64,
-    /// One head and the temporal shift.
     pub temporal_shift: u64,
-    /// two_heads/temporal_shift.
     pub ratio: f64,
     /// Parameters of a layer with two heads: V and A, which they share.
     pub parameters_two_heads: usize,
@@ -148,8 +142,7 @@ fn task() -> Result<FiniteTask, LabError> {
 /// The prompt after one layer, so that memory is not 0, with the transformer's next layer.
 fn second_layer(task: &FiniteTask, n: usize, block: Block) -> Result<[TokenMatrix; 2], LabError> {
     let context = task.sample_context(n, &mut Stream::new(0, Purpose::Trajectory, 0)).0;
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-    let config = TransformerConfig { block, ..TransformerConfig::theta_star(attention, 2, GAMMA) };
+    let config = TransformerConfig { block, ..TransformerConfig::theta_star(softmax()?, 2, GAMMA) };
     let mut tokens = config.check()?.tokens(&context)?;
     let after = tokens.remove(2);
     Ok([tokens.remove(1), after])
@@ -192,13 +185,9 @@ pub fn run() -> Result<Vec<CostRow>, LabError> {
 /// Measured seconds per layer, which differ from run to run.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostTimes {
-    /// Context length n.
     pub n: usize,
-    /// Two heads as the paper writes them.
     pub two_heads_seconds: f64,
-    /// Two heads that share.
     pub shared_heads_seconds: f64,
-    /// One head and the temporal shift.
     pub temporal_shift_seconds: f64,
 }
 
@@ -265,21 +254,16 @@ fn judge(_: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
             && r.parameters_temporal_shift <= r.parameters_two_heads
             && r.discrepancy <= 1e-12
     }) && (1.95..=2.0).contains(&last.ratio);
+    let CostRow { n, ratio, two_heads, shared_heads, temporal_shift, .. } = last;
+    let CostRow { parameters_temporal_shift: parameters, parameters_unshared: unshared, .. } = last;
     let measured = format!(
-        "{:.3} times the operations at n = {}, {:.4} at n = {} ({} against {}); {} parameters per layer either way, because the heads share V and A ({} with \
-         their own). Two heads that also share what they compute need {}: the saving is that of not computing it twice",
-        first.ratio,
-        first.n,
-        last.ratio,
-        last.n,
-        last.two_heads,
-        last.temporal_shift,
-        last.parameters_temporal_shift,
-        last.parameters_unshared,
-        last.shared_heads
+        "{:.3} times the operations at n = {}, {ratio:.4} at n = {n} ({two_heads} against {temporal_shift}); {parameters} parameters per layer either way, \
+         because the heads share V and A ({unshared} with their own). Two heads that also share what they compute need {shared_heads}: the saving is that of \
+         not computing it twice",
+        first.ratio, first.n
     );
     let uncertainty = "counts; measured times are in timings.json".to_owned();
-    Ok(vec![claim.found(verdict(holds), last.ratio, measured, uncertainty)])
+    Ok(vec![claim.found(verdict(holds), *ratio, measured, uncertainty)])
 }
 
 #[cfg(test)]

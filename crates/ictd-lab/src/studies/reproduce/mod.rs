@@ -25,23 +25,17 @@ use crate::files::{OutputDir, Written, process, sha256, to_json_17};
 
 /// The studies that judge the claims named, or the studies named; all of them when no name is given.
 pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
-    let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
-    let is_known = |name: &str| STUDIES.iter().any(|s| s.id == name || s.claims.contains(&name));
-    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
-        let mut known: Vec<&str> = Vec::new();
-        for study in &STUDIES {
-            known.extend(study.claims);
-            if !study.claims.contains(&study.id) {
-                known.push(study.id);
-            }
-        }
+    let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
+    let is_of = |name: &str, study: &Study| study.id == name || study.claims.contains(&name);
+    if let Some(unknown) = names.iter().find(|name| !STUDIES.iter().any(|s| is_of(name, s))) {
+        let own_name = |s: &Study| Some(s.id).filter(|id| !s.claims.contains(id));
+        let known = STUDIES.iter().flat_map(|s| s.claims.iter().copied().chain(own_name(s)));
+        let known: Vec<&str> = known.collect();
         let meant = did_you_mean(unknown, known.iter().copied());
         let problem = format!("'{unknown}' is unknown, expected some of {}{meant}", known.join(", "));
         return Err(LabError::refused("only", problem));
     }
-    let wanted = |s: &Study| {
-        names.is_empty() || names.iter().any(|name| name == s.id || s.claims.contains(&name.as_str()))
-    };
+    let wanted = |study: &Study| names.is_empty() || names.iter().any(|name| is_of(name, study));
     Ok(STUDIES.into_iter().filter(wanted).collect())
 }
 
@@ -133,8 +127,9 @@ pub fn run(
                 let Written { files: mut names, figures } = out.take_written();
                 names.sort();
                 names.dedup();
-                let hashed = |name: String| Some((file_hash(&path.join(&name))?, name));
-                let files = names.into_iter().filter_map(hashed).map(|(hash, name)| (name, hash)).collect();
+                let hash = |name: &String| file_hash(&path.join(name));
+                let files =
+                    names.into_iter().filter_map(|name| hash(&name).map(|hash| (name, hash))).collect();
                 let judged = Cached { key, claims: found, figures, files };
                 cache.json(study.id, &judged)?;
                 judged
@@ -147,49 +142,45 @@ pub fn run(
         figures.extend(drawn);
         timings.push(timing);
     }
-    let reproduction = Reproduction { claims, timings };
-    let all = with_others(&reproduction, &mut figures, studies, plan, &cache, path)?;
+    let all = with_others(&claims, &mut figures, studies, plan, &cache, path)?;
     out.json("claims", &all)?;
-    let layers = studies.iter().any(|s| s.id == "tsm-cost").then(tsm_cost::measure).transpose()?;
-    out.json(
-        "timings",
-        &Timings {
-            studies: &reproduction.timings,
-            total_seconds: start.elapsed().as_secs_f64(),
-            peak_rss_kib: process::peak_rss_kib(),
-            cpu: process::cpu_name(),
-            threads: rayon::current_num_threads(),
-            layers,
-        },
-    )?;
-    out.write("report.html", report::html(&all, &figures, plan).as_bytes())?;
-    Ok(reproduction)
+    let layers = studies.iter().any(|s| s.id == tsm_cost::STUDY.id).then(tsm_cost::measure).transpose()?;
+    let times = Timings {
+        studies: &timings,
+        total_seconds: start.elapsed().as_secs_f64(),
+        peak_rss_kib: process::peak_rss_kib(),
+        cpu: process::cpu_name(),
+        threads: rayon::current_num_threads(),
+        layers,
+    };
+    out.json("timings", &times)?;
+    out.write("report.html", report::html(&all.claims, &figures, plan).as_bytes())?;
+    Ok(Reproduction { claims, timings })
 }
 
 /// The claims just judged and those of other studies that an earlier run of the same plan left, in the order of the
 /// paper; studies that are not the paper's come last. Figures of others join those given.
 fn with_others(
-    found: &Reproduction,
+    found: &[Claim],
     figures: &mut Vec<(String, String)>,
     studies: &[Study],
     plan: &Plan,
     cache: &OutputDir,
     path: &Path,
 ) -> Result<Reproduction, LabError> {
-    let mut all = Reproduction { claims: Vec::new(), timings: Vec::new() };
+    let mut claims = Vec::new();
     for study in &STUDIES {
         let asked = studies.iter().any(|s| s.id == study.id);
         let other = if asked { None } else { read_cached(cache, study, &key(study, plan)?, path) };
         if let Some(other) = other {
-            all.claims.extend(other.claims);
+            claims.extend(other.claims);
             figures.extend(other.figures);
         }
-        all.claims.extend(found.claims.iter().filter(|c| study.claims.contains(&c.id.as_str())).cloned());
+        claims.extend(found.iter().filter(|c| study.claims.contains(&c.id.as_str())).cloned());
     }
-    let placed = |claim: &&Claim| !all.claims.iter().any(|c| c.id == claim.id);
-    let others: Vec<Claim> = found.claims.iter().filter(placed).cloned().collect();
-    all.claims.extend(others);
-    Ok(all)
+    let is_paper = |claim: &&Claim| STUDIES.iter().any(|s| s.claims.contains(&claim.id.as_str()));
+    claims.extend(found.iter().filter(|claim| !is_paper(claim)).cloned());
+    Ok(Reproduction { claims, timings: Vec::new() })
 }
 
 fn forget(cache: &OutputDir, study: &Study) -> Result<(), LabError> {
@@ -204,31 +195,22 @@ fn file_hash(path: &Path) -> Option<String> {
     Some(sha256(&fs::read(path).ok()?))
 }
 
-/// Opens a directory for a reproduction and marks it as one; refuses others.
+/// Opens a directory for a reproduction and marks it as one; refuses one with files in it that no reproduction wrote.
 fn claim_directory(path: &Path) -> Result<OutputDir, LabError> {
-    refuse_foreign(path)?;
+    let entries = fs::read_dir(path).into_iter().flatten();
+    let names = entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned()));
+    // Half-written files of a killed run are nobody's.
+    let first = names.filter(|n| !(n.starts_with('.') && n.ends_with(".tmp"))).min();
+    let marked = fs::read_to_string(path.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT);
+    if let Some(name) = first.filter(|_| !marked) {
+        let problem = format!(
+            "has files that no reproduction wrote ('{name}' for one), expected an empty or new directory"
+        );
+        return Err(LabError::refused(format!("out {}", path.display()), problem));
+    }
     let out = OutputDir::create(path)?;
     out.write(MARKER, MARKER_TEXT.as_bytes())?;
     Ok(out)
-}
-
-/// Refuses a directory with files in it that no reproduction wrote.
-fn refuse_foreign(path: &Path) -> Result<(), LabError> {
-    let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
-    let mut names: Vec<String> =
-        entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned())).collect();
-    names.sort();
-    // Half-written files of a killed run are nobody's.
-    names.retain(|n| !(n.starts_with('.') && n.ends_with(".tmp")));
-    let marked = fs::read_to_string(path.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT);
-    if names.is_empty() || marked {
-        return Ok(());
-    }
-    let problem = format!(
-        "has files that no reproduction wrote ('{}' for one), expected an empty or new directory",
-        names[0]
-    );
-    Err(LabError::refused(format!("out {}", path.display()), problem))
 }
 
 fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
@@ -244,20 +226,4 @@ fn read_cached(cache: &OutputDir, study: &Study, key: &str, path: &Path) -> Opti
     let cached: Cached = serde_json::from_str(&text).ok()?;
     let same = |(name, hash): &(String, String)| file_hash(&path.join(name)).as_ref() == Some(hash);
     (cached.key == key && cached.files.iter().all(same)).then_some(cached)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_known() {
-        let mut names: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
-        let total = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), total);
-        assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
-        assert!(select(&["nobody".into()]).is_err());
-    }
 }

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Claim, Plan, Reproduction};
+use super::{Claim, Plan, Stability};
 use crate::studies::{STUDIES, Scope, Section, Verdict};
 
 const STYLE: &str = include_str!("report.css");
 
 /// The report as HTML, from the claims and the SVG of their figures. The same claims give the same bytes.
-pub fn html(reproduction: &Reproduction, figures: &[(String, String)], plan: &Plan) -> String {
-    let claims = &reproduction.claims;
+pub fn html(claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> String {
     let mut page = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
@@ -133,34 +132,28 @@ fn link(claim: &Claim) -> String {
 }
 
 fn article(page: &mut String, claim: &Claim) {
+    let Claim { id, paper, says, measured, uncertainty, criterion, .. } = claim;
+    let [id, paper, says, measured] = [id, paper, says, measured].map(|text| escape(text));
+    let [uncertainty, criterion] = [uncertainty, criterion].map(|text| escape(text));
+    let whose = if claim.scope == Scope::PastThePaper { "Past the paper" } else { "The paper" };
     let _ = write!(
         page,
-        "<article id=\"{}\">\n<h3>{} {}</h3>\n<div class=\"pair\">\n<div><h4>{}</h4><p>{}</p></div>\n<div><h4>Here</h4><p>{}</p><p class=\"small\">{}</p></div>\n</div>\n<p class=\"small\">Criterion: {}.</p>\n",
-        escape(&claim.id),
-        escape(&claim.paper),
-        badge_of(claim),
-        if claim.scope == Scope::PastThePaper { "Past the paper" } else { "The paper" },
-        escape(&claim.says),
-        escape(&claim.measured),
-        escape(&claim.uncertainty),
-        escape(&claim.criterion)
+        "<article id=\"{id}\">\n<h3>{paper} {}</h3>\n<div class=\"pair\">\n<div><h4>{whose}</h4><p>{says}</p></div>\n<div><h4>Here</h4><p>{measured}</p><p class=\"small\">{uncertainty}</p></div>\n</div>\n<p class=\"small\">Criterion: {criterion}.</p>\n",
+        badge_of(claim)
     );
     if !claim.why.is_empty() {
         let _ = writeln!(page, "<p>Why it differs: {}</p>", escape(&claim.why));
     }
-    if let Some(slack) = claim.slack {
-        let _ = writeln!(
-            page,
-            "<p class=\"small\">Slack: the bound is {} times what was measured, where tightest.</p>",
-            rounded(slack)
+    if let Some(slack) = claim.slack.map(rounded) {
+        *page += &format!(
+            "<p class=\"small\">Slack: the bound is {slack} times what was measured, where tightest.</p>\n"
         );
     }
     if let Some(stability) = claim.stability {
         let class = if stability.is_doubtful() { "small no" } else { "small" };
-        let _ = writeln!(
-            page,
-            "<p class=\"{class}\">The same verdict on {} of {} seeds of the whole study.</p>",
-            stability.same, stability.seeds
+        let Stability { same, seeds } = stability;
+        *page += &format!(
+            "<p class=\"{class}\">The same verdict on {same} of {seeds} seeds of the whole study.</p>\n"
         );
     }
     page.push_str("<p class=\"small\">");
@@ -233,9 +226,8 @@ mod tests {
         (claim.verdict, claim.why) = (Verdict::Partly, "It is flat. More of it.".into());
         claim.figure = Some("fig1".into());
         let same = Claim { id: "thm1".into(), figure: None, ..claim.clone() };
-        let found = Reproduction { claims: vec![claim, same], timings: Vec::new() };
         let plan = Plan { seed: 0, seeds: None, quick: false };
-        let page = html(&found, &[("fig1".into(), "<svg>drawn</svg>".into())], &plan);
+        let page = html(&[claim, same], &[("fig1".into(), "<svg>drawn</svg>".into())], &plan);
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
         assert!(at("It is flat.<") < at("<nav") && at("<nav") < at("<article"));
         assert!(at("<svg>drawn</svg>") > at("<article") && at("fig1.pdf") > at("<svg>"));

@@ -131,12 +131,6 @@ mod tests {
     }
 
     #[test]
-    fn doubt_begins_with_the_second_seed() {
-        let stability = |same| Stability { seeds: 20, same };
-        assert!(!stability(19).is_doubtful() && stability(18).is_doubtful());
-    }
-
-    #[test]
     fn only_full_runs_are_annotated() {
         let mut claims = [Claim::new("thm1", "", "", "")];
         claims[0].verdict = Verdict::Reproduced;

@@ -1,7 +1,6 @@
 //! Theorem 1, Lemma 1, the special cases, Figure 7, step sizes.
 
-mod show;
-pub mod step_size;
+mod step_size;
 pub mod verify;
 
 use ictd::statistics::largest;

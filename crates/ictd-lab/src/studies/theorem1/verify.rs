@@ -7,13 +7,14 @@ use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
 use ictd::task::{Family, FiniteTask, TaskSource as _};
 use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
-use ictd::transformer::{Block, Evaluator, LayerValues, Path, TransformerConfig};
+use ictd::transformer::{Block, Evaluator, Path, Transformer, TransformerConfig};
 use serde::Serialize;
 
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
-use crate::studies::Verdict;
+use crate::report::{Report, Table};
+use crate::studies::{Verdict, softmax, verdict};
 
 /// The kernels that Figure 7 shows.
 const FIGURE_7: [KernelName; 4] = [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf];
@@ -65,21 +66,20 @@ impl Default for VerifyConfig {
 /// the numbers compared where that exceeds 1.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KernelDiscrepancies {
-    /// Name of the kernel.
-    pub kernel: String,
+    pub(super) kernel: String,
     /// All entries of Z: dual head against single head with temporal shift (Lemma 1).
-    pub dual_vs_tsm: f64,
+    pub(super) dual_vs_tsm: f64,
     /// Values: single head with temporal shift against direct weighted softmax TD (Theorem 1).
-    pub tsm_vs_direct: f64,
+    pub(super) tsm_vs_direct: f64,
     /// Values and targets: token matrices against the fast path.
-    pub full_vs_fast: f64,
+    pub(super) full_vs_fast: f64,
     /// Values: one group per column against one group per state.
-    pub columns_vs_states: f64,
+    pub(super) columns_vs_states: f64,
 }
 
 impl KernelDiscrepancies {
     /// The four numbers, in the order of the table.
-    pub fn entries(&self) -> [f64; 4] {
+    fn entries(&self) -> [f64; 4] {
         [self.dual_vs_tsm, self.tsm_vs_direct, self.full_vs_fast, self.columns_vs_states]
     }
 }
@@ -87,44 +87,31 @@ impl KernelDiscrepancies {
 /// A special case and its largest discrepancy.
 #[derive(Clone, Debug, Serialize)]
 pub struct SpecialCase {
-    /// What equals what.
-    pub name: String,
-    /// Largest discrepancy.
-    pub discrepancy: f64,
+    pub(super) name: String,
+    pub(super) discrepancy: f64,
 }
 
 /// A point of Figure 7: |transformer - TD| at the query after a layer, over the trials.
 #[derive(Clone, Debug, Serialize)]
 pub struct LayerDiscrepancy {
-    /// Name of the kernel.
-    pub kernel: String,
-    /// The layer.
-    pub layer: usize,
-    /// Smallest over trials.
-    pub min: f64,
-    /// Median over trials.
-    pub median: f64,
-    /// Largest over trials.
-    pub max: f64,
-    /// Number of trials.
-    pub trials: u64,
+    pub(super) kernel: String,
+    pub(super) layer: usize,
+    pub(super) min: f64,
+    pub(super) median: f64,
+    pub(super) max: f64,
+    pub(super) trials: u64,
 }
 
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verification {
-    /// What was run.
-    pub config: VerifyConfig,
-    /// One row per kernel.
-    pub kernels: Vec<KernelDiscrepancies>,
-    /// The special cases.
-    pub special_cases: Vec<SpecialCase>,
-    /// The numbers of Figure 7.
-    pub figure_7: Vec<LayerDiscrepancy>,
-    /// The largest discrepancy of all.
-    pub worst: f64,
+    pub(super) config: VerifyConfig,
+    pub(super) kernels: Vec<KernelDiscrepancies>,
+    pub(super) special_cases: Vec<SpecialCase>,
+    pub(super) figure_7: Vec<LayerDiscrepancy>,
+    pub(super) worst: f64,
     /// Whether every discrepancy is at rounding level.
-    pub verdict: Verdict,
+    pub(super) verdict: Verdict,
 }
 
 /// Runs the verification.
@@ -173,7 +160,7 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
     let special_cases = special_cases(config, &contexts)?;
     let entries = kernels.iter().flat_map(KernelDiscrepancies::entries);
     let worst = entries.chain(special_cases.iter().map(|c| c.discrepancy)).fold(0.0, nan_max);
-    let verdict = if worst <= config.tolerance { Verdict::Reproduced } else { Verdict::NotReproduced };
+    let verdict = verdict(worst <= config.tolerance);
     Ok(Verification { config: config.clone(), kernels, special_cases, figure_7, worst, verdict })
 }
 
@@ -196,11 +183,9 @@ fn compare(
     row: &mut KernelDiscrepancies,
 ) -> Result<Vec<f64>, LabError> {
     let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
-    let mut tsm = TransformerConfig::theta_star(attention.clone(), config.num_layers, config.gamma);
-    let dual = TransformerConfig { block: Block::DualHead, ..tsm.clone() }.check()?;
-    tsm.block = Block::TemporalShift;
-    let tsm = tsm.check()?;
-
+    let star = TransformerConfig::theta_star(attention.clone(), config.num_layers, config.gamma);
+    let dual = TransformerConfig { block: Block::DualHead, ..star.clone() }.check()?;
+    let tsm = TransformerConfig { block: Block::TemporalShift, ..star }.check()?;
     let z_dual = dual.tokens(context)?;
     let z_tsm = tsm.tokens(context)?;
     for (a, b) in z_dual.iter().zip(&z_tsm) {
@@ -227,52 +212,49 @@ fn compare(
 
 /// The kernels that make a layer another algorithm, and its operator form.
 fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<SpecialCase>, LabError> {
-    let step_sizes = vec![1.0; config.num_layers];
-    let gamma = config.gamma;
-    let forward = |kernel: KernelName, context: &Context| -> Result<LayerValues, LabError> {
+    let (gamma, step_sizes) = (config.gamma, vec![1.0; config.num_layers]);
+    let transformer = |kernel: KernelName| -> Result<Transformer, LabError> {
         let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
-        Ok(TransformerConfig::theta_star(attention, config.num_layers, gamma).check()?.values(context)?)
+        Ok(TransformerConfig::theta_star(attention, config.num_layers, gamma).check()?)
     };
-    let history_gap = |values: &LayerValues, history: &[Vec<f64>]| {
-        history.iter().enumerate().map(|(l, v)| gap(&values.values(l), v)).fold(0.0, nan_max)
-    };
-    let gaussian = |x: &[f64], y: &[f64]| {
+    let kappa = |x: &[f64], y: &[f64]| {
         let d2: f64 = x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum();
         (-0.5 * d2).exp()
     };
-    let (mut linear, mut tabular, mut gauss, mut operator, mut one_hot) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for (trial, context) in contexts.iter().enumerate() {
-        let td = LinearTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
-        linear = nan_max(linear, history_gap(&forward(KernelName::Linear, context)?, &td));
-        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(context)?;
-        tabular = nan_max(tabular, history_gap(&forward(KernelName::Tabular, context)?, &td));
-        let td = NonParametricTd { kappa: gaussian, gamma, step_sizes: step_sizes.clone() }.run(context)?;
-        gauss = nan_max(gauss, history_gap(&forward(KernelName::Rbf, context)?, &td));
-
-        let values = forward(KernelName::Softmax, context)?;
-        let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-        let map = StateOperator::empirical(context, &attention, gamma)?;
-        let mut v = vec![0.0; map.statistics().num_groups()];
-        for layer in 1..=config.num_layers {
-            v = map.apply(1.0, &v);
-            let by_column: Vec<f64> = (0..context.num_columns())
-                .map(|j| map.statistics().group_of(j).map_or(0.0, |u| v[u]))
-                .collect();
-            operator = nan_max(operator, gap(&values.values(layer), &by_column));
-        }
-
-        let hot = one_hot_context(config, trial as u64)?;
-        let td = TabularTd { gamma, step_sizes: step_sizes.clone() }.run(&hot)?;
-        one_hot = nan_max(one_hot, history_gap(&forward(KernelName::Softmax, &hot)?, &td));
-    }
+    let linear = LinearTd { gamma, step_sizes: step_sizes.clone() };
+    let tabular = TabularTd { gamma, step_sizes: step_sizes.clone() };
+    let gaussian = NonParametricTd { kappa, gamma, step_sizes };
+    let one_hot = (0..config.num_trials).map(|trial| one_hot_context(config, trial));
+    let one_hot = one_hot.collect::<Result<Vec<_>, _>>()?;
+    let cases: [(&str, KernelName, &dyn Estimator, &[Context]); 4] = [
+        ("linear kernel = batch linear TD", KernelName::Linear, &linear, contexts),
+        ("tabular kernel = expected tabular TD", KernelName::Tabular, &tabular, contexts),
+        ("softmax, one-hot features × 7 = tabular TD", KernelName::Softmax, &tabular, &one_hot),
+        ("rbf kernel = normalised non-parametric TD", KernelName::Rbf, &gaussian, contexts),
+    ];
     let case = |name: &str, discrepancy| SpecialCase { name: name.to_owned(), discrepancy };
-    Ok(vec![
-        case("linear kernel = batch linear TD", linear),
-        case("tabular kernel = expected tabular TD", tabular),
-        case("softmax, one-hot features × 7 = tabular TD", one_hot),
-        case("rbf kernel = normalised non-parametric TD", gauss),
-        case("layer = operator form J v + M̂ r", operator),
-    ])
+    let mut found = Vec::new();
+    for (name, kernel, td, contexts) in cases {
+        let (transformer, mut worst) = (transformer(kernel)?, 0.0);
+        for context in contexts {
+            let (layers, direct) = (transformer.run(context)?, td.run(context)?);
+            worst = layers.iter().zip(&direct).map(|(v, y)| gap(v, y)).fold(worst, nan_max);
+        }
+        found.push(case(name, worst));
+    }
+    let (transformer, mut operator) = (transformer(KernelName::Softmax)?, 0.0);
+    for context in contexts {
+        let map = StateOperator::empirical(context, &softmax()?, gamma)?;
+        let mut v = vec![0.0; map.statistics().num_groups()];
+        for layer in transformer.run(context)?.iter().skip(1) {
+            v = map.apply(1.0, &v);
+            let value = |j| map.statistics().group_of(j).map_or(0.0, |u| v[u]);
+            let by_column: Vec<f64> = (0..context.num_columns()).map(value).collect();
+            operator = nan_max(operator, gap(layer, &by_column));
+        }
+    }
+    found.push(case("layer = operator form J v + M̂ r", operator));
+    Ok(found)
 }
 
 /// A trajectory through every state once and then at random, with one-hot features scaled by 7: weights
@@ -307,7 +289,7 @@ fn median_of_sorted(x: &[f64]) -> f64 {
 
 impl Verification {
     /// Figure 7: discrepancy by layer, median with the range over trials, one panel per kernel.
-    pub fn figure(&self) -> Scene {
+    fn figure(&self) -> Scene {
         let highest = self.figure_7.iter().map(|r| r.max).fold(1e-14, f64::max);
         let panel = |(kernel, color): (&KernelName, Color)| {
             let rows = || self.figure_7.iter().filter(|r| r.kernel == kernel.as_str());
@@ -328,6 +310,39 @@ impl Verification {
         );
         let title = "Transformer against weighted softmax TD, layer by layer";
         Grid::new(title, 2, FIGURE_7.iter().zip(PALETTE).map(panel), note).scene()
+    }
+}
+
+impl Report for Verification {
+    fn text(&self, width: usize) -> String {
+        let VerifyConfig { num_trials, num_layers, feature_dim: d, context_len: n, gamma, tolerance, .. } =
+            self.config;
+        let tables = self.shown(&["verification", "special_cases"], width);
+        format!(
+            "Largest discrepancy over {num_trials} prompts × {num_layers} layers, float64 (d = {d}, n = {n}, γ = {gamma}):\n\n{tables}\
+             worst {:.1e}, rounding level is ≤ {tolerance:.0e}: {}\n",
+            self.worst, self.verdict
+        )
+    }
+
+    fn figures(&self) -> Vec<(String, Scene)> {
+        vec![("fig7".into(), self.figure())]
+    }
+
+    fn tables(&self) -> Result<Vec<Table>, LabError> {
+        Ok(vec![
+            Table::of("verification", &self.kernels)?,
+            Table::of("special_cases", &self.special_cases)?,
+            Table::of("fig7", &self.figure_7)?,
+        ])
+    }
+
+    fn json_name(&self) -> Option<&str> {
+        Some("verification")
+    }
+
+    fn holds(&self) -> bool {
+        self.verdict == Verdict::Reproduced
     }
 }
 

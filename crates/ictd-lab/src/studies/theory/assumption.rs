@@ -1,9 +1,8 @@
 //! Assumption 5.1: when it holds, whether it does on the paper's tasks, and what does there.
 
-use ictd::kernel::KernelName;
 use ictd::statistics::wilson;
 
-use super::certify::{self, Counts, Draw, LayerConfig};
+use super::certify::{self, Counts, LayerConfig};
 use super::separation::{self, SeparationRow};
 use super::{Tasks, regimes};
 use crate::LabError;
@@ -18,16 +17,7 @@ pub const STUDY: Study =
 /// When the assumption holds, whether it does on the paper's tasks, and what does there.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let family = Tasks::paper(plan.seed);
-    let layer = LayerConfig {
-        kernel: KernelName::Softmax,
-        temperature: 1.0,
-        step_size: 1.0,
-        num_layers: 0,
-        tolerance: 1e-3,
-        draw: Draw::No,
-    };
-    let tasks = plan.samples(200, 50);
-    let counts = certify::count(&family, tasks, &layer)?;
+    let counts = certify::count(&family, plan.samples(200, 50), &LayerConfig::default())?;
     out.json("assumption", &counts)?;
     let map = regimes::run(&family, plan.samples(3, 1))?;
     map.write(out)?;
@@ -107,28 +97,21 @@ fn where_separated(rows: &[SeparationRow]) -> Claim {
     .shown(None, Some("separation.csv"));
     let Some(sharpest) = rows.iter().rfind(|r| r.unit_norm) else { return claim };
     let contradictions: u64 = rows.iter().map(|r| r.contradictions).sum();
-    let of = |unit: bool| {
-        let own = rows.iter().filter(|r| r.unit_norm == unit);
-        own.map(|r| format!("{} at scale {}", r.holds, r.score_scale)).collect::<Vec<_>>().join(", ")
+    let unit = rows.iter().filter(|r| r.unit_norm);
+    let unit = unit.map(|r| format!("{} at scale {}", r.holds, r.score_scale)).collect::<Vec<_>>().join(", ");
+    let raw = |of: fn(&SeparationRow) -> u64| rows.iter().filter(|r| !r.unit_norm).map(of).max().unwrap_or(0);
+    let (separated, at_any_scale) = (raw(|r| r.separated), raw(|r| r.holds));
+    let SeparationRow { tasks, holds, enough, .. } = *sharpest;
+    let judged = match (holds == tasks && contradictions == 0, holds) {
+        (true, _) => Verdict::Reproduced,
+        (false, 0) => Verdict::NotReproduced,
+        (false, _) => Verdict::Partly,
     };
-    let raw = rows.iter().filter(|r| !r.unit_norm);
-    let separated = raw.clone().map(|r| r.separated).max().unwrap_or(0);
-    claim.found(
-        match (sharpest.holds == sharpest.tasks && contradictions == 0, sharpest.holds) {
-            (true, _) => Verdict::Reproduced,
-            (false, 0) => Verdict::NotReproduced,
-            (false, _) => Verdict::Partly,
-        },
-        sharpest.holds as f64 / sharpest.tasks as f64,
-        format!(
-            "of {} tasks with unit-norm features it holds on {}; raw features separate the pairs of {separated} tasks, and it holds on {} at any scale",
-            sharpest.tasks,
-            of(true),
-            raw.map(|r| r.holds).max().unwrap_or(0)
-        ),
-        format!("large enough for a proof on {} tasks at the sharpest scores", sharpest.enough),
-    )
-    .in_chosen_setting()
+    let measured = format!(
+        "of {tasks} tasks with unit-norm features it holds on {unit}; raw features separate the pairs of {separated} tasks, and it holds on {at_any_scale} at any scale",
+    );
+    let uncertainty = format!("large enough for a proof on {enough} tasks at the sharpest scores");
+    claim.found(judged, holds as f64 / tasks as f64, measured, uncertainty).in_chosen_setting()
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 //! number of layers.
 
 use ictd::context::ContextStatistics;
-use ictd::kernel::{Attention, KernelName};
+use ictd::kernel::Attention;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::MeanSem;
-use rayon::prelude::*;
+use ictd::task::FiniteTask;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, apart, on_tasks, softmax};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -28,19 +28,15 @@ pub const LAYERS: [usize; 17] = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 10
 /// The mean error at a length and a depth.
 #[derive(Clone, Debug, Serialize)]
 pub struct DepthPoint {
-    /// Context length n.
     pub n: usize,
     /// Depth L; `None` for infinite depth, over the contexts that visit every state.
     pub layers: Option<usize>,
     /// Mean over tasks of the largest |v_L(s) - v_π(s)| over all states.
     pub error: f64,
-    /// Its standard error.
     pub sem: f64,
     /// Mean over tasks of (this error - that of answering 0), tasks paired.
     pub change: f64,
-    /// Its standard error.
     pub change_sem: f64,
-    /// Tasks.
     pub tasks: usize,
 }
 
@@ -57,25 +53,18 @@ type Errors = (Vec<f64>, Option<f64>);
 
 /// Measures on the first `tasks` tasks of a family.
 pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-    let found = (0..tasks)
-        .into_par_iter()
-        .map(|index| errors_of_task(family, index, &attention))
-        .collect::<Result<Vec<Vec<Errors>>, LabError>>()?;
+    let attention = softmax()?;
+    let found = on_tasks(family, tasks, |index, task| {
+        errors_of_task(task, Stream::new(family.seed, Purpose::Trajectory, index), &attention)
+    })?;
     let mut points = Vec::new();
     for (k, n) in LENGTHS.into_iter().enumerate() {
         let point = |layers, pairs: Vec<(f64, f64)>| {
-            let error = MeanSem::of(&pairs.iter().map(|p| p.0).collect::<Vec<_>>())?;
-            let change = MeanSem::of(&pairs.iter().map(|p| p.0 - p.1).collect::<Vec<_>>())?;
-            Some(DepthPoint {
-                n,
-                layers,
-                error: error.mean,
-                sem: error.sem,
-                change: change.mean,
-                change_sem: change.sem,
-                tasks: error.count,
-            })
+            let MeanSem { mean: error, sem, count: tasks } =
+                MeanSem::of(&pairs.iter().map(|p| p.0).collect::<Vec<_>>())?;
+            let MeanSem { mean: change, sem: change_sem, .. } =
+                MeanSem::of(&pairs.iter().map(|p| p.0 - p.1).collect::<Vec<_>>())?;
+            Some(DepthPoint { n, layers, error, sem, change, change_sem, tasks })
         };
         let of_length = || found.iter().map(|task| &task[k]);
         for (l, layers) in LAYERS.into_iter().enumerate() {
@@ -86,12 +75,15 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
     Ok(DepthCurves { points, describe: family.describe() })
 }
 
-fn errors_of_task(family: &Tasks, index: u64, attention: &Attention) -> Result<Vec<Errors>, LabError> {
-    let task = family.task(index)?;
+fn errors_of_task(
+    task: &FiniteTask,
+    mut stream: Stream,
+    attention: &Attention,
+) -> Result<Vec<Errors>, LabError> {
     let (mrp, m) = (task.mrp(), task.mrp().num_states());
     let longest = LENGTHS[LENGTHS.len() - 1];
-    let states = mrp.sample_states(longest, &mut Stream::new(family.seed, Purpose::Trajectory, index));
-    let distance = |v: &[f64]| v.iter().zip(task.values()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let states = mrp.sample_states(longest, &mut stream);
+    let distance = |v: &[f64]| apart(v, task.values());
     let mut counts = Matrix::zeros(m, m);
     let mut counted = 0;
     let mut found = Vec::new();
@@ -119,27 +111,33 @@ fn errors_of_task(family: &Tasks, index: u64, attention: &Attention) -> Result<V
 
 impl DepthCurves {
     /// The points of a length, by depth.
-    pub fn at(&self, n: usize) -> Vec<&DepthPoint> {
+    fn at(&self, n: usize) -> Vec<&DepthPoint> {
         self.points.iter().filter(|p| p.n == n && p.layers.is_some()).collect()
     }
 
     /// The mean error at infinite depth, over the tasks whose context visits every state.
-    pub fn limit(&self, n: usize) -> Option<&DepthPoint> {
+    fn limit(&self, n: usize) -> Option<&DepthPoint> {
         self.points.iter().find(|p| p.n == n && p.layers.is_none())
+    }
+
+    /// The shallowest, the best and the deepest network at a length.
+    fn ends(&self, n: usize) -> Option<[&DepthPoint; 3]> {
+        let points = self.at(n);
+        let best = points.iter().min_by(|a, b| a.error.total_cmp(&b.error))?;
+        Some([points.first()?, best, points.last()?])
     }
 
     /// Whether the error decays with depth at a length: the deepest network is better than answering 0, and not worse than
     /// any shallower one, each by three standard errors.
-    pub fn decays(&self, n: usize) -> bool {
-        let points = self.at(n);
-        let best = points.iter().min_by(|a, b| a.error.total_cmp(&b.error));
-        let (Some(best), Some(last)) = (best, points.last()) else { return false };
-        last.change < -3.0 * last.change_sem
-            && last.change - best.change <= 3.0 * last.change_sem.hypot(best.change_sem)
+    fn decays(&self, n: usize) -> bool {
+        self.ends(n).is_some_and(|[_, best, last]| {
+            last.change < -3.0 * last.change_sem
+                && last.change - best.change <= 3.0 * last.change_sem.hypot(best.change_sem)
+        })
     }
 
     /// The error against depth.
-    pub fn figure(&self) -> Scene {
+    fn figure(&self) -> Scene {
         let series = LENGTHS.into_iter().zip(PALETTE).map(|(n, color)| {
             // A logarithmic axis has no place for L = 0, which is the line of answering 0.
             let own: Vec<&DepthPoint> =
@@ -170,18 +168,13 @@ impl DepthCurves {
         }
         .scene(Width::Column)
     }
-
-    /// Writes the figure and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("depth", &self.points)?;
-        out.figure("depth", &self.figure())
-    }
 }
 
 /// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let curves = run(&Tasks::paper(plan.seed), plan.samples(100, 25))?;
-    curves.write(out)?;
+    out.csv("depth", &curves.points)?;
+    out.figure("depth", &curves.figure())?;
     Ok(vec![claim(&curves)])
 }
 
@@ -199,20 +192,12 @@ fn claim(curves: &DepthCurves) -> Claim {
     let mut texts = Vec::new();
     let mut last: Vec<&DepthPoint> = Vec::new();
     for n in LENGTHS {
-        let points = curves.at(n);
-        let best = points.iter().min_by(|a, b| a.error.total_cmp(&b.error));
-        let (Some(first), Some(best), Some(&end)) = (points.first(), best, points.last()) else {
-            return claim;
-        };
+        let Some(ends) = curves.ends(n) else { return claim };
+        let ([zero, best, deep], [_, at, end]) = (ends.map(|p| p.error), ends.map(|p| p.layers.unwrap_or(0)));
         texts.push(format!(
-            "n = {n}: {:.2} without layers, at best {:.2} at L = {}, {:.2} at L = {}",
-            first.error,
-            best.error,
-            best.layers.unwrap_or(0),
-            end.error,
-            end.layers.unwrap_or(0)
+            "n = {n}: {zero:.2} without layers, at best {best:.2} at L = {at}, {deep:.2} at L = {end}"
         ));
-        last.push(end);
+        last.push(ends[2]);
     }
     let decays = LENGTHS.map(|n| curves.decays(n));
     let falls = last.windows(2).all(|w| w[0].error - w[1].error > 3.0 * w[0].sem.hypot(w[1].sem));
@@ -223,11 +208,8 @@ fn claim(curves: &DepthCurves) -> Claim {
     };
     let errors: Vec<String> = last.iter().map(|p| format!("{:.3}", p.sem)).collect();
     let limit = curves.limit(LENGTHS[LENGTHS.len() - 1]);
-    let limit = limit.map_or_else(String::new, |p| {
-        format!(
-            "; at infinite depth {:.2} ± {:.3} at n = {} on the {} contexts that visit every state",
-            p.error, p.sem, p.n, p.tasks
-        )
+    let limit = limit.map_or_else(String::new, |DepthPoint { n, error, sem, tasks, .. }| {
+        format!("; at infinite depth {error:.2} ± {sem:.3} at n = {n} on the {tasks} contexts that visit every state")
     });
     claim
             .found(

@@ -1,19 +1,14 @@
 //! The lemmas behind Theorem 3: the largest measured/bound ratios over random inputs.
 
 use ictd::context::ContextStatistics;
-use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
-use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
-use ictd::task::FiniteTask;
 use ictd::theory::lemmas::{Ratio, kernel_derivative, softmax_lipschitz, softmax_lipschitz_sharp};
-use ictd::theory::{Constants, Stability};
 use ictd::transformer::{Adjoint, TransformerConfig};
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, constants, on_tasks, softmax};
 use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
 use crate::report::{Report, Table};
@@ -38,20 +33,17 @@ const DELTA: f64 = 0.1;
 /// The largest ratio found for a lemma.
 #[derive(Clone, Debug, Serialize)]
 pub struct LemmaRow {
-    /// The lemma.
-    pub lemma: &'static str,
-    /// What it was measured on.
-    pub on: String,
-    /// Trials.
-    pub trials: u64,
+    lemma: &'static str,
+    on: String,
+    trials: u64,
     /// The left-hand side of the trial with the largest ratio.
-    pub measured: f64,
+    measured: f64,
     /// Its right-hand side.
-    pub bound: f64,
+    bound: f64,
     /// The largest measured/bound.
-    pub ratio: f64,
+    ratio: f64,
     /// Premises that fail, in words; a bound whose premises fail promises nothing.
-    pub premises: &'static str,
+    premises: &'static str,
 }
 
 /// What was found; as JSON the rows.
@@ -59,7 +51,7 @@ pub struct LemmaRow {
 #[serde(transparent)]
 pub struct Lemmas {
     /// Every lemma on everything it was measured on.
-    pub rows: Vec<LemmaRow>,
+    rows: Vec<LemmaRow>,
 }
 
 /// Measures `trials` random inputs per lemma; those about tasks on `given` ones, else on families where they speak.
@@ -119,32 +111,22 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
     Ok(Lemmas { rows })
 }
 
-fn attention() -> Result<Attention, LabError> {
-    Ok(Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?)
-}
-
-fn constants(task: &FiniteTask) -> Result<Constants, LabError> {
-    let stability = Stability::of(&StateOperator::population(task, &attention()?)?)?;
-    Ok(Constants::of(task, &stability)?)
-}
-
 /// The largest ratio of all; `None` when one is missing.
 fn worst(ratios: Vec<Option<Ratio>>) -> Option<Ratio> {
     ratios.into_iter().reduce(|a, b| Some(a?.worse(b?))).flatten()
 }
 
 fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
-    let one = |index: u64| -> Result<Option<Ratio>, LabError> {
-        let task = family.task(index)?;
+    let attention = softmax()?;
+    let found = on_tasks(family, tasks, |index, task| {
         let d = task.features().num_cols();
         let states =
             task.mrp().sample_states(LENGTH, &mut Stream::new(family.seed, Purpose::Trajectory, index));
         let rows =
             |states: &[usize]| Matrix::from_fn(states.len(), d, |i, a| task.features()[(states[i], a)]);
         let measured = kernel_derivative(&rows(&states[..LENGTH]), &rows(&states));
-        Ok(Some(Ratio { measured, bound: constants(&task)?.kernel_bound() }))
-    };
-    let found = (0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?;
+        Ok(Some(Ratio { measured, bound: constants(task, &attention)?.kernel_bound() }))
+    })?;
     worst(found).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
@@ -156,15 +138,16 @@ fn gradient_bound(
     length: Option<usize>,
     tasks: u64,
 ) -> Result<Option<(Ratio, bool)>, LabError> {
-    let one = |index: u64| -> Result<Option<(Ratio, bool)>, LabError> {
-        let task = family.task(index)?;
+    let attention = softmax()?;
+    let found = on_tasks(family, tasks, |index, task| {
         let (d, m) = (task.features().num_cols(), task.mrp().num_states());
-        let constants = constants(&task)?;
+        let constants = constants(task, &attention)?;
         let Some(threshold) = constants.contraction_threshold(DELTA) else { return Ok(None) };
         let n = length.unwrap_or(threshold.ceil() as usize);
         let states = task.mrp().sample_states(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
         let deepest = DEPTHS[DEPTHS.len() - 1];
-        let transformer = TransformerConfig::theta_star(attention()?, deepest, family.gamma()).check()?;
+        let transformer =
+            TransformerConfig::theta_star(attention.clone(), deepest, family.gamma()).check()?;
         let mut counts = Matrix::zeros(m, m);
         states.windows(2).for_each(|pair| counts[(pair[0], pair[1])] += 1.0);
         let statistics = ContextStatistics::counted(task.features(), task.mrp().rewards(), &counts);
@@ -184,8 +167,7 @@ fn gradient_bound(
         }
         let bound = constants.gradient_bound(n as f64, DELTA);
         Ok(Some((Ratio { measured, bound }, n as f64 >= threshold)))
-    };
-    let found = (0..tasks).into_par_iter().map(one).collect::<Result<Vec<_>, LabError>>()?;
+    })?;
     let reached = found.iter().flatten().all(|(_, reached)| *reached);
     let ratios = found.into_iter().map(|f| f.map(|(ratio, _)| ratio)).collect();
     Ok(worst(ratios).map(|ratio| (ratio, reached)))
@@ -228,45 +210,26 @@ fn claims(rows: &[LemmaRow]) -> Vec<Claim> {
         let worst = largest(own.iter().map(|r| r.ratio));
         let trials: u64 = own.iter().map(|r| r.trials).sum();
         let mut measured = format!("the bound is at least {:.3e} times what is measured", 1.0 / worst);
-        for row in others {
-            measured += &format!(
-                "; {:.1e} times on {}, where a premise fails: {}",
-                1.0 / row.ratio,
-                row.on,
-                row.premises
-            );
+        for LemmaRow { ratio, on, premises, .. } in others {
+            let times = 1.0 / ratio;
+            measured += &format!("; {times:.1e} times on {on}, where a premise fails: {premises}");
         }
         let judged = if own.is_empty() { Verdict::NotTestable } else { verdict(worst <= 1.0 + ROUNDING) };
-        Claim::new(
-            id,
-            paper,
-            says,
-            "where its premises hold, measured/bound is at most 1 for every random input",
-        )
-        .found(judged, worst, measured, format!("{trials} random inputs"))
-        .with_slack(1.0 / worst)
-        .shown(None, Some("lemmas.csv"))
+        let criterion = "where its premises hold, measured/bound is at most 1 for every random input";
+        Claim::new(id, paper, says, criterion)
+            .found(judged, worst, measured, format!("{trials} random inputs"))
+            .with_slack(1.0 / worst)
+            .shown(None, Some("lemmas.csv"))
     };
+    let says = [
+        "Softmax columns move by at most twice the largest change of a score.",
+        "The kernel's derivative by a parameter is bounded.",
+        "The gradient of the output is bounded at every depth.",
+    ];
     vec![
-        claim(
-            "lem8",
-            "Lemma 8 (softmax columns)",
-            "Softmax columns move by at most twice the largest change of a score.",
-            "softmax columns, 2",
-        ),
-        claim(
-            "lem9",
-            "Lemma 9 (kernel bound)",
-            "The kernel's derivative by a parameter is bounded.",
-            "kernel bound",
-        ),
-        claim(
-            "lem10",
-            "Lemma 10 (gradient bound)",
-            "The gradient of the output is bounded at every depth.",
-            "gradient bound",
-        )
-        .in_chosen_setting(),
+        claim("lem8", "Lemma 8 (softmax columns)", says[0], "softmax columns, 2"),
+        claim("lem9", "Lemma 9 (kernel bound)", says[1], "kernel bound"),
+        claim("lem10", "Lemma 10 (gradient bound)", says[2], "gradient bound").in_chosen_setting(),
     ]
 }
 

@@ -1,13 +1,46 @@
 //! The theory studies: certificates, regimes, bounds, NEU, lemmas.
 
-pub mod assumption;
+pub(super) mod assumption;
 pub mod certify;
-pub mod depth;
+pub(super) mod depth;
 pub mod lemmas;
-pub mod rates;
+pub(super) mod rates;
 pub mod regimes;
-pub mod separation;
+mod separation;
 pub mod theorem2;
 pub mod theorem3;
 
-use super::Tasks;
+use ictd::kernel::Attention;
+use ictd::operator::StateOperator;
+use ictd::statistics::fit::Slope;
+use ictd::task::FiniteTask;
+use ictd::theory::{Constants, Stability};
+use rayon::prelude::*;
+
+use super::{Tasks, softmax};
+use crate::LabError;
+
+/// What is found on each of the first `tasks` tasks of a family, in their order whatever the number of threads.
+fn on_tasks<T: Send>(
+    family: &Tasks,
+    tasks: u64,
+    find: impl Fn(u64, &FiniteTask) -> Result<T, LabError> + Sync,
+) -> Result<Vec<T>, LabError> {
+    (0..tasks).into_par_iter().map(|index| find(index, &family.task(index)?)).collect()
+}
+
+/// The constants of the bounds on a task.
+fn constants(task: &FiniteTask, attention: &Attention) -> Result<Constants, LabError> {
+    let stability = Stability::of(&StateOperator::population(task, attention)?)?;
+    Ok(Constants::of(task, &stability)?)
+}
+
+/// ‖v - w‖∞.
+fn apart(v: &[f64], w: &[f64]) -> f64 {
+    v.iter().zip(w).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+/// A slope with its 95 % interval; `none` where there is none.
+fn slope_text(slope: Option<Slope>, digits: usize, none: &str) -> String {
+    slope.map_or_else(|| none.to_owned(), |s| format!("{:.digits$} ± {:.digits$}", s.slope, s.half_width))
+}

@@ -1,11 +1,10 @@
 //! Theorem 2's two rates over many tasks: decay with depth and floor over length.
 
 use ictd::statistics::fit;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
-use super::theorem2::{self, BoundConfig, BoundReport};
+use super::theorem2::{self, BoundConfig, BoundReport, floors};
+use super::{Tasks, on_tasks};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
@@ -18,14 +17,12 @@ pub const STUDY: Study = Study::new("rates", Section::Convergence, &["thm2-decay
 const SHOWN: usize = 30;
 
 /// The rates of one task.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct TaskRates {
-    /// Number of the task.
     pub task: u64,
     /// Fitted slope per layer of log ‖v_L - v_∞‖∞, the part of the error that depth takes away, at the longest context;
     /// absent when a context there misses a state.
     pub decay: Option<f64>,
-    /// Half the width of its 95 % interval.
     pub decay_half_width: Option<f64>,
     /// log(1 - C), the paper's rate; absent when Assumption 5.1 fails.
     pub paper_decay: Option<f64>,
@@ -33,7 +30,6 @@ pub struct TaskRates {
     pub spectral_decay: f64,
     /// Fitted slope of log floor against log n; absent when too few lengths visit every state in every context.
     pub floor: Option<f64>,
-    /// Half the width of its 95 % interval.
     pub floor_half_width: Option<f64>,
 }
 
@@ -52,7 +48,6 @@ impl TaskRates {
 /// A mean over tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pooled {
-    /// The mean.
     pub mean: f64,
     /// Half the width of its 95 % interval, from the scatter over tasks.
     pub half_width: f64,
@@ -61,17 +56,14 @@ pub struct Pooled {
 }
 
 /// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Rates {
-    /// One entry per task.
     pub tasks: Vec<TaskRates>,
-    /// Fitted decay.
     pub decay: Option<Pooled>,
     /// Fitted decay minus log(1 - C), task by task: negative means faster than promised.
     pub beyond: Option<Pooled>,
     /// Tasks whose own interval lies above log(1 - C).
     pub contradictions: usize,
-    /// Fitted slope of the floor.
     pub floor: Option<Pooled>,
     #[serde(skip)]
     reports: Vec<BoundReport>,
@@ -84,30 +76,18 @@ fn pooled(values: impl Iterator<Item = Option<f64>>) -> Option<Pooled> {
 
 /// Fits the rates of the first `tasks` tasks, `contexts` contexts per length each.
 pub fn run(family: &Tasks, tasks: u64, contexts: u64) -> Result<Rates, LabError> {
-    let config = |index| BoundConfig {
-        family: family.clone(),
-        index,
-        lengths: Vec::new(),
-        at_threshold: false,
-        contexts,
-        delta: 0.1,
+    let config = |index| BoundConfig { index, ..BoundConfig::new(family.clone(), contexts) };
+    let reports = on_tasks(family, tasks, |index, _| theorem2::run(&config(index)))?;
+    let rates = |r: &BoundReport| TaskRates {
+        task: r.config.index,
+        decay: r.decay.map(|d| d.slope),
+        decay_half_width: r.decay.map(|d| d.half_width),
+        paper_decay: r.paper_decay,
+        spectral_decay: r.predicted_decay,
+        floor: r.floor.map(|f| f.slope),
+        floor_half_width: r.floor.map(|f| f.half_width),
     };
-    let reports = (0..tasks)
-        .into_par_iter()
-        .map(|index| theorem2::run(&config(index)))
-        .collect::<Result<Vec<BoundReport>, LabError>>()?;
-    let tasks: Vec<TaskRates> = reports
-        .iter()
-        .map(|r| TaskRates {
-            task: r.config.index,
-            decay: r.decay.map(|d| d.slope),
-            decay_half_width: r.decay.map(|d| d.half_width),
-            paper_decay: r.paper_decay,
-            spectral_decay: r.predicted_decay,
-            floor: r.floor.map(|f| f.slope),
-            floor_half_width: r.floor.map(|f| f.half_width),
-        })
-        .collect();
+    let tasks: Vec<TaskRates> = reports.iter().map(rates).collect();
     Ok(Rates {
         decay: pooled(tasks.iter().map(|t| t.paper_decay.and(t.decay))),
         beyond: pooled(tasks.iter().map(TaskRates::beyond)),
@@ -122,7 +102,7 @@ impl Rates {
     /// Error against depth at the longest context, slopes of all tasks, floors of all tasks.
     fn figure(&self) -> Scene {
         let note = self.reports.first().map_or_else(String::new, |r| {
-            format!("{}; {} tasks, {} contexts each", r.describe(), self.tasks.len(), r.config.contexts)
+            format!("{}; {} tasks, {} contexts each", r.describe, self.tasks.len(), r.config.contexts)
         });
         let panels = [self.depth_chart(), self.decay_chart(), self.floor_chart()];
         Grid::new("Theorem 2's rates", 3, panels, note).scene()
@@ -150,8 +130,7 @@ impl Rates {
     }
 
     fn decay_chart(&self) -> Chart {
-        let order: Vec<&TaskRates> =
-            self.tasks.iter().filter(|t| t.decay.is_some() && t.paper_decay.is_some()).collect();
+        let order: Vec<&TaskRates> = self.tasks.iter().filter(|t| t.beyond().is_some()).collect();
         let line = |name: &str, color, y: fn(&TaskRates) -> f64| {
             Series::new(name, color, order.iter().enumerate().map(|(k, t)| (k as f64 + 1.0, y(t))).collect())
         };
@@ -174,33 +153,25 @@ impl Rates {
     }
 
     fn floor_chart(&self) -> Chart {
-        let floor = |r: &BoundReport| {
-            r.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect()
-        };
         Chart {
             title: "(c) floor".into(),
             x: Axis::log("context length *n*"),
             y: Axis::log("mean error at infinite depth"),
-            series: self.per_task(floor),
+            series: self.per_task(|r| floors(&r.sweep)),
             note: self.floor.map_or_else(String::new, |f| {
                 format!("mean slope {:.3}\u{a0}±\u{a0}{:.3}; −1/2 for 1/√n", f.mean, f.half_width)
                     .replace('-', "−")
             }),
         }
     }
-
-    /// Writes the figure and the rates of every task.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        out.csv("rates", &self.tasks)?;
-        out.json("rates", self)?;
-        out.figure("rates", &self.figure())
-    }
 }
 
 /// Decay with depth and floor with length, pooled over tasks of a family chosen so that the assumption holds.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let found = run(&Tasks::certified(plan.seed), plan.samples(25, 20), plan.samples(20, 10))?;
-    found.write(out)?;
+    out.csv("rates", &found.tasks)?;
+    out.json("rates", &found)?;
+    out.figure("rates", &found.figure())?;
     Ok(claims(&found))
 }
 
@@ -223,8 +194,7 @@ fn claims(found: &Rates) -> Vec<Claim> {
         "over at least 20 tasks, the 95 % interval of the mean slope of log error against log n lies between −0.6 and −0.4",
     );
     let untested = |claim: Claim, what: &str| {
-        let measured = format!("fewer than 20 of {} tasks have {what}", found.tasks.len());
-        claim.found(Verdict::NotTestable, f64::NAN, measured, String::new())
+        claim.untested(format!("fewer than 20 of {} tasks have {what}", found.tasks.len()))
     };
     let many = |p: &Pooled| p.tasks >= 20;
     let decay = match (found.decay, found.beyond.filter(many)) {
@@ -234,20 +204,18 @@ fn claims(found: &Rates) -> Vec<Claim> {
                 (true, _) => Verdict::Partly,
                 (false, _) => Verdict::NotReproduced,
             };
+            let (contradictions, tasks, paper) =
+                (found.contradictions, beyond.tasks, slope.mean - beyond.mean);
+            let measured = format!(
+                "mean slope {:.4} per layer where log(1 − C) is {paper:.4}; {contradictions} of {tasks} tasks contradict",
+                slope.mean
+            );
+            let halves = [slope.half_width, beyond.half_width].map(|half| format!("± {half:.4}"));
             decay.found(
                 judged,
                 beyond.mean,
-                format!(
-                    "mean slope {:.4} per layer where log(1 − C) is {:.4}; {} of {} tasks contradict",
-                    slope.mean,
-                    slope.mean - beyond.mean,
-                    found.contradictions,
-                    beyond.tasks
-                ),
-                format!(
-                    "± {:.4} and ± {:.4} (95 %, {} tasks)",
-                    slope.half_width, beyond.half_width, beyond.tasks
-                ),
+                measured,
+                format!("{} (95 %, {tasks} tasks)", halves.join(" and ")),
             )
         }
         _ => untested(decay, "a rate to compare with and contexts that visit every state"),
@@ -273,12 +241,10 @@ mod tests {
     fn rates_that_differ_are_not_consistent() {
         let pooled = |mean, half_width, tasks| Some(Pooled { mean, half_width, tasks });
         let good = || Rates {
-            tasks: Vec::new(),
             decay: pooled(-0.3, 0.01, 25),
             beyond: pooled(-0.1, 0.01, 25),
-            contradictions: 0,
             floor: pooled(-0.5, 0.02, 25),
-            reports: Vec::new(),
+            ..Rates::default()
         };
         let verdicts = |found: Rates| <[Claim; 2]>::try_from(claims(&found)).unwrap().map(|c| c.verdict);
         use Verdict::{Consistent, NotReproduced, NotTestable, Partly};
@@ -295,15 +261,9 @@ mod tests {
     /// A task whose interval lies above the paper's rate contradicts it; one whose interval meets it does not.
     #[test]
     fn a_contradiction_needs_its_whole_interval() {
-        let task = |decay, half| TaskRates {
-            task: 0,
-            decay: Some(decay),
-            decay_half_width: Some(half),
-            paper_decay: Some(-0.2),
-            spectral_decay: -0.3,
-            floor: None,
-            floor_half_width: None,
-        };
+        let paper = TaskRates { paper_decay: Some(-0.2), ..TaskRates::default() };
+        let task =
+            |decay, half| TaskRates { decay: Some(decay), decay_half_width: Some(half), ..paper.clone() };
         assert!(task(-0.1, 0.05).contradicts());
         assert!(!task(-0.1, 0.15).contradicts() && !task(-0.3, 0.01).contradicts());
         assert!(!TaskRates { paper_decay: None, ..task(-0.1, 0.01) }.contradicts());

@@ -1,13 +1,12 @@
 //! The regimes of depth over score scale and discount, and what repairs them.
 
-use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
 use ictd::task::{FiniteTask, Mrp};
 use ictd::theory::{Regime, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, softmax};
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
@@ -50,31 +49,24 @@ const REGIMES: [(Regime, &str, Color); 5] = [
 /// How many tasks are in which regime.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// What is done to the layer.
-    pub repair: Repair,
-    /// Score scale.
-    pub score_scale: f64,
-    /// Discount.
-    pub gamma: f64,
-    /// Tasks.
-    pub tasks: u64,
-    /// Tasks where Assumption 5.1 holds.
-    pub assumption: u64,
+    repair: Repair,
+    score_scale: f64,
+    gamma: f64,
+    tasks: u64,
+    assumption: u64,
     /// Provably stable, without it.
-    pub provable: u64,
+    provable: u64,
     /// Stable by the eigenvalues alone.
-    pub in_fact: u64,
+    in_fact: u64,
     /// Real parts 0 up to rounding.
-    pub marginal: u64,
-    /// Unstable for every step size.
-    pub unstable: u64,
+    marginal: u64,
+    unstable: u64,
 }
 
 /// The map.
 #[derive(Clone, Debug, Serialize)]
 pub struct RegimeMap {
-    /// One entry per panel, discount and scale.
-    pub cells: Vec<Cell>,
+    cells: Vec<Cell>,
     #[serde(skip)]
     describe: String,
     #[serde(skip)]
@@ -97,8 +89,7 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<RegimeMap, LabError> {
         .into_par_iter()
         .map(|(repair, gamma, scale)| cell(family, tasks, repair, gamma, scale))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let describe = family.describe();
-    let describe = describe.split(", γ").next().unwrap_or_default().to_owned();
+    let describe = family.describe().split(", γ").next().unwrap_or_default().to_owned();
     Ok(RegimeMap { cells, describe, tasks })
 }
 
@@ -106,7 +97,7 @@ fn cell(family: &Tasks, tasks: u64, repair: Repair, gamma: f64, score_scale: f64
     let unit_norm = repair == Repair::UnitNorm;
     // Chains and features do not depend on γ, so every discount sees the same ones.
     let family = family.rescaled(unit_norm, score_scale);
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let attention = softmax()?;
     let mut counts = [0; REGIMES.len()];
     for index in 0..tasks {
         let task = with_discount(&family.task(index)?, gamma)?;
@@ -134,8 +125,7 @@ impl RegimeMap {
     /// The map: every cell is a bar of the shares of the regimes.
     pub fn figure(&self) -> Scene {
         let shares = |cell: &Cell| {
-            let counts = [cell.assumption, cell.provable, cell.in_fact, cell.marginal, cell.unstable];
-            let shares = counts.into_iter().map(|count| count as f64 / cell.tasks as f64);
+            let shares = cell.counts().into_iter().map(|count| count as f64 / cell.tasks as f64);
             figure::Cell::Shares(shares.zip(REGIMES.map(|r| r.2)).collect())
         };
         let panel = |(repair, name): (Repair, &str)| {

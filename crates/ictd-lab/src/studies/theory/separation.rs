@@ -1,13 +1,12 @@
 //! When Assumption 5.1 holds: where scores separate a state from all others.
 
-use ictd::kernel::{Attention, KernelName};
+use ictd::kernel::Attention;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::task::FiniteTask;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, on_tasks, softmax};
 use crate::LabError;
 
 /// Score scales.
@@ -18,16 +17,13 @@ const SCALES: [f64; 6] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
 pub struct SeparationRow {
     /// Features divided by their length, or as they are.
     pub unit_norm: bool,
-    /// Scores are multiplied by this.
     pub score_scale: f64,
-    /// Tasks.
     pub tasks: u64,
     /// Tasks where g(s, s) > g(s, s') for all s' ≠ s.
     pub separated: u64,
     /// Tasks where the difference is large enough at every state to prove the assumption: above
     /// log((1 - μ(s))/μ(s)·(1 + γ)/(1 - γ)), because M(s, s) ≥ μ(s)/(μ(s) + (1 - μ(s))·exp(-difference)).
     pub enough: u64,
-    /// Tasks where Assumption 5.1 holds.
     pub holds: u64,
     /// Tasks where the difference is enough and the assumption does not hold: none, by proof.
     pub contradictions: u64,
@@ -35,14 +31,11 @@ pub struct SeparationRow {
 
 /// Examines the first `tasks` tasks of a family at every scale, with raw and with unit-norm features.
 pub fn run(family: &Tasks, tasks: u64) -> Result<Vec<SeparationRow>, LabError> {
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let attention = softmax()?;
     let settings = [false, true].into_iter().flat_map(|unit| SCALES.map(|scale| (unit, scale)));
     let row = |(unit_norm, score_scale)| {
         let family = family.rescaled(unit_norm, score_scale);
-        let flags = (0..tasks)
-            .into_par_iter()
-            .map(|index| examine(&family.task(index)?, &attention))
-            .collect::<Result<Vec<[bool; 3]>, LabError>>()?;
+        let flags = on_tasks(&family, tasks, |_, task| examine(task, &attention))?;
         let count = |of: fn(&[bool; 3]) -> bool| flags.iter().filter(|f| of(f)).count() as u64;
         Ok(SeparationRow {
             unit_norm,

@@ -2,13 +2,12 @@
 
 use ictd::operator::StateOperator;
 use ictd::theory::Stability;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{LayerConfig, check_states};
 use crate::error::{LabError, check_range};
 use crate::report::{Report, Table};
-use crate::studies::Tasks;
+use crate::studies::theory::{Tasks, on_tasks};
 
 /// How many tasks of a family satisfy what.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -54,23 +53,20 @@ impl Report for Counts {
 pub fn count(family: &Tasks, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
     check_states(family)?;
     check_range("tasks", tasks, 1..=1_000_000)?;
-    let attention = config.attention()?;
-    let flags = (0..tasks)
-        .into_par_iter()
-        .map(|index| {
-            let operator = StateOperator::population(&family.task(index)?, &attention)?;
-            let stability = Stability::of(&operator)?;
-            let rate = stability.spectrum.spectral_radius(config.step_size);
-            let flags = [
-                stability.assumption,
-                operator.jacobian_norm(config.step_size) < 1.0,
-                rate < 1.0,
-                stability.spectrum.is_unstable(),
-                stability.form_margin.is_some_and(|m| m > 0.0),
-            ];
-            Ok((flags, rate))
-        })
-        .collect::<Result<Vec<([bool; 5], f64)>, LabError>>()?;
+    let (attention, step_size) = (config.attention()?, config.certificate.step_size);
+    let flags = on_tasks(family, tasks, |_, task| {
+        let operator = StateOperator::population(task, &attention)?;
+        let stability = Stability::of(&operator)?;
+        let rate = stability.spectrum.spectral_radius(step_size);
+        let flags = [
+            stability.assumption,
+            operator.jacobian_norm(step_size) < 1.0,
+            rate < 1.0,
+            stability.spectrum.is_unstable(),
+            stability.form_margin.is_some_and(|m| m > 0.0),
+        ];
+        Ok((flags, rate))
+    })?;
     let of = |k: usize| flags.iter().filter(|f| f.0[k]).count() as u64;
     let stable = flags.iter().map(|f| f.1).filter(|rate| *rate < 1.0);
     let mut layers: Vec<f64> = stable.map(|rate| std::f64::consts::LN_10 / -rate.ln()).collect();

@@ -17,7 +17,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, apart};
 use crate::error::{LabError, check_range};
 
 /// Largest number of distinct states: eigenvalues cost their cube.
@@ -34,35 +34,36 @@ pub struct LayerConfig {
     pub kernel: KernelName,
     /// Temperature τ.
     pub temperature: f64,
-    /// Step size α.
-    pub step_size: f64,
-    /// Depth whose error is reported.
-    pub num_layers: usize,
-    /// Absolute tolerance for the number of layers needed.
-    pub tolerance: f64,
-    /// Whether a figure will be drawn.
-    pub draw: Draw,
+    /// The step size, and what is asked: at which depth, and to what tolerance.
+    pub certificate: CertificateConfig,
+    /// Whether a figure will be drawn, which needs the curves behind it.
+    pub draw: bool,
+}
+
+impl Default for LayerConfig {
+    fn default() -> Self {
+        let certificate = CertificateConfig::default();
+        Self { kernel: KernelName::Softmax, temperature: 1.0, certificate, draw: false }
+    }
 }
 
 impl LayerConfig {
     fn attention(&self) -> Result<Attention, LabError> {
-        for (name, value) in [("step-size", self.step_size), ("tolerance", self.tolerance)] {
+        let CertificateConfig { step_size, num_layers, tolerance } = self.certificate;
+        for (name, value) in [("step-size", step_size), ("tolerance", tolerance)] {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(LabError::value(name, value, "a finite number > 0"));
             }
         }
-        check_range("layers", self.num_layers, 0..=1_000_000)?;
+        check_range("layers", num_layers, 0..=1_000_000)?;
         Ok(Attention::new(self.kernel.at(self.temperature)?, 0.0)?)
     }
 
     fn kernel_at(&self, temperature: f64) -> Option<Arc<dyn Kernel>> {
         // The others do not depend on a temperature in a way that changes their weights.
         let has_temperature = matches!(self.kernel, KernelName::Softmax | KernelName::Rbf | KernelName::Elu1);
-        if has_temperature || temperature == self.temperature {
-            self.kernel.at(temperature).ok()
-        } else {
-            None
-        }
+        let applies = has_temperature || temperature == self.temperature;
+        applies.then(|| self.kernel.at(temperature).ok()).flatten()
     }
 }
 
@@ -79,7 +80,7 @@ pub struct Report {
     n_episodes: Option<usize>,
     kernel: KernelJson,
     coverage: CoverageJson,
-    assumptions: Vec<AssumptionJson>,
+    assumptions: [AssumptionJson; 2],
     /// Error after the layers asked for, as it is: a share of the largest value, as for suggestions.
     pub error_at_depth: Option<f64>,
     /// Changes that help: first at this depth, then in the long run, the best first.
@@ -91,15 +92,6 @@ pub struct Report {
     data_warnings: Vec<String>,
     #[serde(skip)]
     curves: Vec<Curve>,
-}
-
-/// Whether the curves behind the figure are needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Draw {
-    /// No figure.
-    No,
-    /// A figure.
-    Yes,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -196,30 +188,14 @@ fn report(
     config: &LayerConfig,
 ) -> Result<Report, LabError> {
     let kernel_at = |t: f64| config.kernel_at(t);
-    let search = SuggestionConfig {
-        num_layers: config.num_layers,
-        temperature: config.temperature,
-        kernel_at: &kernel_at,
-    };
-    let certificate = CertificateConfig {
-        step_size: config.step_size,
-        num_layers: config.num_layers,
-        tolerance: config.tolerance,
-    };
-    let certificate = certificate.certify(operator)?;
+    let LayerConfig { kernel, temperature, certificate: asked, draw } = *config;
+    let search = SuggestionConfig { num_layers: asked.num_layers, temperature, kernel_at: &kernel_at };
+    let certificate = asked.certify(operator)?;
     let tried = search.suggest(operator, &certificate);
-    let curves = match config.draw {
-        Draw::Yes => curves(operator, config, &tried.found, &search),
-        Draw::No => Vec::new(),
-    };
+    let curves = if draw { curves(operator, asked, &tried.found, &search) } else { Vec::new() };
     let statistics = operator.statistics();
-    let mut data_warnings = Vec::new();
-    let never_left = certificate.contraction.never_left_states;
-    if never_left > 0 {
-        data_warnings.push(format!(
-            "{never_left} states were reached but never left: their values rest on other states"
-        ));
-    }
+    let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
+    let warning = |n| format!("{n} states were reached but never left: their values rest on other states");
     let ess = |u: usize| {
         let sum: f64 = operator.predecessor_weights(u).zip(statistics.visits()).map(|(w, c)| w * w / c).sum();
         1.0 / sum
@@ -230,33 +206,22 @@ fn report(
         gamma: operator.gamma(),
         n_transitions: context.map(Context::num_transitions),
         n_episodes: context.map(|x| x.episodes().count()),
-        kernel: KernelJson {
-            name: config.kernel.as_str(),
-            temperature: config.temperature,
-            normalize: config.kernel != KernelName::Linear,
-        },
+        kernel: KernelJson { name: kernel.as_str(), temperature, normalize: kernel != KernelName::Linear },
         coverage: CoverageJson {
             states_seen: statistics.num_source_groups(),
             min_kernel_ess: context
                 .map(|_| (0..statistics.num_groups()).map(ess).fold(f64::INFINITY, f64::min)),
         },
-        assumptions: vec![
-            AssumptionJson {
-                name: "on_policy",
-                checked: false,
-                evidence: "transitions are taken as the policy's own",
-            },
-            AssumptionJson {
-                name: "markov_state",
-                checked: false,
-                evidence: "states with equal features are taken as the same state",
-            },
-        ],
+        assumptions: [
+            ("on_policy", "transitions are taken as the policy's own"),
+            ("markov_state", "states with equal features are taken as the same state"),
+        ]
+        .map(|(name, evidence)| AssumptionJson { name, checked: false, evidence }),
         error_at_depth: tried.error_at_depth,
         suggestions: tried.found.iter().map(|s| describe(s, context.is_none())).collect(),
-        suggestions_note: note(&tried, config.num_layers),
+        suggestions_note: note(&tried, asked.num_layers),
         suggestions_dropped: tried.dropped,
-        data_warnings,
+        data_warnings: never_left.map(warning).into_iter().collect(),
         curves,
         certificate,
     })
@@ -270,7 +235,7 @@ fn errors_over_depth(operator: &StateOperator, alpha: f64, num_layers: usize) ->
     let mut v = vec![0.0; limit.len()];
     let mut errors = Vec::with_capacity(num_layers + 1);
     for _ in 0..=num_layers {
-        let error = v.iter().zip(&limit).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / scale;
+        let error = apart(&v, &limit) / scale;
         if !error.is_finite() {
             break;
         }
@@ -283,7 +248,7 @@ fn errors_over_depth(operator: &StateOperator, alpha: f64, num_layers: usize) ->
 /// What depth does as it is, and with the first suggestion of every kind.
 fn curves(
     operator: &StateOperator,
-    config: &LayerConfig,
+    config: CertificateConfig,
     suggestions: &[Suggestion],
     search: &SuggestionConfig<'_>,
 ) -> Vec<Curve> {

@@ -10,7 +10,7 @@ use crate::report::{Table, wrapped};
 
 impl Report {
     /// The error to infinite depth against depth: as it is, and with the first suggestion of every kind.
-    pub fn figure(&self) -> Scene {
+    fn figure(&self) -> Scene {
         let series = self.curves.iter().zip(PALETTE.iter().cycle()).map(|(curve, &color)| {
             let every = curve.errors.len().div_ceil(250).max(1);
             let points = curve.errors.iter().enumerate().step_by(every).map(|(l, &e)| (l as f64, e));
@@ -44,35 +44,24 @@ impl crate::report::Report for Report {
             }
             text += "\n";
         }
-        text += &format!(
-            "norm_inf of a layer  {:.6}\nspectral radius      {}\n",
-            c.norm_inf,
-            rate(c.spectral_radius)
-        );
-        text += &format!(
-            "step sizes           stable below {}, best {} with rate {}\n",
-            optional(certificate.steps.largest_stable),
-            optional(certificate.steps.best),
-            certificate.steps.best_spectral_radius.map_or_else(|| "none".into(), rate)
-        );
+        let steps = &certificate.steps;
+        let (radius, stable, best) =
+            (rate(c.spectral_radius), optional(steps.largest_stable), optional(steps.best));
+        let best_rate = steps.best_spectral_radius.map_or_else(|| "none".into(), rate);
+        text += &format!("norm_inf of a layer  {:.6}\nspectral radius      {radius}\n", c.norm_inf);
+        text += &format!("step sizes           stable below {stable}, best {best} with rate {best_rate}\n");
         text += &format!("regime               {}\n", certificate.stability.regime.as_str());
         if let Some(f) = &certificate.fixed_point {
-            text += &format!(
-                "after {} layers      error {:.3e} (proved bound: {})\n",
-                f.num_layers,
-                f.error,
-                f.error_bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}"))
-            );
-            let layers = |l: Option<u64>| l.map_or_else(|| "unknown".into(), |l| l.to_string());
-            text += &format!(
-                "layers for {:.0e}     {} by the rate, {} by contraction\n",
-                f.tolerance,
-                layers(f.layers_predicted),
-                layers(f.layers_sufficient)
-            );
-        }
-        for note in certificate.fixed_point.iter().flat_map(|f| &f.notes) {
-            text += &format!("                     {note}\n");
+            let bound = f.error_bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}"));
+            let error = f.error;
+            text +=
+                &format!("after {} layers      error {error:.3e} (proved bound: {bound})\n", f.num_layers);
+            let [rate, contraction] = [f.layers_predicted, f.layers_sufficient]
+                .map(|l| l.map_or_else(|| "unknown".into(), |l| l.to_string()));
+            let tolerance = f.tolerance;
+            text +=
+                &format!("layers for {tolerance:.0e}     {rate} by the rate, {contraction} by contraction\n");
+            f.notes.iter().for_each(|note| text += &format!("                     {note}\n"));
         }
         text += &format!("\n{}\n", self.suggestions_note);
         for (helps, title) in [

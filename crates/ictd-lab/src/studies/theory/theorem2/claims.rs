@@ -6,8 +6,7 @@ use super::{BoundConfig, BoundReport, Comparison, run};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
-use crate::studies::Tasks;
-use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
+use crate::studies::{Claim, Plan, Section, Study, Tasks, verdict};
 
 /// The statements of Theorem 2 and the lemmas before it, as inequalities.
 pub const STUDY: Study =
@@ -15,15 +14,8 @@ pub const STUDY: Study =
 
 /// The statements at the smallest n at which the premises hold, on the mildest family.
 fn judge_all(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let config = BoundConfig {
-        family: Tasks::fastest(plan.seed),
-        index: 0,
-        lengths: Vec::new(),
-        at_threshold: true,
-        contexts: plan.samples(60, 10),
-        delta: 0.1,
-    };
-    let report = run(&config)?.named("theorem2");
+    let config = BoundConfig::new(Tasks::fastest(plan.seed), plan.samples(60, 10));
+    let report = run(&BoundConfig { at_threshold: true, ..config })?.named("theorem2");
     report.write(out)?;
     let says = [
         "M̂ is close to M_π in long contexts.",
@@ -48,24 +40,16 @@ fn judge_all(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 fn judge(id: &str, paper: &str, says: &str, statement: &str, report: &BoundReport) -> Claim {
     let rows: Vec<&Comparison> =
         report.comparisons.iter().filter(|c| c.statement.starts_with(statement) && c.premises).collect();
-    let claim = Claim::new(
-        id,
-        paper,
-        says,
-        "where all premises hold, the right-hand side is never below what is measured in any sampled context",
-    )
-    .shown(Some("theorem2"), Some("theorem2_comparisons.csv"));
+    let criterion =
+        "where all premises hold, the right-hand side is never below what is measured in any sampled context";
+    let claim =
+        Claim::new(id, paper, says, criterion).shown(Some("theorem2"), Some("theorem2_comparisons.csv"));
     let ratio = |c: &&Comparison| c.measured_max / c.bound.unwrap_or(f64::INFINITY);
     // The tightest row that says something; any row where none does.
     let telling = |c: &&Comparison| !c.vacuous || rows.iter().all(|r| r.vacuous);
     let candidates = rows.iter().copied().filter(telling);
     let Some(tightest) = candidates.max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else {
-        return claim.found(
-            Verdict::NotTestable,
-            f64::NAN,
-            format!("premises fail: {}", report.failed_premises.join("; ")),
-            String::new(),
-        );
+        return claim.untested(format!("premises fail: {}", report.failed_premises.join("; ")));
     };
     let covered: u64 = rows.iter().map(|c| c.covered).sum();
     let total: u64 = rows.iter().map(|c| c.contexts).sum();
@@ -97,29 +81,22 @@ pub(super) fn failed_premises(constants: &Constants, threshold: Option<f64>, lon
             margin + required
         ));
     }
-    match threshold {
-        Some(n) if (longest as f64) < n => {
-            failed.push(format!(
-                "context length: the largest n sampled is {longest}, the contraction lemma needs {n:.3e}"
-            ));
-        }
-        _ => {}
-    }
+    failed.extend(threshold.filter(|n| (longest as f64) < *n).map(|n| {
+        format!("context length: the largest n sampled is {longest}, the contraction lemma needs {n:.3e}")
+    }));
     failed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::studies::Verdict;
 
     /// One context in which the statement fails is enough, whatever share it promises; failed premises make it
     /// untestable; a loose bound is consistent at best.
     #[test]
     fn one_context_breaks_a_statement() {
-        let family = Tasks::fastest(0);
-        let config =
-            BoundConfig { family, index: 0, lengths: vec![10], at_threshold: false, contexts: 2, delta: 0.1 };
-        let mut report = run(&config).unwrap();
+        let mut report = run(&BoundConfig::new(Tasks::fastest(0), 2)).unwrap();
         let row = |covered, bound, premises| Comparison {
             statement: "Lemma 4, made up".into(),
             bound: Some(bound),

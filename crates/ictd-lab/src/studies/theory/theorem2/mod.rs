@@ -2,25 +2,23 @@
 
 mod claims;
 mod show;
-mod slopes;
 
 pub use claims::STUDY;
 
 use ictd::context::ContextStatistics;
-use ictd::kernel::{Attention, KernelName};
+use ictd::kernel::Attention;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
-use ictd::statistics::fit::Slope;
+use ictd::statistics::fit::{self, Slope};
 use ictd::task::FiniteTask;
 use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, apart, softmax};
 use crate::error::{LabError, check_range};
 use claims::failed_premises;
-use slopes::{decay, floor};
 
 /// Depths at which Theorem 2 is compared.
 const LAYERS: [usize; 9] = [0, 1, 2, 5, 10, 20, 50, 100, 200];
@@ -51,50 +49,54 @@ pub struct BoundConfig {
 }
 
 impl BoundConfig {
+    /// The first task of a family at δ = 0.1, without lengths but those of the sweep.
+    pub fn new(family: Tasks, contexts: u64) -> Self {
+        Self { family, index: 0, lengths: Vec::new(), at_threshold: false, contexts, delta: 0.1 }
+    }
+
     /// Three settings: one in which the premises hold at lengths that can be sampled, one in which only
     /// the assumption does, and the paper's.
     pub fn defaults(seed: u64, contexts: u64) -> Vec<Self> {
-        let setting = |family, lengths: &[usize], at_threshold| Self {
-            family,
-            index: 0,
-            lengths: lengths.to_vec(),
-            at_threshold,
-            contexts,
-            delta: 0.1,
-        };
+        let lengths = vec![1000, 30_000];
         vec![
-            setting(Tasks::fastest(seed), &[1000], true),
-            setting(Tasks::certified(seed), &[1000, 30_000], false),
-            setting(Tasks::paper(seed), &[1000, 30_000], false),
+            Self { lengths: vec![1000], at_threshold: true, ..Self::new(Tasks::fastest(seed), contexts) },
+            Self { lengths: lengths.clone(), ..Self::new(Tasks::certified(seed), contexts) },
+            Self { lengths, ..Self::new(Tasks::paper(seed), contexts) },
         ]
+    }
+
+    /// Refuses what cannot be sampled.
+    pub fn check(&self) -> Result<(), LabError> {
+        self.family.check()?;
+        if !(self.delta > 0.0 && self.delta < 1.0) {
+            return Err(LabError::value("delta", self.delta, "0 < delta < 1"));
+        }
+        check_range("contexts", self.contexts, 2..=1_000_000)?;
+        check_range("states", self.family.num_states(), 1..=MAX_STATES)?;
+        self.lengths.iter().try_for_each(|&n| check_range("lengths", n, 1..=MAX_LENGTH as usize))
     }
 }
 
 /// A bound beside what was measured.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Comparison {
-    /// Which statement.
-    pub statement: String,
-    /// Context length n.
-    pub n: usize,
-    /// Depth L, for Theorem 2.
-    pub layers: Option<usize>,
+    statement: String,
+    n: usize,
+    layers: Option<usize>,
     /// The right-hand side; absent where the statement needs Assumption 5.1 and it fails.
-    pub bound: Option<f64>,
+    bound: Option<f64>,
     /// The largest left-hand side over the contexts.
-    pub measured_max: f64,
-    /// Its mean.
-    pub measured_mean: f64,
-    /// Contexts.
-    pub contexts: u64,
+    measured_max: f64,
+    measured_mean: f64,
+    contexts: u64,
     /// Contexts in which the statement held.
-    pub covered: u64,
+    covered: u64,
     /// The share that it promises, 1 - δ or 1 - δ/2.
-    pub promised: f64,
+    promised: f64,
     /// Whether every premise holds; if not, the statement promises nothing.
-    pub premises: bool,
+    premises: bool,
     /// The bound says no more than what is known without it.
-    pub vacuous: bool,
+    vacuous: bool,
 }
 
 /// What was found for a task.
@@ -103,55 +105,43 @@ pub struct BoundReport {
     /// What its files are called.
     #[serde(skip)]
     name: String,
-    /// What was sampled.
-    pub config: BoundConfig,
-    describe: String,
-    /// |S|, μ_min, λ_r and so on.
-    pub constants: ConstantsJson,
+    pub(super) config: BoundConfig,
+    pub(super) describe: String,
+    constants: ConstantsJson,
     /// Premises that fail, in words; empty when all hold at the largest n.
-    pub failed_premises: Vec<String>,
+    failed_premises: Vec<String>,
     /// Statements beside measurements.
     pub comparisons: Vec<Comparison>,
     /// Mean error by depth at the lengths of the sweep.
-    pub sweep: Vec<SweepPoint>,
+    pub(super) sweep: Vec<SweepPoint>,
     /// Slope of log ‖v_L - v_∞‖∞ against L, what depth takes away of the error at the longest context.
-    pub decay: Option<Slope>,
+    pub(super) decay: Option<Slope>,
     /// log of the spectral radius in the population.
-    pub predicted_decay: f64,
+    pub(super) predicted_decay: f64,
     /// log(1 - C), the paper's rate.
-    pub paper_decay: Option<f64>,
+    pub(super) paper_decay: Option<f64>,
     /// Slope of log floor against log n: -1/2 for 1/√n.
-    pub floor: Option<Slope>,
+    pub(super) floor: Option<Slope>,
 }
 
-/// The constants, as written to JSON.
 #[derive(Clone, Debug, Serialize)]
-pub struct ConstantsJson {
-    states: f64,
-    gamma: f64,
-    mu_min: f64,
-    lambda_r: f64,
-    pair_mu_min: f64,
-    pair_lambda_r: f64,
-    feature_bound: f64,
-    reward_bound: f64,
-    value_bound: f64,
-    margin: f64,
+struct ConstantsJson {
+    #[serde(flatten)]
+    all: Constants,
     /// The smallest n at which contraction is promised.
-    pub contraction_threshold: Option<f64>,
+    contraction_threshold: Option<f64>,
 }
 
 /// The mean error over contexts at a length and a depth.
 #[derive(Clone, Debug, Serialize)]
-pub struct SweepPoint {
-    /// Context length n.
-    pub n: usize,
+pub(super) struct SweepPoint {
+    pub(super) n: usize,
     /// Depth L; `None` for infinite depth.
-    pub layers: Option<usize>,
+    pub(super) layers: Option<usize>,
     /// Mean over contexts of ‖v_L - v_π‖∞.
-    pub error: f64,
+    pub(super) error: f64,
     /// The part of it that depth takes away: mean over contexts of ‖v_L - v_∞‖∞, where every context has a limit.
-    pub transient: Option<f64>,
+    transient: Option<f64>,
 }
 
 /// What one context shows.
@@ -177,15 +167,9 @@ struct Setting {
 
 /// Samples contexts and compares.
 pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
-    config.family.check()?;
-    if !(config.delta > 0.0 && config.delta < 1.0) {
-        return Err(LabError::value("delta", config.delta, "0 < delta < 1"));
-    }
-    check_range("contexts", config.contexts, 2..=1_000_000)?;
-    check_range("states", config.family.num_states(), 1..=MAX_STATES)?;
-    config.lengths.iter().try_for_each(|&n| check_range("lengths", n, 1..=MAX_LENGTH as usize))?;
+    config.check()?;
     let task = config.family.task(config.index)?;
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let attention = softmax()?;
     let operator = StateOperator::population(&task, &attention)?;
     let stability = Stability::of(&operator)?;
     let constants = Constants::of(&task, &stability)?;
@@ -206,26 +190,13 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     for n in SWEEP {
         sweep.extend(setting.sweep(n, config.contexts.min(200))?);
     }
-    let predicted_decay = stability.spectrum.spectral_radius(1.0).ln();
     Ok(BoundReport {
         name: "bound".into(),
         describe: config.family.describe(),
         failed_premises: failed_premises(&constants, threshold, lengths.last().copied().unwrap_or(0)),
-        constants: ConstantsJson {
-            states: constants.num_states,
-            gamma: constants.gamma,
-            mu_min: constants.mu_min,
-            lambda_r: constants.lambda_r,
-            pair_mu_min: constants.pair_mu_min,
-            pair_lambda_r: constants.pair_lambda_r,
-            feature_bound: constants.feature_bound,
-            reward_bound: constants.reward_bound,
-            value_bound: constants.value_bound,
-            margin: constants.margin,
-            contraction_threshold: threshold,
-        },
+        constants: ConstantsJson { all: constants, contraction_threshold: threshold },
         decay: decay(&sweep),
-        predicted_decay,
+        predicted_decay: stability.spectrum.spectral_radius(1.0).ln(),
         paper_decay: (constants.margin > 0.0).then(|| (1.0 - constants.margin).ln()),
         floor: floor(&sweep),
         config: config.clone(),
@@ -256,11 +227,6 @@ impl Setting {
             ContextStatistics::counted(task.features(), task.mrp().rewards(), &self.counts(n, index));
         let visited = statistics.visits().iter().all(|&c| c > 0.0);
         let operator = StateOperator::of(statistics, &self.attention, gamma)?;
-        let empirical = operator.predecessor_matrix();
-        let difference = Matrix::from_fn(empirical.num_rows(), empirical.num_rows(), |i, j| {
-            empirical[(i, j)] - self.population[(i, j)]
-        });
-        let apart = |v: &[f64], w: &[f64]| v.iter().zip(w).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let distance = |v: &[f64]| apart(v, task.values());
         let limit = visited.then(|| operator.infinite_depth().ok()).flatten();
         let mut transients = Vec::new();
@@ -271,14 +237,12 @@ impl Setting {
             errors.push(distance(&v));
             transients.extend(limit.as_ref().map(|limit| apart(&v, limit)));
             if LAYERS.contains(&layer) {
-                let gap =
-                    task.mrp().bellman(&v).iter().zip(&v).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-                residuals.push(gap);
+                residuals.push(apart(&task.mrp().bellman(&v), &v));
             }
             v = operator.apply(1.0, &v);
         }
         Ok(Sample {
-            concentration: difference.norm_inf(),
+            concentration: (&operator.predecessor_matrix() - &self.population).norm_inf(),
             norm: operator.jacobian_norm(1.0),
             bias: distance(&operator.apply(1.0, task.values())),
             errors,
@@ -295,80 +259,47 @@ impl Setting {
         let samples = self.samples(n, config.contexts)?;
         let (c, delta, length) = (&self.constants, config.delta, n as f64);
         let assumption = c.margin > 0.0;
-        let long_enough = c.contraction_threshold(delta).is_some_and(|t| length >= t);
-        let compare =
-            |statement: &str, layers, bound: f64, promised, premises, trivial: f64, measured: Vec<f64>| {
-                Comparison {
-                    statement: statement.into(),
-                    n,
-                    layers,
-                    bound: bound.is_finite().then_some(bound),
-                    measured_max: measured.iter().copied().fold(0.0, f64::max),
-                    measured_mean: measured.iter().sum::<f64>() / measured.len() as f64,
-                    contexts: config.contexts,
-                    covered: measured.iter().filter(|x| **x <= bound).count() as u64,
-                    promised,
-                    premises,
-                    vacuous: !(bound < trivial),
-                }
-            };
-        let of = |f: fn(&Sample) -> f64| samples.iter().map(f).collect::<Vec<f64>>();
+        let speaks = assumption && c.contraction_threshold(delta).is_some_and(|t| length >= t);
+        // A bound counts as vacuous from the `trivial` one on, which holds without it.
+        let compare = |statement: &str, [bound, trivial]: [f64; 2], premises, of: &dyn Fn(&Sample) -> f64| {
+            let measured: Vec<f64> = samples.iter().map(of).collect();
+            Comparison {
+                statement: statement.into(),
+                n,
+                layers: None,
+                bound: bound.is_finite().then_some(bound),
+                measured_max: measured.iter().copied().fold(0.0, f64::max),
+                measured_mean: measured.iter().sum::<f64>() / measured.len() as f64,
+                contexts: config.contexts,
+                covered: measured.iter().filter(|x| **x <= bound).count() as u64,
+                promised: 1.0 - delta,
+                premises,
+                vacuous: !(bound < trivial),
+            }
+        };
+        let likelier = |comparison| Comparison { promised: 1.0 - 0.5 * delta, ..comparison };
+        let contraction = if assumption { 1.0 - c.margin } else { f64::INFINITY };
+        let bias = [c.bias(length, delta), 2.0 * c.gamma * c.value_bound];
         // Two stochastic matrices are at most 2 apart; I - M + γP has norm at most 2 + γ.
+        let concentration = [c.concentration(length, delta), 2.0];
         let mut found = vec![
-            compare(
-                "Lemma 4, ‖M̂ - M‖",
-                None,
-                c.concentration(length, delta),
-                1.0 - delta,
-                true,
-                2.0,
-                of(|s| s.concentration),
-            ),
-            compare(
-                "Lemma 5, ‖J‖",
-                None,
-                if assumption { 1.0 - c.margin } else { f64::INFINITY },
-                1.0 - 0.5 * delta,
-                assumption && long_enough,
-                2.0 + c.gamma,
-                of(|s| s.norm),
-            ),
-            compare(
-                "Lemma 6, bias",
-                None,
-                c.bias(length, delta),
-                1.0 - 0.5 * delta,
-                true,
-                2.0 * c.gamma * c.value_bound,
-                of(|s| s.bias),
-            ),
+            compare("Lemma 4, ‖M̂ - M‖", concentration, true, &|s| s.concentration),
+            likelier(compare("Lemma 5, ‖J‖", [contraction, 2.0 + c.gamma], speaks, &|s| s.norm)),
+            likelier(compare("Lemma 6, bias", bias, true, &|s| s.bias)),
         ];
-        for layers in LAYERS {
-            let measured = samples.iter().map(|s| s.errors[layers]).collect();
-            let bound = c.theorem_2(layers as f64, length, delta);
-            // Answering 0 has error ‖v_π‖: a larger bound is of no use.
-            found.push(compare(
-                "Theorem 2, ‖v_L - v‖",
-                Some(layers),
-                bound,
-                1.0 - delta,
-                assumption && long_enough,
-                c.value_bound * (1.0 + 1e-12),
-                measured,
-            ));
-        }
-        for (k, layers) in LAYERS.into_iter().enumerate() {
-            // The expected TD error at theta_*, on the same prompt as in the lemma's proof; 0 has at most (1+γ)‖v_π‖.
-            let factor = 1.0 + c.gamma;
-            found.push(compare(
-                "Lemma 7, E[δ_L]",
-                Some(layers),
-                factor * c.theorem_2(layers as f64, length, delta),
-                1.0 - delta,
-                assumption && long_enough,
-                factor * c.value_bound * (1.0 + 1e-12),
-                samples.iter().map(|s| s.residuals[k]).collect(),
-            ));
+        // Answering 0 has error ‖v_π‖: a larger bound is of no use. Lemma 7 is about the expected TD error at theta_*, on the
+        // same prompt as in its proof; 0 has at most (1+γ)‖v_π‖.
+        let by_depth: [(&str, f64, fn(&Sample, usize) -> f64); 2] = [
+            ("Theorem 2, ‖v_L - v‖", 1.0, |s, k| s.errors[LAYERS[k]]),
+            ("Lemma 7, E[δ_L]", 1.0 + c.gamma, |s, k| s.residuals[k]),
+        ];
+        for (statement, factor, of) in by_depth {
+            found.extend(LAYERS.into_iter().enumerate().map(|(k, layers)| {
+                let bound = factor * c.theorem_2(layers as f64, length, delta);
+                let trivial = factor * c.value_bound * (1.0 + 1e-12);
+                let comparison = compare(statement, [bound, trivial], speaks, &|s| of(s, k));
+                Comparison { layers: Some(layers), ..comparison }
+            }));
         }
         Ok(found)
     }
@@ -393,4 +324,25 @@ impl Setting {
         }
         Ok(points)
     }
+}
+
+/// The slope of what depth takes away, ‖v_L - v_∞‖∞, at the longest context: from depth 3 on, where fast modes have died
+/// out, and far above rounding. The error itself is this and the floor, which would bend the line.
+fn decay(sweep: &[SweepPoint]) -> Option<Slope> {
+    let longest = sweep.iter().filter(|p| p.n == SWEEP[SWEEP.len() - 1]);
+    let seen = longest.filter_map(|p| Some((p.layers?, p.transient?)));
+    let seen = seen.filter(|&(layers, transient)| layers >= 3 && transient > 1e-10);
+    fit::line(&seen.map(|(layers, transient)| (layers as f64, transient.ln())).collect::<Vec<_>>())
+}
+
+/// What depth leaves, over the length.
+pub(super) fn floors(sweep: &[SweepPoint]) -> Vec<(f64, f64)> {
+    sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect()
+}
+
+/// Its slope.
+fn floor(sweep: &[SweepPoint]) -> Option<Slope> {
+    let points = floors(sweep);
+    // Errors of rounding have no rate.
+    if points.iter().any(|p| p.1 < 1e-12) { None } else { fit::power(&points) }
 }

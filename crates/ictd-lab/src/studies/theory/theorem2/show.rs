@@ -1,8 +1,9 @@
 //! A comparison as a figure, as files and as text.
 
-use ictd::statistics::fit::Slope;
+use ictd::theory::Constants;
 
-use super::{BoundReport, Comparison, SWEEP};
+use super::super::slope_text;
+use super::{BoundReport, Comparison, SWEEP, floors};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::report::{Report, Table, wrapped};
@@ -14,13 +15,8 @@ impl BoundReport {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// The task in words.
-    pub fn describe(&self) -> &str {
-        &self.describe
-    }
-
     /// Error against depth at several lengths, and the floor against the length.
-    pub fn figure(&self) -> Scene {
+    fn figure(&self) -> Scene {
         let note = format!("{}; mean over {} contexts", self.describe, self.config.contexts.min(200));
         let title = "Error against depth and context length";
         Grid::new(title, 2, [self.depth_chart(), self.floor_chart()], note).scene()
@@ -36,8 +32,8 @@ impl BoundReport {
         let mut series: Vec<Series> = drawn.into_iter().zip(PALETTE).map(line).collect();
         if let Some(decay) = self.decay {
             let line = |l: f64| (l, (decay.intercept + decay.slope * l).exp());
-            let end = ((self.floor_at(SWEEP[5]).unwrap_or(1e-3).ln() - decay.intercept) / decay.slope)
-                .clamp(1.0, 40.0);
+            let floor = floors(&self.sweep).into_iter().find(|p| p.0 == SWEEP[5] as f64);
+            let end = ((floor.map_or(1e-3, |p| p.1).ln() - decay.intercept) / decay.slope).clamp(1.0, 40.0);
             series.push(Series::new("fit above floor", PALETTE[4], vec![line(0.0), line(end)]).dashed());
         }
         Chart {
@@ -45,22 +41,18 @@ impl BoundReport {
             x: Axis::linear("layers *L*"),
             y: Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
             series,
-            note: self.decay.map_or_else(
-                || "no decay could be fitted".into(),
-                |d| {
-                    format!(
-                        "slope {:.4} ± {:.4} per layer; log spectral radius {:.4}",
-                        d.slope, d.half_width, self.predicted_decay
-                    )
-                    .replace('-', "−")
-                },
-            ),
+            note: match self.decay {
+                None => "no decay could be fitted".into(),
+                slope => {
+                    let (slope, radius) = (slope_text(slope, 4, ""), self.predicted_decay);
+                    format!("slope {slope} per layer; log spectral radius {radius:.4}").replace('-', "−")
+                }
+            },
         }
     }
 
     fn floor_chart(&self) -> Chart {
-        let limits: Vec<(f64, f64)> =
-            self.sweep.iter().filter(|p| p.layers.is_none()).map(|p| (p.n as f64, p.error)).collect();
+        let limits = floors(&self.sweep);
         let mut series = vec![Series::new("infinite depth", PALETTE[0], limits.clone())];
         if let (Some(fit), Some(first), Some(last)) = (self.floor, limits.first(), limits.last()) {
             let line = |n: f64| (n, (fit.intercept + fit.slope * n.ln()).exp());
@@ -71,46 +63,34 @@ impl BoundReport {
             x: Axis::log("context length *n*"),
             y: Axis::log("mean error at infinite depth"),
             series,
-            note: self.floor.map_or_else(
-                || "fewer than three lengths at which every context visits every state".into(),
-                |f| format!("slope {:.3} ± {:.3}; −1/2 for 1/√n", f.slope, f.half_width).replace('-', "−"),
-            ),
+            note: match self.floor {
+                None => "fewer than three lengths at which every context visits every state".into(),
+                slope => format!("slope {}; −1/2 for 1/√n", slope_text(slope, 3, "")).replace('-', "−"),
+            },
         }
-    }
-
-    fn floor_at(&self, n: usize) -> Option<f64> {
-        self.sweep.iter().find(|p| p.n == n && p.layers.is_none()).map(|p| p.error)
     }
 
     /// The task, its constants, its slopes.
     fn summary(&self) -> String {
-        let c = &self.constants;
+        let c = &self.constants.all;
+        let threshold = self.constants.contraction_threshold;
         let mut text = format!("{}\n\n", self.describe);
+        let Constants { num_states, mu_min, lambda_r, pair_mu_min, pair_lambda_r, .. } = c;
+        let Constants { feature_bound, reward_bound, value_bound, margin, .. } = c;
+        let from = threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"));
         text += &format!(
-            "|S| = {}, mu_min = {:.4}, lambda_r = {:.4}, pairs: mu_min = {:.2e}, lambda_r = {:.4}\nC_x = {:.4}, C_R = {:.4}, |v| = {:.4}, C = {:.4}, contraction from n = {}\n",
-            c.states,
-            c.mu_min,
-            c.lambda_r,
-            c.pair_mu_min,
-            c.pair_lambda_r,
-            c.feature_bound,
-            c.reward_bound,
-            c.value_bound,
-            c.margin,
-            c.contraction_threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"))
+            "|S| = {num_states}, mu_min = {mu_min:.4}, lambda_r = {lambda_r:.4}, pairs: mu_min = {pair_mu_min:.2e}, lambda_r = {pair_lambda_r:.4}\n\
+             C_x = {feature_bound:.4}, C_R = {reward_bound:.4}, |v| = {value_bound:.4}, C = {margin:.4}, contraction from n = {from}\n",
         );
         for premise in &self.failed_premises {
             text += &format!("premise fails: {premise}\n");
         }
-        let slope = |s: Option<Slope>| {
-            s.map_or_else(|| "none".into(), |s| format!("{:.4} ± {:.4}", s.slope, s.half_width))
-        };
         text += &format!(
             "error above the floor, per layer: log slope {} (spectral radius says {:.4}, the paper's rate {})\nfloor against n: log slope {} (1/sqrt(n): -0.5)\n",
-            slope(self.decay),
+            slope_text(self.decay, 4, "none"),
             self.predicted_decay,
             self.paper_decay.map_or_else(|| "nothing".into(), |d| format!("{d:.4}")),
-            slope(self.floor)
+            slope_text(self.floor, 4, "none")
         );
         text
     }

@@ -2,7 +2,8 @@
 
 use ictd::statistics::fit::Slope;
 
-use super::{Control, Controls, Ends, NeuConfig, NeuReport, figure, run, same_prompt_figure};
+use super::super::slope_text;
+use super::{Control, Controls, Ends, NeuConfig, NeuPoint, NeuReport, figure, run, same_prompt_figure};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
@@ -76,29 +77,20 @@ fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&Controls>) -> C
     if let Some(controls) = controls {
         let (solving, others): (Vec<_>, Vec<_>) = controls.controls.iter().partition(|c| c.solves);
         let list = |of: Vec<&Control>| of.iter().map(|c| c.describe()).collect::<Vec<_>>().join(", ");
-        measured += &format!(
-            ". Controls: {}. Points that solve for the same values vanish too: {}",
-            list(others),
-            list(solving)
-        );
+        let (others, solving) = (list(others), list(solving));
+        measured +=
+            &format!(". Controls: {others}. Points that solve for the same values vanish too: {solving}");
     }
     let slope = |s: Option<Slope>| {
-        s.map_or_else(
-            || "none".into(),
-            |s| format!("{:.2} ± {:.2} ({} points)", s.slope, s.half_width, s.points),
-        )
+        let points = s.map_or_else(String::new, |s| format!(" ({} points)", s.points));
+        slope_text(s, 2, "none") + &points
     };
+    let [at_short, at_last, at_shallow] = [short, last, shallow].map(|p| p.split_sem);
+    let [by_length, by_depth] = [report.length_slope, report.depth_slope].map(slope);
     let uncertainty = format!(
-        "s.e. at most {:.4}, {:.4}, {:.4}; {} tasks at the shortest context, {} at the longest; slopes of the points marked in the CSV: {} in log n, {} per layer; J shows {:.4} at \
-         the end when noise is left in",
-        short.split_sem,
-        last.split_sem,
-        shallow.split_sem,
-        short.samples,
-        last.samples,
-        slope(report.length_slope),
-        slope(report.depth_slope),
-        last.neu
+        "s.e. at most {at_short:.4}, {at_last:.4}, {at_shallow:.4}; {} tasks at the shortest context, {} at the longest; slopes of the points marked in the \
+         CSV: {by_length} in log n, {by_depth} per layer; J shows {:.4} at the end when noise is left in",
+        short.samples, last.samples, last.neu
     );
     claim.found(judged, ends.ratio(), measured, uncertainty)
 }
@@ -117,7 +109,7 @@ fn same_prompt(reports: &[&NeuReport]) -> Claim {
         "The shifted prompt lacks one transition and has another, so the values differ by about 1/n. The lemma can be repaired: Theorem 2 for both \
          prompts, with half the confidence each, gives its bound for the error as defined.",
     );
-    let mut texts = Vec::new();
+    let (mut texts, mut errors) = (Vec::new(), Vec::new());
     let (mut equal, mut vanishes, mut ratio) = (true, true, f64::NAN);
     for report in reports {
         let Some(Ends { short, last, .. }) = Ends::of(&report.points) else { return claim };
@@ -127,64 +119,36 @@ fn same_prompt(reports: &[&NeuReport]) -> Claim {
         vanishes &= fall > 3.0 * short.prompt_gap_sem.hypot(last.prompt_gap_sem)
             && last.prompt_gap < 0.1 * short.prompt_gap;
         ratio = last.prompt_gap / short.prompt_gap;
-        let kind = report.describe().split(", ").next().unwrap_or_default();
+        let kind = report.kind();
+        let NeuPoint { n, prompt_gap, mean_error, neu, same_prompt, .. } = short;
         texts.push(format!(
-            "{kind}: mean difference {:.4} at n = {} (mean |E[δ]| {:.3}), {:.5} at n = {} ({:.4}), J {:.4} and {:.4} on the same prompt at n = {}",
-            short.prompt_gap,
-            short.n,
-            short.mean_error,
-            last.prompt_gap,
-            last.n,
-            last.mean_error,
-            short.neu,
-            short.same_prompt,
-            short.n
+            "{kind}: mean difference {prompt_gap:.4} at n = {n} (mean |E[δ]| {mean_error:.3}), {:.5} at n = {} ({:.4}), J {neu:.4} and {same_prompt:.4} on \
+             the same prompt at n = {n}",
+            last.prompt_gap, last.n, last.mean_error
         ));
+        errors.push(format!("{:.4} and {:.5}", short.prompt_gap_sem, last.prompt_gap_sem));
     }
     let judged = match (equal, vanishes) {
         (true, _) => Verdict::Reproduced,
         (false, true) => Verdict::Partly,
         (false, false) => Verdict::NotReproduced,
     };
-    let errors: Vec<String> = reports
-        .iter()
-        .filter_map(|r| Ends::of(&r.points))
-        .map(|e| format!("{:.4} and {:.5}", e.short.prompt_gap_sem, e.last.prompt_gap_sem))
-        .collect();
     claim.found(judged, ratio, texts.join("; "), format!("s.e. {}; deepest networks", errors.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{NeuPoint, TheoremJson};
     use super::*;
 
     fn at(n: usize, layers: usize, split: f64, prompt_gap: f64) -> NeuPoint {
-        NeuPoint {
-            n,
-            layers,
-            split,
-            split_sem: 0.01,
-            prompt_gap,
-            prompt_gap_sem: 1e-4,
-            ..NeuPoint::default()
-        }
+        let sems = NeuPoint { split_sem: 0.01, prompt_gap_sem: 1e-4, ..NeuPoint::default() };
+        NeuPoint { n, layers, split, prompt_gap, ..sems }
     }
 
     fn report(points: Vec<NeuPoint>) -> NeuReport {
         let family = Tasks::certified(0);
-        let theorem = TheoremJson { depth_factor: None, context_factor: None, constants_over_tasks: 0 };
-        NeuReport {
-            name: String::new(),
-            config: NeuConfig { family, lengths: Vec::new(), layers: Vec::new(), samples: 4 },
-            describe: "made up".into(),
-            points,
-            length_slope: None,
-            depth_slope: None,
-            margin: 0.1,
-            threshold: None,
-            theorem,
-        }
+        let made = run(&NeuConfig { family, lengths: vec![5], layers: vec![1], samples: 4 }).unwrap();
+        NeuReport { points, ..made }
     }
 
     /// J must fall with the length and with the depth, and stay where layers do not solve the task.

@@ -3,7 +3,6 @@
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::transformer::AttentionParams;
-use serde::Serialize;
 
 use super::{Ends, NeuConfig, NeuPoint, estimate, point};
 use crate::LabError;
@@ -16,22 +15,19 @@ const DRAWN: f64 = 1e3;
 const DISTANCE: f64 = 0.5;
 
 /// A point of Θ^Looped that J is compared at.
-#[derive(Clone, Debug, Serialize)]
-pub struct Control {
-    /// The point in words.
-    pub theta: String,
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    pub(super) theta: String,
     /// Whether layers there have the values v_π as their fixed point, so that J vanishes too.
-    pub solves: bool,
+    pub(super) solves: bool,
     /// J over lengths, at the shallowest and the deepest network; empty where layers diverge.
-    pub points: Vec<NeuPoint>,
+    pub(super) points: Vec<NeuPoint>,
 }
 
 /// J at other points.
-#[derive(Clone, Debug, Serialize)]
-pub struct Controls {
-    /// The points.
-    pub controls: Vec<Control>,
-    #[serde(skip)]
+#[derive(Clone, Debug)]
+pub(super) struct Controls {
+    pub(super) controls: Vec<Control>,
     pub(super) note: String,
 }
 
@@ -55,7 +51,7 @@ fn others(feature_dim: usize, seed: u64) -> Vec<(String, bool, AttentionParams)>
 }
 
 /// Estimates J at other points, with the tasks and trajectories of theta_*.
-pub fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
+pub(super) fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
     let ends =
         |list: &[usize]| [list.iter().min(), list.iter().max()].into_iter().flatten().copied().collect();
     let layers: Vec<usize> = ends(&config.layers);
@@ -80,12 +76,12 @@ pub fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
 
 impl Control {
     /// Whether J falls with the context as it does at theta_*; what diverges does not.
-    pub fn vanishes(&self) -> bool {
+    pub(super) fn vanishes(&self) -> bool {
         Ends::of(&self.points).is_some_and(|ends| ends.falls().0)
     }
 
     /// J at both ends in the deepest network, in words.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match Ends::of(&self.points) {
             Some(e) => {
                 let number = |x: f64| if x < DRAWN { format!("{x:.3}") } else { format!("{x:.1e}") };
@@ -98,7 +94,7 @@ impl Control {
 
 impl Controls {
     /// J over lengths in the deepest network, beside theta_*.
-    pub fn figure(&self, star: &[NeuPoint]) -> Scene {
+    pub(super) fn figure(&self, star: &[NeuPoint]) -> Scene {
         let deepest = star.iter().map(|p| p.layers).max().unwrap_or(0);
         let line = |points: &[NeuPoint]| -> Vec<(f64, f64)> {
             let own = points.iter().filter(|p| p.layers == deepest && p.split > 0.0);
@@ -108,9 +104,8 @@ impl Controls {
         let mut note = self.note.clone();
         for (k, control) in self.controls.iter().enumerate() {
             let name = control.theta.split(", ").next().unwrap_or_default().replace("theta_*", "θ_{∗}");
-            if !(control.points.iter().map(|p| p.split).fold(0.0, f64::max) < DRAWN)
-                || control.points.is_empty()
-            {
+            let largest = control.points.iter().map(|p| p.split).fold(0.0, f64::max);
+            if !(largest < DRAWN) || control.points.is_empty() {
                 note += &format!("; not drawn: {name}, where layers diverge");
                 continue;
             }

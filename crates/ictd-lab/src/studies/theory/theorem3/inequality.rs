@@ -7,8 +7,7 @@ use serde::Serialize;
 use super::{estimate, uniform_constants};
 use crate::LabError;
 use crate::files::OutputDir;
-use crate::studies::Tasks;
-use crate::studies::{Claim, Plan, Section, Study, verdict};
+use crate::studies::{Claim, Plan, Section, Study, Tasks, verdict};
 
 /// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
 pub const STUDY: Study = Study::new("thm3-bound", Section::Objective, &["thm3-bound"], judge);
@@ -19,19 +18,14 @@ const LAYERS: [usize; 6] = [1, 2, 5, 10, 20, 40];
 /// The inequality at a length and a depth.
 #[derive(Clone, Debug, Serialize)]
 pub struct InequalityRow {
-    /// The tasks in words.
     pub tasks: String,
-    /// Context length n.
     pub n: usize,
     /// n₀, from which on the theorem speaks.
     pub threshold: f64,
-    /// Depth L.
     pub layers: usize,
     /// J as the sum of absolute means, which errs upwards.
     pub neu: f64,
-    /// Its standard error.
     pub sem: f64,
-    /// Samples.
     pub samples: u64,
     /// C₂(1 - C)^L.
     pub depth_term: f64,
@@ -80,7 +74,7 @@ pub fn run(family: &Tasks, length: Option<usize>, samples: u64) -> Result<Vec<In
 
 impl InequalityRow {
     /// Whether n is long enough for the theorem.
-    pub fn premises(&self) -> bool {
+    fn premises(&self) -> bool {
         self.n as f64 >= self.threshold
     }
 }
@@ -110,26 +104,16 @@ fn claim(rows: &[InequalityRow]) -> Claim {
     };
     let vacuous = own.iter().filter(|r| r.vacuous).count();
     let elsewhere = others.iter().map(|r| r.bound).fold(f64::INFINITY, f64::min);
+    let InequalityRow { n, layers, neu, depth_term, sampling_term, event_term, bound, slack, .. } = tightest;
     let measured = format!(
-        "at n = {}, L = {}: J {:.1e}, bound {:.1e} = {:.1e} + {:.1e} + {:.1e}, slack {:.1e}; vacuous at {vacuous} of {} depths. Where n₀ cannot be sampled \
-         ({}) the smallest bound at n = 1000 is {elsewhere:.0e}",
-        tightest.n,
-        tightest.layers,
-        tightest.neu,
-        tightest.bound,
-        tightest.depth_term,
-        tightest.sampling_term,
-        tightest.event_term,
-        tightest.slack,
+        "at n = {n}, L = {layers}: J {neu:.1e}, bound {bound:.1e} = {depth_term:.1e} + {sampling_term:.1e} + {event_term:.1e}, slack {slack:.1e}; \
+         vacuous at {vacuous} of {} depths. Where n₀ cannot be sampled ({}) the smallest bound at n = 1000 is {elsewhere:.0e}",
         own.len(),
         others.first().map_or("nowhere", |r| r.tasks.as_str())
     );
     let kept = own.iter().all(|r| r.slack >= 1.0);
     let uncertainty = format!("{} tasks per estimate", tightest.samples);
-    claim
-        .found(verdict(kept), 1.0 / tightest.slack, measured, uncertainty)
-        .with_slack(tightest.slack)
-        .in_chosen_setting()
+    claim.found(verdict(kept), 1.0 / slack, measured, uncertainty).with_slack(*slack).in_chosen_setting()
 }
 
 #[cfg(test)]

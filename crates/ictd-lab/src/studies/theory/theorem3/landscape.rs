@@ -14,31 +14,29 @@ use crate::studies::Tasks;
 const POINTS: usize = 17;
 
 /// J over scalings of V and A through theta_*.
-#[derive(Clone, Debug, Serialize)]
-pub struct Landscape {
-    describe: String,
-    n: usize,
-    layers: usize,
-    samples: u64,
-    /// One entry per point.
-    pub points: Vec<LandscapePoint>,
+#[derive(Clone, Debug)]
+pub(super) struct Landscape {
+    note: String,
+    pub(super) points: Vec<LandscapePoint>,
 }
 
 /// J at α·V, β·A.
 #[derive(Clone, Debug, Serialize)]
-pub struct LandscapePoint {
-    /// α.
-    pub value_scale: f64,
-    /// β.
-    pub score_scale: f64,
+pub(super) struct LandscapePoint {
+    value_scale: f64,
+    score_scale: f64,
     /// J; `None` where layers diverge.
-    pub neu: Option<f64>,
-    /// Its standard error.
-    pub sem: Option<f64>,
+    neu: Option<f64>,
+    sem: Option<f64>,
 }
 
 /// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.
-pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Result<Landscape, LabError> {
+pub(super) fn landscape(
+    family: &Tasks,
+    n: usize,
+    layers: usize,
+    samples: u64,
+) -> Result<Landscape, LabError> {
     let d = family.feature_dim();
     let scales: Vec<f64> = (0..POINTS).map(|k| 2.0 * k as f64 / (POINTS - 1) as f64).collect();
     let mut points = Vec::new();
@@ -59,12 +57,15 @@ pub fn landscape(family: &Tasks, n: usize, layers: usize, samples: u64) -> Resul
             });
         }
     }
-    Ok(Landscape { describe: family.describe(), n, layers, samples, points })
+    let describe = family.describe();
+    let note =
+        format!("{describe}; n = {n}, L = {layers}, {samples} tasks; circle: θ_{{∗}}; grey: layers diverge");
+    Ok(Landscape { note, points })
 }
 
 impl Landscape {
     /// The plane as coloured cells, dark where J is small.
-    pub fn figure(&self) -> Scene {
+    pub(super) fn figure(&self) -> Scene {
         let logs: Vec<f64> =
             self.points.iter().filter_map(|p| p.neu).filter(|j| *j > 0.0).map(f64::log10).collect();
         let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -94,10 +95,7 @@ impl Landscape {
                 label: "*J*".into(),
                 ticks: (0..=4).map(tick).collect(),
             }),
-            note: format!(
-                "{}; n = {}, L = {}, {} tasks; circle: θ_{{∗}}; grey: layers diverge",
-                self.describe, self.n, self.layers, self.samples
-            ),
+            note: self.note.clone(),
             ..Cells::default()
         };
         Grid { width: Width::Column, ..Grid::new("", 1, [map], String::new()) }.scene()

@@ -3,26 +3,22 @@
 
 mod claims;
 mod controls;
-pub mod inequality;
+pub(in crate::studies) mod inequality;
 mod landscape;
-mod report;
 mod show;
 
 pub use claims::STUDY;
-pub use controls::{Control, Controls, controls};
-pub use landscape::{Landscape, LandscapePoint, landscape};
-pub use report::{NeuComparison, NeuSweeps};
-pub use show::{figure, same_prompt_figure};
+use controls::{Control, Controls, controls};
+use landscape::{Landscape, landscape};
+pub use show::{NeuComparison, NeuSweeps};
+use show::{figure, same_prompt_figure};
 
-use ictd::kernel::{Attention, KernelName};
-use ictd::operator::StateOperator;
 use ictd::statistics::fit::{self, Slope};
-use ictd::theory::{Constants, Neu, NeuSampler, Stability, Theorem3};
+use ictd::theory::{Constants, Neu, NeuSampler, Theorem3};
 use ictd::transformer::{AttentionParams, Block, Parameters};
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Tasks;
+use super::{Tasks, constants, on_tasks, softmax};
 use crate::error::{LabError, check_range};
 
 /// Tasks that uniform constants are taken over.
@@ -47,47 +43,53 @@ impl NeuConfig {
         let longest = self.lengths.iter().copied().max().unwrap_or(n);
         self.samples.saturating_mul((longest / (10 * n.max(1))).clamp(1, 4) as u64)
     }
+
+    /// Refuses what cannot be estimated.
+    pub fn check(&self) -> Result<(), LabError> {
+        if self.lengths.is_empty() || self.layers.is_empty() {
+            return Err(LabError::refused("lengths and layers", "expected at least one each"));
+        }
+        self.family.check()?;
+        self.layers.iter().try_for_each(|&l| check_range("layers", l, 1..=10_000))?;
+        // A half of the samples needs two for a standard error; contexts are kept while they are counted.
+        self.lengths.iter().try_for_each(|&n| {
+            check_range("n", n, 1..=10_000_000)?;
+            check_range("samples", self.samples_at(n), 4..=4_000_000)
+        })
+    }
 }
 
 /// An estimate.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct NeuPoint {
+struct NeuPoint {
     /// `theta_*`, another point in words, or the name of a file.
-    pub theta: String,
-    /// Context length n.
-    pub n: usize,
-    /// Depth L.
-    pub layers: usize,
+    theta: String,
+    n: usize,
+    layers: usize,
     /// J as the sum of absolute means, which shows its noise where it is 0.
-    pub neu: f64,
-    /// Its standard error.
-    pub sem: f64,
+    neu: f64,
+    sem: f64,
     /// What J would show if it were 0.
-    pub noise: f64,
+    noise: f64,
     /// J without the noise, from one half of the samples along the signs of the other.
-    pub split: f64,
+    split: f64,
     /// An upper bound of its standard error.
-    pub split_sem: f64,
+    split_sem: f64,
     /// J with the successor's value read off the same prompt, as the proof does.
-    pub same_prompt: f64,
+    same_prompt: f64,
     /// The mean of |E\[δ\]|.
-    pub mean_error: f64,
+    mean_error: f64,
     /// The mean difference of E\[δ\] and its value on the same prompt.
-    pub prompt_gap: f64,
-    /// Its standard error.
-    pub prompt_gap_sem: f64,
+    prompt_gap: f64,
+    prompt_gap_sem: f64,
     /// Theorem 3's terms: depth, sampling, bad events.
-    pub bound_depth: Option<f64>,
-    /// Second term.
-    pub bound_sampling: Option<f64>,
-    /// Third term.
-    pub bound_events: Option<f64>,
-    /// Samples.
-    pub samples: u64,
+    bound_depth: Option<f64>,
+    bound_sampling: Option<f64>,
+    bound_events: Option<f64>,
+    samples: u64,
     /// Whether the point is in the fit of the slope against n, and in that against L.
-    pub in_length_fit: bool,
-    /// In the fit against L.
-    pub in_depth_fit: bool,
+    in_length_fit: bool,
+    in_depth_fit: bool,
 }
 
 /// What was found on a family.
@@ -96,37 +98,32 @@ pub struct NeuReport {
     /// What its files are called.
     #[serde(skip)]
     name: String,
-    /// What was estimated.
-    pub config: NeuConfig,
+    config: NeuConfig,
     describe: String,
-    /// Every length with every depth.
-    pub points: Vec<NeuPoint>,
+    points: Vec<NeuPoint>,
     /// Slope of log J against log n at the largest depth, over the points above three times their standard error.
-    pub length_slope: Option<Slope>,
+    length_slope: Option<Slope>,
     /// Slope of log J against L at the largest length, from the largest J to three times the floor.
-    pub depth_slope: Option<Slope>,
+    depth_slope: Option<Slope>,
     /// The smallest margin of Assumption 5.1 over the first tasks.
-    pub margin: f64,
+    margin: f64,
     /// From which n on Theorem 3 speaks.
-    pub threshold: Option<f64>,
+    threshold: Option<f64>,
     theorem: TheoremJson,
 }
 
 /// The ends of a sweep: the shortest context and the deepest network, the longest with the shallowest, the longest with
 /// the deepest.
 #[derive(Clone, Copy, Debug)]
-pub struct Ends<'a> {
-    /// Shortest and deepest.
-    pub short: &'a NeuPoint,
-    /// Longest and shallowest.
-    pub shallow: &'a NeuPoint,
-    /// Longest and deepest.
-    pub last: &'a NeuPoint,
+struct Ends<'a> {
+    short: &'a NeuPoint,
+    shallow: &'a NeuPoint,
+    last: &'a NeuPoint,
 }
 
 impl<'a> Ends<'a> {
     /// The ends of the points of one θ; `None` when a corner is missing.
-    pub fn of(points: &'a [NeuPoint]) -> Option<Self> {
+    fn of(points: &'a [NeuPoint]) -> Option<Self> {
         let (short, long) = (points.iter().map(|p| p.n).min()?, points.iter().map(|p| p.n).max()?);
         let shallow = points.iter().map(|p| p.layers).min()?;
         let deep = points.iter().map(|p| p.layers).max()?;
@@ -135,19 +132,19 @@ impl<'a> Ends<'a> {
     }
 
     /// J at the longest over J at the shortest context, in the deepest network.
-    pub fn ratio(&self) -> f64 {
+    fn ratio(&self) -> f64 {
         self.last.split / self.short.split
     }
 
     /// What Theorem 3's √(log n / n) falls by between these lengths.
-    pub fn rate(&self) -> f64 {
+    fn rate(&self) -> f64 {
         let term = |n: usize| ((n as f64).ln() / n as f64).sqrt();
         term(self.last.n) / term(self.short.n)
     }
 
     /// Whether J falls with the length by more than three standard errors and at least by the theorem's rate, and whether
     /// it falls with the depth by more than three standard errors.
-    pub fn falls(&self) -> (bool, bool) {
+    fn falls(&self) -> (bool, bool) {
         let beyond =
             |from: &NeuPoint| from.split - self.last.split > 3.0 * from.split_sem.hypot(self.last.split_sem);
         (beyond(self.short) && self.ratio() <= self.rate(), beyond(self.shallow))
@@ -164,61 +161,46 @@ struct TheoremJson {
 }
 
 /// Estimates J at a length and several depths.
-pub fn estimate(
+fn estimate(
     family: &Tasks,
     params: &AttentionParams,
     n: usize,
     layers: &[usize],
     samples: u64,
 ) -> Result<Vec<Neu>, LabError> {
-    family.check()?;
-    let d = family.feature_dim();
-    if params.feature_dim() != d {
-        let found = params.feature_dim();
+    let config = NeuConfig { family: family.clone(), lengths: vec![n], layers: layers.to_vec(), samples };
+    config.check()?;
+    let (found, d) = (params.feature_dim(), family.feature_dim());
+    if found != d {
         let problem = format!("the parameters are for {found} features, the tasks have {d}");
         return Err(LabError::refused("params", problem));
     }
-    // A half of the samples needs two for a standard error; contexts are kept while they are counted.
-    check_range("n", n, 1..=10_000_000)?;
-    check_range("samples", samples, 4..=4_000_000)?;
-    layers.iter().try_for_each(|&l| check_range("layers", l, 1..=10_000))?;
-    let sampler = NeuSampler {
-        task: |index| family.task(index),
-        attention: Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?,
-        context_len: n,
-        depths: layers.to_vec(),
-        samples,
-        seed: family.seed,
-    };
-    Ok(sampler.estimate(params)?)
+    let (attention, depths, seed) = (softmax()?, config.layers, family.seed);
+    let task = |index| family.task(index);
+    Ok(NeuSampler { task, attention, context_len: n, depths, samples, seed }.estimate(params)?)
 }
 
 /// Parameters from a file that all layers share and whose scores see features only.
-pub fn looped(parameters: &Parameters) -> Result<AttentionParams, LabError> {
+fn looped(parameters: &Parameters) -> Result<AttentionParams, LabError> {
     let Parameters::Tied(params) = parameters else {
         return Err(LabError::refused("params", "expected one V and A for all layers"));
     };
     if params.needs_tokens(Block::TemporalShift) {
-        return Err(LabError::refused(
-            "params",
-            "expected scores that depend on features alone (masks full or looped) and a V that writes the memory rows only",
-        ));
+        let problem = "expected scores that depend on features alone (masks full or looped) and a V that writes the memory rows only";
+        return Err(LabError::refused("params", problem));
     }
     Ok(params.clone())
 }
 
 /// The sweep at theta_*.
-pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
+fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
+    config.check()?;
     let mut config = config.clone();
     for list in [&mut config.lengths, &mut config.layers] {
         list.sort_unstable();
         list.dedup();
     }
-    let config = &config;
-    let (Some(&longest), Some(&deepest)) = (config.lengths.iter().max(), config.layers.iter().max()) else {
-        return Err(LabError::refused("lengths and layers", "expected at least one each"));
-    };
-    config.family.check()?;
+    let (longest, deepest) = (last(&config.lengths), last(&config.layers));
     let d = config.family.feature_dim();
     let uniform = uniform_constants(&config.family)?;
     let theorem = Theorem3::of(&uniform);
@@ -249,7 +231,7 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     Ok(NeuReport {
         name: "neu".into(),
         describe: config.family.describe(),
-        config: config.clone(),
+        config,
         points,
         length_slope,
         depth_slope,
@@ -264,9 +246,10 @@ pub fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
 }
 
 /// A point of a table.
-pub fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuPoint {
+fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuPoint {
     let layers = found.num_layers;
     let terms = theorem.map(|t| t.terms(layers as f64, n as f64)).filter(|t| t.iter().all(|x| x.is_finite()));
+    let [bound_depth, bound_sampling, bound_events] = terms.map_or([None; 3], |t| t.map(Some));
     NeuPoint {
         theta: theta.to_owned(),
         n,
@@ -280,9 +263,9 @@ pub fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> 
         mean_error: found.error.mean,
         prompt_gap: found.prompt_gap.mean,
         prompt_gap_sem: found.prompt_gap.sem,
-        bound_depth: terms.map(|t| t[0]),
-        bound_sampling: terms.map(|t| t[1]),
-        bound_events: terms.map(|t| t[2]),
+        bound_depth,
+        bound_sampling,
+        bound_events,
         samples: found.samples,
         in_length_fit: false,
         in_depth_fit: false,
@@ -290,22 +273,22 @@ pub fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> 
 }
 
 /// Constants that hold for the first tasks of a family.
-pub fn uniform_constants(family: &Tasks) -> Result<Constants, LabError> {
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
-    let constants = |index| -> Result<Constants, LabError> {
-        let task = family.task(index)?;
-        let stability = Stability::of(&StateOperator::population(&task, &attention)?)?;
-        Ok(Constants::of(&task, &stability)?)
-    };
-    let all = (0..CONSTANT_TASKS).into_par_iter().map(constants).collect::<Result<Vec<_>, LabError>>()?;
+fn uniform_constants(family: &Tasks) -> Result<Constants, LabError> {
+    let attention = softmax()?;
+    let all = on_tasks(family, CONSTANT_TASKS, |_, task| constants(task, &attention))?;
     let uniform = all.into_iter().reduce(Constants::worse);
     uniform.ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
+/// The largest of a sorted list.
+fn last(sorted: &[usize]) -> usize {
+    sorted.last().copied().unwrap_or(0)
+}
+
 impl NeuReport {
-    /// In words.
-    pub fn describe(&self) -> &str {
-        &self.describe
+    /// The first words of what the tasks are.
+    fn kind(&self) -> &str {
+        self.describe.split(", ").next().unwrap_or_default()
     }
 }
 
