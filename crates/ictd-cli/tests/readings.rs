@@ -36,7 +36,7 @@ fn bad_searches_are_refused() {
     refused(&["--seed", "18446744073709551615"], "seed");
     refused(&["--set", "query=skip"], "query");
     refused(&["--set", "rho.start=0"], "rho.start");
-    refused(&["--set", "tau=0"], "tau");
+    refused(&["--set", "tau=0"], "temperature");
     refused(&["--set", "mask=relaxed"], "mask");
     refused(&["--set", "states=6000"], "states");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
