@@ -95,7 +95,7 @@ fn forward_takes_what_the_checkpoint_says_and_refuses_what_contradicts_it() {
     assert_eq!(json(&same)["values"], own["values"]);
     assert_eq!(own["values"].as_array().unwrap().len(), 3);
     for (flag, value, field) in [
-        ("--kernel", "softmax", "kernel is softmax, but the checkpoint was trained with relu"),
+        ("--kernel", "softmax", "kernel is softmax, expected relu as the checkpoint was trained with"),
         ("--block", "tsm", "block is tsm"),
         ("--gamma", "0.9", "gamma is 0.9"),
         ("--layers", "3", "layers is 3"),

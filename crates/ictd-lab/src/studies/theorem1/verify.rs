@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
-use crate::report::{Report, Table};
+use crate::report::{Report, Table, wrapped};
 use crate::studies::{Verdict, softmax, verdict};
 
 /// The kernels that Figure 7 shows.
@@ -318,11 +318,12 @@ impl Report for Verification {
         let VerifyConfig { num_trials, num_layers, feature_dim: d, context_len: n, gamma, tolerance, .. } =
             self.config;
         let tables = self.shown(&["verification", "special_cases"], width);
-        format!(
-            "Largest discrepancy over {num_trials} prompts × {num_layers} layers, float64 (d = {d}, n = {n}, γ = {gamma}):\n\n{tables}\
-             worst {:.1e}, rounding level is ≤ {tolerance:.0e}: {}\n",
-            self.worst, self.verdict
-        )
+        let head = format!(
+            "Largest discrepancy over {num_trials} prompts × {num_layers} layers, float64 (d = {d}, n = {n}, γ = {gamma}):\n\n"
+        );
+        let foot =
+            format!("worst {:.1e}, rounding level is ≤ {tolerance:.0e}: {}\n", self.worst, self.verdict);
+        wrapped(&head, width) + &tables + &wrapped(&foot, width)
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
