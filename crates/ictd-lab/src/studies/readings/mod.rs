@@ -2,7 +2,7 @@
 //! each combination shows.
 //!
 //! The prompt's equation masks the query; the experiments section writes attention in R^{n×n} with sums over n
-//! sources, which has no masked column. [`Prompt`] spells out the choices, [`run`] trains all of them.
+//! sources, which has no masked column. `Prompt` spells out the choices, [`run`] trains all of them.
 //! `docs/readings.md` tells what each assumes and what follows.
 
 mod prompt;
