@@ -63,7 +63,7 @@ fn small_contexts() {
         for context in &contexts {
             let plain = transformer.tokens(context).unwrap()[layers].values()[n];
             let fast = evaluator.output(&transformer, context).unwrap();
-            assert!((plain - fast).abs() < 1e-12, "roads disagree: {plain} {fast}");
+            assert!((plain - fast).abs() < 1e-12, "paths disagree: {plain} {fast}");
         }
         let fast =
             seconds(|| contexts.iter().map(|c| evaluator.output(&transformer, c).unwrap()).sum::<f64>());
@@ -100,7 +100,7 @@ fn long_contexts() {
             });
             let output = evaluator.evaluate_along(path, &transformer(15), &context).unwrap().output();
             let expected = *reference.get_or_insert(output);
-            assert!((output - expected).abs() < 1e-9, "roads disagree: {output} {expected}");
+            assert!((output - expected).abs() < 1e-9, "paths disagree: {output} {expected}");
             let per_layer = (long - short) / further as f64;
             println!(
                 "| {n} | {path:?} | {:.3} | {:.1} | {:.3} |",
