@@ -26,7 +26,7 @@ fn read(text: &str) -> Result<AnyTask, String> {
 /// Values of generated tasks are ⟨w, x⟩, not the solution of an equation: they too survive to the last bit.
 #[test]
 fn what_is_written_is_read_to_the_last_bit() {
-    for (_, kind) in Kind::NAMED {
+    for kind in Kind::NAMED {
         let mut stream = Stream::new(3, Purpose::Task, 0);
         let task = match kind {
             Kind::Cartpole => AnyTask::CartPole(CartPole::generate(&Family::of(kind), &mut stream).unwrap()),

@@ -38,7 +38,7 @@ impl TaskChoice {
                 format!(
                     "{} or a task file that exists{}",
                     Kind::names(),
-                    did_you_mean(text, Kind::NAMED.map(|(name, _)| name))
+                    did_you_mean(text, Kind::NAMED.map(Kind::as_str))
                 ),
             )),
             Err(_) => {

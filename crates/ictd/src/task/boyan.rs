@@ -3,12 +3,21 @@
 use super::finite::{FiniteTask, TaskError};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable};
+use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, assemble};
 use crate::matrix::Matrix;
 use crate::random::{Stream, running_sums};
 
-/// Draws a task.
-pub(super) fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
+pub(super) const FAMILY: Generator = Generator {
+    name: "boyan",
+    title: "Boyan",
+    usual: (64, 4),
+    states: (3..=MAX_STATES, "3 to 5000"),
+    features: ANY_FEATURES,
+    draw: generate,
+};
+
+fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
     let draw = BoyanDraw::new(family, stream);
     let m = family.num_states;
     let mut p = Matrix::zeros(m, m);

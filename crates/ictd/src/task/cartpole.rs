@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::finite::{FiniteTask, TaskError, rescale};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable, TaskSource};
+use super::kind::Generator;
 use super::{Family, FeatureMap, Kind};
 use crate::matrix::Matrix;
 use crate::random::Stream;
@@ -86,6 +87,16 @@ pub struct MonteCarloValue {
     /// Largest possible effect of truncating the returns.
     pub truncation_bound: f64,
 }
+
+pub(super) const FAMILY: Generator = Generator {
+    name: "cartpole",
+    title: "cart-pole",
+    usual: (2, 4),
+    // A million bins in all.
+    states: (1..=32, "1 to 32 bins per dimension"),
+    features: (1..=100, "1 to 100"),
+    draw: |_, _| Err(TaskError::Unknown("values and stationary law of cartpole")),
+};
 
 impl CartPole {
     /// Draws a task of a family's sizes, discount and features.

@@ -1,11 +1,20 @@
 //! States drawn independently and uniformly.
 
+use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, FiniteTask, Mrp, TaskError};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
-/// Draws a task.
-pub(super) fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
+pub(super) const FAMILY: Generator = Generator {
+    name: "coin",
+    title: "coin",
+    usual: (2, 2),
+    states: (1..=MAX_STATES, "1 to 5000"),
+    features: ANY_FEATURES,
+    draw: generate,
+};
+
+fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
     let m = family.num_states;
     let features = family.features(stream);
     let rewards = stream.uniform_vec(m, -1.0, 1.0);

@@ -1,12 +1,21 @@
 //! Random dense reward processes.
 
 use super::boyan::normalised;
+use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, FiniteTask, TaskError, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
-/// Draws a task.
-pub(super) fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
+pub(super) const FAMILY: Generator = Generator {
+    name: "dense",
+    title: "dense",
+    usual: (10, 4),
+    states: (1..=MAX_STATES, "1 to 5000"),
+    features: ANY_FEATURES,
+    draw: generate,
+};
+
+fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
     let m = family.num_states;
     let (weight, features) = family.weight_and_features(stream);
     let initial = normalised(stream.uniform_vec(m, 0.0, 1.0));

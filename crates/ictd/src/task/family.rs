@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::mrp::is_discount;
-use super::{CartPole, Chain, FiniteTask, Kind, TaskError, TaskSource, boyan, coin, dense, loop_chain};
+use super::{CartPole, Chain, FiniteTask, Kind, TaskError, TaskSource, boyan};
 use crate::matrix::Matrix;
 use crate::random::Stream;
 
@@ -68,15 +68,7 @@ impl Family {
 
     /// A family with its usual sizes, γ = 0.9, representable values and raw features at scale 1.
     pub fn of(kind: Kind) -> Self {
-        let (num_states, feature_dim) = match kind {
-            Kind::Boyan => (64, 4),
-            Kind::Loop => (10, 5),
-            Kind::Figure1 => (15, 5),
-            Kind::Dense => (10, 4),
-            Kind::Coin => (2, 2),
-            Kind::Cartpole => (2, 4),
-            Kind::Own => (1, 1),
-        };
+        let (num_states, feature_dim) = kind.generator().usual;
         Self {
             kind,
             num_states,
@@ -160,15 +152,7 @@ impl Family {
 
 impl TaskSource for Family {
     fn describe(&self) -> String {
-        let kind = match self.kind {
-            Kind::Boyan => "Boyan",
-            Kind::Loop => "Loop",
-            Kind::Figure1 => "Figure 1’s Loop",
-            Kind::Dense => "dense",
-            Kind::Coin => "coin",
-            Kind::Cartpole => "cart-pole",
-            Kind::Own => "own",
-        };
+        let title = self.kind.generator().title;
         let states = match self.kind {
             Kind::Figure1 => format!("5 to {} states", self.num_states),
             Kind::Cartpole => format!("{} bins per dimension", self.num_states),
@@ -180,7 +164,7 @@ impl TaskSource for Family {
             FeatureMap::UnitNorm => format!("{} unit-norm features", self.feature_dim),
             FeatureMap::Coordinates => "4 coordinates as features".to_owned(),
         };
-        format!("{kind}, {states}, {features}, γ = {}, score scale {}", self.gamma, self.score_scale)
+        format!("{title}, {states}, {features}, γ = {}, score scale {}", self.gamma, self.score_scale)
     }
 
     fn num_states(&self) -> usize {
@@ -197,19 +181,7 @@ impl TaskSource for Family {
 
     fn draw(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
         self.kind.check_sizes(self.num_states, self.feature_dim)?;
-        let task = match self.kind {
-            Kind::Boyan => boyan::generate(self, stream)?,
-            Kind::Loop => loop_chain::generate(self, stream)?,
-            Kind::Figure1 => {
-                let num_states = 5 + stream.below(self.num_states as u32 - 4) as usize;
-                let threshold = stream.uniform_in(0.1, 0.9);
-                loop_chain::generate(&Self { num_states, threshold, ..self.clone() }, stream)?
-            }
-            Kind::Dense => dense::generate(self, stream)?,
-            Kind::Coin => coin::generate(self, stream)?,
-            Kind::Cartpole => return Err(TaskError::Unknown("values and stationary law of cartpole")),
-            Kind::Own => return Err(TaskError::Unknown("the source of tasks of one's own")),
-        };
+        let task = (self.kind.generator().draw)(self, stream)?;
         match self.feature_map {
             _ if self.has_raw_features() => Ok(task),
             FeatureMap::OneHot => {

@@ -196,12 +196,11 @@ pub(super) fn check_features(features: &Matrix, states: usize) -> Result<(), Tas
     }
 }
 
-/// Refuses a size outside `range`, which `expected` describes.
+/// Refuses a size outside the range, which comes with its words.
 pub(super) fn check_size(
     field: &'static str,
     found: usize,
-    range: std::ops::RangeInclusive<usize>,
-    expected: &'static str,
+    &(ref range, expected): &(std::ops::RangeInclusive<usize>, &'static str),
 ) -> Result<(), TaskError> {
     if range.contains(&found) {
         Ok(())

@@ -1,17 +1,44 @@
 //! The families of tasks by name: one list of names, sizes and limits for every command.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::TaskError;
 use super::finite::check_size;
+use super::{Family, FiniteTask, TaskError, boyan, cartpole, coin, dense, loop_chain};
+use crate::random::Stream;
 
 /// Largest number of states of a generated task: its transition matrix has 200 MB there.
-const MAX_STATES: usize = 5000;
-/// Largest feature dimension of a generated task.
-const MAX_FEATURES: usize = 10_000;
+pub(super) const MAX_STATES: usize = 5000;
+/// Feature dimensions of a generated task.
+pub(super) const ANY_FEATURES: (RangeInclusive<usize>, &str) = (1..=10_000, "1 to 10000");
+
+/// What a family's file says of it, and all that is said of it anywhere.
+pub(super) struct Generator {
+    /// As typed.
+    pub name: &'static str,
+    /// In tables and captions.
+    pub title: &'static str,
+    /// Usual numbers of states and of features.
+    pub usual: (usize, usize),
+    /// Numbers of states it can have, and the same in words.
+    pub states: (RangeInclusive<usize>, &'static str),
+    /// Feature dimensions it can have, and the same in words.
+    pub features: (RangeInclusive<usize>, &'static str),
+    /// Draws a task whose sizes are within the ranges.
+    pub draw: fn(&Family, &mut Stream) -> Result<FiniteTask, TaskError>,
+}
+
+const OWN: Generator = Generator {
+    name: "own",
+    title: "own",
+    usual: (1, 1),
+    states: (1..=usize::MAX, "at least 1"),
+    features: ANY_FEATURES,
+    draw: |_, _| Err(TaskError::Unknown("the source of tasks of one's own")),
+};
 
 /// How tasks are drawn. Unless said otherwise features are x(s) ~ U(-1, 1)^d, and rewards are representable
 /// (v(s) = ⟨w, x(s)⟩ with w ~ U(-1, 1)^d and r = (I - γP) v) or free (r ~ U(-1, 1)^m). States are 0, …, m - 1.
@@ -78,42 +105,42 @@ pub enum Kind {
 
 impl Kind {
     /// The families by name, in the order in which they are listed to a user.
-    pub const NAMED: [(&'static str, Self); 6] = [
-        ("boyan", Self::Boyan),
-        ("loop", Self::Loop),
-        ("figure-1", Self::Figure1),
-        ("dense", Self::Dense),
-        ("coin", Self::Coin),
-        ("cartpole", Self::Cartpole),
-    ];
+    pub const NAMED: [Self; 6] =
+        [Self::Boyan, Self::Loop, Self::Figure1, Self::Dense, Self::Coin, Self::Cartpole];
+
+    pub(super) const fn generator(self) -> &'static Generator {
+        match self {
+            Self::Boyan => &boyan::FAMILY,
+            Self::Loop => &loop_chain::FAMILY,
+            Self::Figure1 => &loop_chain::FIGURE_1,
+            Self::Dense => &dense::FAMILY,
+            Self::Coin => &coin::FAMILY,
+            Self::Cartpole => &cartpole::FAMILY,
+            Self::Own => &OWN,
+        }
+    }
+
+    /// The name as typed and printed.
+    pub const fn as_str(self) -> &'static str {
+        self.generator().name
+    }
 
     /// The names, separated by commas.
     pub fn names() -> String {
-        Self::NAMED.map(|(name, _)| name).join(", ")
+        Self::NAMED.map(Self::as_str).join(", ")
     }
 
     /// Refuses a number of states or of features that the family cannot have.
     pub(super) fn check_sizes(self, num_states: usize, feature_dim: usize) -> Result<(), TaskError> {
-        let (states, expected) = match self {
-            Self::Boyan | Self::Loop => (3..=MAX_STATES, "3 to 5000"),
-            Self::Figure1 => (5..=MAX_STATES, "5 to 5000"),
-            Self::Dense | Self::Coin => (1..=MAX_STATES, "1 to 5000"),
-            // A million bins in all.
-            Self::Cartpole => (1..=32, "1 to 32 bins per dimension"),
-            Self::Own => (1..=usize::MAX, "at least 1"),
-        };
-        check_size("states", num_states, states, expected)?;
-        match self {
-            Self::Cartpole => check_size("features", feature_dim, 1..=100, "1 to 100"),
-            _ => check_size("features", feature_dim, 1..=MAX_FEATURES, "1 to 10000"),
-        }
+        let generator = self.generator();
+        check_size("states", num_states, &generator.states)?;
+        check_size("features", feature_dim, &generator.features)
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = Self::NAMED.iter().find(|(_, kind)| kind == self);
-        f.write_str(found.map_or("own", |(name, _)| name))
+        f.write_str(self.as_str())
     }
 }
 
@@ -121,7 +148,7 @@ impl FromStr for Kind {
     type Err = TaskError;
 
     fn from_str(text: &str) -> Result<Self, TaskError> {
-        let found = Self::NAMED.iter().find(|(name, _)| *name == text);
-        found.map(|(_, kind)| *kind).ok_or_else(|| TaskError::Name(text.to_owned()))
+        let found = Self::NAMED.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| TaskError::Name(text.to_owned()))
     }
 }

@@ -1,6 +1,7 @@
 //! Random directed graphs around a loop.
 
 use super::boyan::normalised;
+use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, FiniteTask, MrpError, TaskError, TransitionError, TransitionKernel, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;
@@ -8,8 +9,30 @@ use crate::random::Stream;
 /// Graphs drawn before giving up: with threshold 0.9 and 5 states one in five draws is periodic.
 const MAX_DRAWS: usize = 10_000;
 
-/// Draws a task.
-pub(super) fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
+pub(super) const FAMILY: Generator = Generator {
+    name: "loop",
+    title: "Loop",
+    usual: (10, 5),
+    states: (3..=MAX_STATES, "3 to 5000"),
+    features: ANY_FEATURES,
+    draw: generate,
+};
+
+/// Loops of random size and density.
+pub(super) const FIGURE_1: Generator = Generator {
+    name: "figure-1",
+    title: "Figure 1’s Loop",
+    usual: (15, 5),
+    states: (5..=MAX_STATES, "5 to 5000"),
+    draw: |family, stream| {
+        let num_states = 5 + stream.below(family.num_states as u32 - 4) as usize;
+        let threshold = stream.uniform_in(0.1, 0.9);
+        generate(&Family { num_states, threshold, ..family.clone() }, stream)
+    },
+    ..FAMILY
+};
+
+fn generate(family: &Family, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
     let (m, d) = (family.num_states, family.feature_dim);
     if !(0.0..1.0).contains(&family.threshold) {
         let found = family.threshold.to_string();
