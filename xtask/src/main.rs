@@ -1,17 +1,19 @@
 //! Set-up, tests and benches of the repository: `cargo xtask help`.
 
+mod audit;
 mod browser;
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
-cargo xtask test             format, lints, all tests, documentation
+cargo xtask test             format, lints, what we build on, all tests, documentation
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
                              all readings, the branch map
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
 cargo xtask fuzz [SECONDS [READER [FIRST]]]
                              damaged files for every reader, 60 seconds each, or for one from input FIRST on
+cargo xtask audit            licences, sources, duplicate versions and advisories of everything we build on
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["slow"] => slow(),
         ["search"] => search(),
         ["fuzz", rest @ ..] if rest.len() <= 3 => fuzz(rest),
+        ["audit"] => audit::audit(),
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
@@ -50,6 +53,7 @@ fn test() -> bool {
             &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
             &[],
         )
+        && audit::audit()
         && cargo("tests", &["test", "--workspace", "--locked"], &[])
         && cargo(
             "documentation",
