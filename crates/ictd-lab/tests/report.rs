@@ -3,7 +3,7 @@
 
 use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
-use ictd_lab::report::{Report, Table, wrapped};
+use ictd_lab::report::{Records, Report, Table, wrapped};
 use ictd_lab::studies::reproduce::{Stability, select};
 use ictd_lab::studies::{Claim, Plan, STUDIES, Section, Study, Verdict};
 use serde::Serialize;
@@ -19,8 +19,8 @@ impl Report for Found {
         self.name.into()
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of(self.name, [("x", 1.5)])?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of(self.name, [("x", 1.5)])?])
     }
 
     fn json_name(&self) -> Option<&str> {
@@ -50,7 +50,7 @@ fn table() -> Table {
         ["a-very-long-name-of-a-claim", "no", "x", "12.00"],
     ];
     let rows = rows.map(|row| row.map(String::from).to_vec());
-    Table::new(&["claim", "verdict", "what was measured", "seconds"], rows).words(&[1, 2])
+    Table::new(&["claim", "verdict", "what was measured", "seconds"], rows).words([1, 2])
 }
 
 #[test]
@@ -92,18 +92,21 @@ fn csv_is_what_records_serialise_to() {
     }
     let rows =
         [Row { name: "a, \"b\"", x: 0.1, missing: None }, Row { name: "", x: -1e300, missing: Some(2) }];
-    let table = Table::of("t", &rows).unwrap();
+    let table = Records::of("t", &rows).unwrap();
     let expected = "name,x,missing\n\"a, \"\"b\"\"\",0.1,\n,-1e300,2\n";
-    assert_eq!(table.csv().unwrap(), expected);
-    let none = Table::of("none", Vec::<Row>::new()).unwrap();
-    assert_eq!((none.csv().unwrap(), none.text(80)), (String::new(), String::new()));
+    assert_eq!(table.csv(), expected);
+    let none = Records::of("none", Vec::<Row>::new()).unwrap();
+    assert_eq!((none.csv(), none.table().text(80)), ("", String::new()));
 }
 
 #[test]
 fn text_rounds_what_records_have_in_full() {
-    let text = Table::of("t", [Mixed { x: 1.0 / 3.0, n: 12345, small: 1e-9, word: "w" }]).unwrap().text(80);
+    let text = Records::of("t", [Mixed { x: 1.0 / 3.0, n: 12345, small: 1e-9, word: "w" }])
+        .unwrap()
+        .table()
+        .text(80);
     assert_eq!(text.split_whitespace().skip(8).collect::<Vec<_>>(), ["0.3333", "12345", "1.000e-9", "w"]);
-    let two = Table::of("t", [Pair { x: 0.5, y: 1.5 }]).unwrap().only(&["y"]);
+    let two = Records::of("t", [Pair { x: 0.5, y: 1.5 }]).unwrap().only(&["y"]);
     assert_eq!(two.text(80), "y\n------\n1.5000\n");
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::LabError;
 use crate::figure::{Scene, to_pdf, to_png, to_svg};
-use crate::report::Table;
+use crate::report::Records;
 
 /// A directory that results are written to. Files of other names in it are left alone.
 #[derive(Clone, Debug)]
@@ -83,12 +83,12 @@ impl OutputDir {
 
     /// Writes a table as CSV, one record per row, numbers in their shortest exact form.
     pub fn csv<R: Serialize>(&self, name: &str, rows: impl IntoIterator<Item = R>) -> Result<(), LabError> {
-        self.table(&Table::of(name, rows)?)
+        self.records(&Records::of(name, rows)?)
     }
 
-    /// Writes a table as CSV under its name.
-    pub fn table(&self, table: &Table) -> Result<(), LabError> {
-        self.write(&format!("{}.csv", table.name()), table.csv()?.as_bytes())
+    /// Writes records as CSV under their name.
+    pub fn records(&self, records: &Records) -> Result<(), LabError> {
+        self.write(&format!("{}.csv", records.name()), records.csv().as_bytes())
     }
 
     /// Writes a value as indented JSON.

@@ -1,14 +1,19 @@
 //! How results show themselves: to a person, to a program, in files.
 
-mod table;
+mod records;
 
-pub use table::{Table, wrapped};
+pub use records::Records;
 
 use serde::Serialize;
 
 use crate::LabError;
 use crate::figure::Scene;
 use crate::files::OutputDir;
+
+/// Space between columns of text.
+const GAP: usize = 2;
+/// Columns of words are not made narrower than this.
+const NARROWEST: usize = 12;
 
 /// A result that shows itself: as JSON, which it serialises to, as text, as figures and as tables.
 pub trait Report: Serialize {
@@ -20,17 +25,17 @@ pub trait Report: Serialize {
         Vec::new()
     }
 
-    /// Tables for CSV files.
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    /// Records for CSV files.
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         Ok(Vec::new())
     }
 
-    /// The tables of these names as text, numbers rounded, a blank line after each.
+    /// The records of these names as text, numbers rounded, a blank line after each.
     fn shown(&self, names: &[&str], width: usize) -> String {
         // Records that have no table are an error of whoever writes them, not of whoever reads.
         let tables = self.tables().unwrap_or_default();
         let named = names.iter().filter_map(|name| tables.iter().find(|t| t.name() == *name));
-        named.map(|table| table.text(width) + "\n").collect()
+        named.map(|records| records.table().text(width) + "\n").collect()
     }
 
     /// The name of the JSON file that has the whole result; `None` where figures and tables say everything.
@@ -48,7 +53,7 @@ pub trait Report: Serialize {
     where
         Self: Sized,
     {
-        self.tables()?.iter().try_for_each(|table| out.table(table))?;
+        self.tables()?.iter().try_for_each(|records| out.records(records))?;
         for (name, figure) in self.figures() {
             out.figure(&name, &figure)?;
         }
@@ -66,7 +71,7 @@ impl<R: Report> Report for Vec<R> {
         self.iter().flat_map(Report::figures).collect()
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         let tables = self.iter().map(Report::tables).collect::<Result<Vec<_>, _>>()?;
         Ok(tables.into_iter().flatten().collect())
     }
@@ -78,4 +83,155 @@ impl<R: Report> Report for Vec<R> {
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         self.iter().try_for_each(|report| report.write(out))
     }
+}
+
+/// Headings and rows of cells, as they shall be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Columns of words besides the first: aligned to the left, and wrapped where space is short.
+    words: Vec<usize>,
+}
+
+impl Table {
+    /// A table with numbers in all columns but the first.
+    pub fn new<H: AsRef<str>>(header: &[H], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let header = header.iter().map(|h| h.as_ref().to_owned()).collect();
+        Self { header, rows: rows.into_iter().collect(), words: Vec::new() }
+    }
+
+    /// Says which columns have words in them, besides the first.
+    #[must_use]
+    pub fn words(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
+        self.words.extend(columns);
+        self
+    }
+
+    /// As text in lines of at most `width` characters: words and headings are wrapped first, then columns that do not fit
+    /// follow below, beside the first column again.
+    pub fn text(&self, width: usize) -> String {
+        let columns = self.header.len();
+        if columns == 0 {
+            return String::new();
+        }
+        let width = width.max(2 * NARROWEST + GAP);
+        let words: Vec<bool> = (0..columns).map(|c| c == 0 || self.words.contains(&c)).collect();
+        let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * (columns - 1);
+        let natural = |one_line: bool| (0..columns).map(|c| self.natural_width(c, one_line)).collect();
+        let mut widths: Vec<usize> = natural(true);
+        if total(&widths) > width {
+            widths = natural(false);
+        }
+        // The widest column of words gives way first.
+        let full = widths.clone();
+        while total(&widths) > width {
+            let widest = (0..columns).filter(|&c| words[c] && widths[c] > NARROWEST);
+            let Some(widest) = widest.max_by_key(|&c| widths[c]) else { break };
+            widths[widest] -= 1;
+        }
+        if total(&widths) > width {
+            // Columns will follow below anyway: words get their share of the line again.
+            let share =
+                |(c, &w): (usize, &usize)| if words[c] { w.min((width / 3).max(NARROWEST)) } else { w };
+            widths = full.iter().enumerate().map(share).collect();
+        }
+        let mut text = String::new();
+        let mut next = 1;
+        loop {
+            let mut block = vec![0];
+            let mut used = widths[0];
+            while next < columns && (block.len() == 1 || used + GAP + widths[next] <= width) {
+                used += GAP + widths[next];
+                block.push(next);
+                next += 1;
+            }
+            self.block(&mut text, &block, &widths, &words);
+            if next >= columns {
+                return text;
+            }
+            text.push('\n');
+        }
+    }
+
+    /// What the cells of a column need, and its heading: on one line, or its longest word.
+    fn natural_width(&self, column: usize, one_line: bool) -> usize {
+        let length = |text: &str| text.chars().count();
+        let heading = &self.header[column];
+        let longest = heading.split_whitespace().map(length).max().unwrap_or(0);
+        let cells = self.rows.iter().map(|row| length(&row[column])).max().unwrap_or(0);
+        cells.max(if one_line { length(heading) } else { longest })
+    }
+
+    fn block(&self, text: &mut String, columns: &[usize], widths: &[usize], words: &[bool]) {
+        line(text, &self.header, columns, widths, words);
+        let rule: Vec<String> = columns.iter().map(|&c| "-".repeat(widths[c])).collect();
+        text.push_str(&rule.join(&" ".repeat(GAP)));
+        text.push('\n');
+        self.rows.iter().for_each(|row| line(text, row, columns, widths, words));
+    }
+}
+
+/// One row, on as many lines as its tallest cell needs.
+fn line(text: &mut String, cells: &[String], columns: &[usize], widths: &[usize], words: &[bool]) {
+    let wrapped: Vec<Vec<String>> = columns.iter().map(|&c| wrap(&cells[c], widths[c])).collect();
+    for k in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0) {
+        let mut line = String::new();
+        for (lines, &c) in wrapped.iter().zip(columns) {
+            let (cell, width) = (lines.get(k).map_or("", String::as_str), widths[c]);
+            if !line.is_empty() || c != columns[0] {
+                line.push_str(&" ".repeat(GAP));
+            }
+            line += &if words[c] { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+/// A text broken at spaces into lines of at most `width` characters; longer words are cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let mut rest: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + rest.len() > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        let last = lines.len() - 1;
+        if used > 0 {
+            lines[last].push(' ');
+            used += 1;
+        }
+        while rest.len() > width.max(1) {
+            let tail = rest.split_off(width.max(1));
+            let last = lines.len() - 1;
+            lines[last].extend(rest);
+            lines.push(String::new());
+            rest = tail;
+        }
+        used += rest.len();
+        let last = lines.len() - 1;
+        lines[last].extend(rest);
+    }
+    lines
+}
+
+/// Every line of a text broken at spaces to at most `width` characters, what follows indented by two more.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut all = String::new();
+    for line in text.lines() {
+        if line.chars().count() <= width {
+            all += line;
+            all.push('\n');
+            continue;
+        }
+        let indent = line.chars().take_while(|c| *c == ' ').count();
+        let room = width.saturating_sub(indent + 2).max(NARROWEST);
+        for (k, part) in wrap(line, room).into_iter().enumerate() {
+            all += &format!("{}{part}\n", " ".repeat(if k == 0 { indent } else { indent + 2 }));
+        }
+    }
+    all
 }

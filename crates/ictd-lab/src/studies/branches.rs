@@ -10,7 +10,7 @@ use super::pretrain::{self, Settings};
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{Cell, Cells, Grid, Legend, Scene};
-use crate::report::{Report, Table};
+use crate::report::{Records, Report};
 
 /// Query positions: the columns of the map.
 const QUERIES: [&str; 3] = ["next", "skip", "stationary"];
@@ -156,8 +156,8 @@ impl Report for BranchMap {
         vec![("branches".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of("branches", &self.counts)?, Table::of("first_gradient", &self.gradients)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of("branches", &self.counts)?, Records::of("first_gradient", &self.gradients)?])
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Claim, Plan, Section, Study, Tasks, Verdict, mean_sem};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
-use crate::report::{Report, Table, wrapped};
+use crate::report::{Records, Report, wrapped};
 
 /// Figure 1: the error falls with the context length.
 pub const STUDY: Study = Study::new("fig1", Section::Evaluation, &["fig1"], judge);
@@ -262,8 +262,8 @@ impl Report for MsveCurve {
         vec![("fig1".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of("fig1", &self.points)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of("fig1", &self.points)?])
     }
 
     fn json_name(&self) -> Option<&str> {

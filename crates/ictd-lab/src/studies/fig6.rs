@@ -36,7 +36,7 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
     let name = format!("fig6{}", setting.suffix);
     for (mask, figures) in [("full", &full.0), ("relaxed", &relaxed.0)] {
         let tables = figures.tables(&format!("{name}_{mask}"), &format!("{name}_{mask}_steps"))?;
-        tables.iter().try_for_each(|table| out.table(table))?;
+        tables.iter().try_for_each(|table| out.records(table))?;
     }
     out.figure(&name, &figure(&full.0, &relaxed.0))?;
     let verdict = match (judge(&full.1), judge(&relaxed.1)) {

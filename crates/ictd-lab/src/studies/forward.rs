@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
-use crate::report::{Report, Table, wrapped};
+use crate::report::{Records, Report, Table, wrapped};
 
 /// Largest number of values (or token entries) kept: 1 GiB each for values and targets.
 const MAX_NUMBERS: u128 = 1 << 27;
@@ -186,20 +186,20 @@ impl Report for ForwardReport {
         vec![("values".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         let cells =
             self.values.iter().zip(&self.targets).enumerate().flat_map(|(layer, (values, targets))| {
                 let pairs = values.iter().zip(targets).enumerate();
                 pairs.map(move |(column, (&value, &target))| Cell { layer, column, value, target })
             });
-        let mut tables = vec![Table::of("values", cells)?];
+        let mut tables = vec![Records::of("values", cells)?];
         if let Some(tokens) = &self.tokens {
             let cells = tokens.iter().enumerate().flat_map(|(layer, z)| {
                 z.iter().zip(&self.row_names).flat_map(move |(values, row)| {
                     values.iter().enumerate().map(move |(column, &value)| Token { layer, row, column, value })
                 })
             });
-            tables.push(Table::of("tokens", cells)?);
+            tables.push(Records::of("tokens", cells)?);
         }
         Ok(tables)
     }

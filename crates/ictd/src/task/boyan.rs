@@ -1,9 +1,9 @@
 //! Randomised Boyan chains.
 
 use super::finite::{FiniteTask, TaskError};
+use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable};
-use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, assemble};
 use crate::matrix::Matrix;
 use crate::random::{Stream, running_sums};

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::finite::{FiniteTask, TaskError, rescale};
+use super::kind::Generator;
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable, TaskSource};
-use super::kind::Generator;
 use super::{Family, FeatureMap, Kind};
 use crate::matrix::Matrix;
 use crate::random::Stream;

@@ -8,7 +8,7 @@ use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Cells, Chart, Grid, Scene, Series, Width};
 use crate::files::OutputDir;
-use crate::report::Table;
+use crate::report::Records;
 use crate::studies::pretrain::Settings;
 
 /// Points drawn of a curve over steps: more cannot be told apart at the figure's size.
@@ -128,13 +128,13 @@ impl EmergenceFigures {
 
     /// Writes Figures 3 and 5 and their numbers under names that start with `name`.
     pub fn write(&self, out: &OutputDir, figure_3: &str, figure_5: &str) -> Result<(), LabError> {
-        self.tables(figure_3, figure_5)?.iter().try_for_each(|table| out.table(table))?;
+        self.tables(figure_3, figure_5)?.iter().try_for_each(|table| out.records(table))?;
         out.figure(figure_3, &self.figure_3())?;
         out.figure(figure_5, &self.figure_5())
     }
 
     /// The numbers behind them: matrices, bins and curves.
-    pub fn tables(&self, figure_3: &str, curves: &str) -> Result<Vec<Table>, LabError> {
+    pub fn tables(&self, figure_3: &str, curves: &str) -> Result<Vec<Records>, LabError> {
         let named = [("V_0", &self.value_matrix), ("A_0", &self.score_matrix)];
         let plain: Vec<String> = (0..self.row_names.len() - 3)
             .map(|i| format!("s_{i}"))
@@ -148,9 +148,9 @@ impl EmergenceFigures {
             })
         });
         Ok(vec![
-            Table::of(&format!("{figure_3}_a"), entries)?,
-            Table::of(&format!("{figure_3}_b"), &self.bins)?,
-            Table::of(curves, &self.curves)?,
+            Records::of(&format!("{figure_3}_a"), entries)?,
+            Records::of(&format!("{figure_3}_b"), &self.bins)?,
+            Records::of(curves, &self.curves)?,
         ])
     }
 }

@@ -5,7 +5,7 @@ use ictd::statistics::fit::Slope;
 use super::Mirror;
 use crate::LabError;
 use crate::figure::Scene;
-use crate::report::{Report, Table, wrapped};
+use crate::report::{Records, Report, wrapped};
 
 impl Report for Mirror {
     fn text(&self, width: usize) -> String {
@@ -45,20 +45,20 @@ impl Report for Mirror {
         vec![("mirror".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         let e = &self.estimator;
         Ok(vec![
-            Table::of("first_gradients", &self.first_gradients)?,
-            Table::of("settling", &self.settling)?,
-            Table::of("path", &self.path)?,
-            Table::of("pulls", &self.pulls)?,
-            Table::of("held", &self.held)?,
-            Table::of("best", &self.best)?,
-            Table::of("temperatures", &e.temperatures)?,
-            Table::of("constants", &e.constants)?,
-            Table::of("estimators", &e.estimators)?,
-            Table::of("ends", &self.ends)?,
-            Table::of("pairs", &self.pairs)?,
+            Records::of("first_gradients", &self.first_gradients)?,
+            Records::of("settling", &self.settling)?,
+            Records::of("path", &self.path)?,
+            Records::of("pulls", &self.pulls)?,
+            Records::of("held", &self.held)?,
+            Records::of("best", &self.best)?,
+            Records::of("temperatures", &e.temperatures)?,
+            Records::of("constants", &e.constants)?,
+            Records::of("estimators", &e.estimators)?,
+            Records::of("ends", &self.ends)?,
+            Records::of("pairs", &self.pairs)?,
         ])
     }
 }

@@ -3,7 +3,7 @@
 use super::RunResult;
 use crate::LabError;
 use crate::figure::Scene;
-use crate::report::{Report, Table};
+use crate::report::{Records, Report, Table};
 use crate::studies::fig3_5::EmergenceFigures;
 
 impl RunResult {
@@ -31,7 +31,7 @@ impl Report for RunResult {
             ["seed", "branch", "V_em", "A_em", "signed V", "signed A", "d_t", "TD loss", "MSVE", "best step"];
         let config = &self.settings.config;
         let contexts = config.num_steps() * config.batch as u64 * self.seeds.len() as u64;
-        Table::new(&header, rows).words(&[1]).text(width)
+        Table::new(&header, rows).words([1]).text(width)
             + &format!("\n{} seeds, {contexts} contexts in {:.3} s\n", self.seeds.len(), self.train_seconds)
     }
 
@@ -40,7 +40,7 @@ impl Report for RunResult {
         vec![("fig3".into(), figures.figure_3()), ("fig5".into(), figures.figure_5())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         self.emergence().tables("fig3", "fig5")
     }
 }

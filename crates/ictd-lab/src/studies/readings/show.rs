@@ -4,7 +4,7 @@ use super::{Figure, PROMPTS, Readings, Row};
 use crate::LabError;
 use crate::figure::style::{PALETTE, PAPER};
 use crate::figure::{Cell, Cells, Grid, Scene};
-use crate::report::{Report, Table, wrapped};
+use crate::report::{Records, Report, Table, wrapped};
 
 impl Readings {
     /// The map: a row per reading, a column per figure, the share of seeds that show it.
@@ -71,7 +71,7 @@ impl Report for Readings {
             let names: Vec<&str> = figures.iter().map(|f| f.name()).collect();
             notes += &format!("on every seed Figures {}: {prompt}, its column {mixing}\n", names.join("; "));
         }
-        let table = Table::new(&header, rows).words(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let table = Table::new(&header, rows).words([1, 2, 3, 4, 5, 6, 7, 8, 9]);
         table.text(width) + &wrapped(&notes, width) + "\n" + &self.shown(&["first_gradient"], width)
     }
 
@@ -79,8 +79,8 @@ impl Report for Readings {
         vec![("readings".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of("readings", &self.rows)?, Table::of("first_gradient", &self.gradients)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of("readings", &self.rows)?, Records::of("first_gradient", &self.gradients)?])
     }
 
     fn json_name(&self) -> Option<&str> {

@@ -26,7 +26,7 @@ impl Report for Reproduction {
             let doubt = doubt.map_or_else(String::new, |s| format!(" ({} of {} seeds)", s.same, s.seeds));
             vec![c.id.clone(), format!("{}{doubt}", c.verdict), shorten(&c.measured), seconds(&c.id)]
         });
-        let table = Table::new(&["claim", "verdict", "measured", "seconds"], rows).words(&[1, 2]);
+        let table = Table::new(&["claim", "verdict", "measured", "seconds"], rows).words([1, 2]);
         let mut counts = String::from("\n");
         for (scope, name) in Scope::COUNTED {
             let count =
@@ -47,7 +47,7 @@ impl Report for VerdictCounts {
             let counts: Vec<String> = v.verdicts.iter().map(|(name, n)| format!("{n} {name}")).collect();
             vec![v.id.clone(), counts.join(", ")]
         });
-        Table::new(&["claim", "verdicts over seeds"], rows).words(&[1]).text(width)
+        Table::new(&["claim", "verdicts over seeds"], rows).words([1]).text(width)
     }
 
     fn json_name(&self) -> Option<&str> {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
-use crate::report::{Report, Table, wrapped};
+use crate::report::{Records, Report, wrapped};
 use crate::studies::{Verdict, softmax, verdict};
 
 /// The kernels that Figure 7 shows.
@@ -330,11 +330,11 @@ impl Report for Verification {
         vec![("fig7".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         Ok(vec![
-            Table::of("verification", &self.kernels)?,
-            Table::of("special_cases", &self.special_cases)?,
-            Table::of("fig7", &self.figure_7)?,
+            Records::of("verification", &self.kernels)?,
+            Records::of("special_cases", &self.special_cases)?,
+            Records::of("fig7", &self.figure_7)?,
         ])
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Tasks, constants, on_tasks, softmax};
 use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
-use crate::report::{Report, Table};
+use crate::report::{Records, Report};
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
 /// The lemmas behind Theorem 3.
@@ -185,8 +185,8 @@ impl Report for Lemmas {
         self.shown(&["lemmas"], width)
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of("lemmas", &self.rows)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of("lemmas", &self.rows)?])
     }
 
     fn holds(&self) -> bool {

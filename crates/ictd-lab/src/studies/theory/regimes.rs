@@ -10,7 +10,7 @@ use super::{Tasks, softmax};
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
-use crate::report::{Report, Table};
+use crate::report::{Records, Report, Table};
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
 const SCALES: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0, 20.0, 50.0, 200.0, 1000.0, 5000.0];
@@ -159,7 +159,7 @@ impl Report for RegimeMap {
                 let own = self.cells.iter().filter(|c| c.repair == repair && c.gamma == gamma);
                 std::iter::once(gamma.to_string()).chain(own.map(Cell::commonest)).collect()
             });
-            let table = Table::new(&header, rows).words(&(1..=SCALES.len()).collect::<Vec<_>>());
+            let table = Table::new(&header, rows).words(1..=SCALES.len());
             format!("{name}: the commonest regime and its share\n\n{}\n", table.text(width))
         };
         REPAIRS.map(panel).concat()
@@ -169,8 +169,8 @@ impl Report for RegimeMap {
         vec![("regimes".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of("regimes", &self.cells)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of("regimes", &self.cells)?])
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Report, SuggestionJson};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
-use crate::report::{Table, wrapped};
+use crate::report::{Records, wrapped};
 
 impl Report {
     /// The error to infinite depth against depth: as it is, and with the first suggestion of every kind.
@@ -93,7 +93,7 @@ impl crate::report::Report for Report {
         vec![("depth".into(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         #[derive(Serialize)]
         struct Row<'a> {
             case: &'a str,
@@ -103,7 +103,7 @@ impl crate::report::Report for Report {
         let rows = self.curves.iter().flat_map(|c| {
             c.errors.iter().enumerate().map(|(layer, &error)| Row { case: &c.name, layer, error })
         });
-        Ok(vec![Table::of("depth", rows)?])
+        Ok(vec![Records::of("depth", rows)?])
     }
 
     fn json_name(&self) -> Option<&str> {

@@ -6,7 +6,7 @@ use super::super::slope_text;
 use super::{BoundReport, Comparison, SWEEP, floors};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
-use crate::report::{Report, Table, wrapped};
+use crate::report::{Records, Report, wrapped};
 
 impl BoundReport {
     /// The same under another name for its files.
@@ -106,10 +106,10 @@ impl Report for BoundReport {
         vec![(self.name.clone(), self.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
         Ok(vec![
-            Table::of(&format!("{}_comparisons", self.name), &self.comparisons)?,
-            Table::of(&format!("{}_sweep", self.name), &self.sweep)?,
+            Records::of(&format!("{}_comparisons", self.name), &self.comparisons)?,
+            Records::of(&format!("{}_sweep", self.name), &self.sweep)?,
         ])
     }
 

@@ -11,7 +11,7 @@ use super::{Landscape, NeuConfig, NeuPoint, NeuReport, estimate, landscape, last
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::{OutputDir, read_params};
-use crate::report::{Report, Table, wrapped};
+use crate::report::{Records, Report, wrapped};
 use crate::studies::Tasks;
 
 /// Sweeps over several families, and a plane through theta_* on the first; as JSON the sweeps.
@@ -46,13 +46,13 @@ impl Report for NeuSweeps {
         vec![("neu".into(), figure(&self.reports)), ("landscape".into(), self.plane.figure())]
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of("landscape", &self.plane.points)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of("landscape", &self.plane.points)?])
     }
 
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         self.reports.write(out)?;
-        self.tables()?.iter().try_for_each(|table| out.table(table))?;
+        self.tables()?.iter().try_for_each(|table| out.records(table))?;
         self.figures().iter().try_for_each(|(name, figure)| out.figure(name, figure))
     }
 }
@@ -78,8 +78,8 @@ impl Report for NeuReport {
         wrapped(&head, width) + &table(self.points.iter().filter(at_edge), width)
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of(&self.name, &self.points)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of(&self.name, &self.points)?])
     }
 
     fn json_name(&self) -> Option<&str> {
@@ -115,8 +115,8 @@ impl Report for NeuComparison {
         format!("{}\n\n{}", self.describe, table(&self.points, width))
     }
 
-    fn tables(&self) -> Result<Vec<Table>, LabError> {
-        Ok(vec![Table::of("neu", &self.points)?])
+    fn tables(&self) -> Result<Vec<Records>, LabError> {
+        Ok(vec![Records::of("neu", &self.points)?])
     }
 }
 
@@ -125,7 +125,7 @@ fn table<'a>(points: impl IntoIterator<Item = &'a NeuPoint>, width: usize) -> St
     let columns = ["theta", "n", "layers", "neu", "sem", "noise", "split", "split_sem", "same_prompt"];
     let columns = [&columns[..], &["bound_depth", "bound_sampling", "bound_events"]].concat();
     // Points are records of numbers, which always have a table.
-    Table::of("neu", points).map_or_else(|e| e.to_string(), |table| table.only(&columns).text(width))
+    Records::of("neu", points).map_or_else(|e| e.to_string(), |table| table.only(&columns).text(width))
 }
 
 /// As many lines as there are colours, evenly chosen, with the first and the last.

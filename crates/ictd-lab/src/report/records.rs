@@ -1,0 +1,78 @@
+//! Records for a CSV file.
+
+use csv::{Reader, StringRecord, Writer};
+use serde::Serialize;
+
+use super::Table;
+use crate::LabError;
+use crate::error::Cause;
+
+/// One record per row, its fields the columns, numbers in their shortest exact form: what a CSV file has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    name: String,
+    csv: String,
+}
+
+impl Records {
+    /// Records for a file of this name.
+    pub fn of<R: Serialize>(name: &str, records: impl IntoIterator<Item = R>) -> Result<Self, LabError> {
+        let failed = |error: Cause| LabError::internal("records", error);
+        let mut writer = Writer::from_writer(Vec::new());
+        for record in records {
+            writer.serialize(record).map_err(|e| failed(e.into()))?;
+        }
+        let bytes = writer.into_inner().map_err(|e| failed(e.to_string().into()))?;
+        let csv = String::from_utf8(bytes).map_err(|e| failed(e.into()))?;
+        Ok(Self { name: name.to_owned(), csv })
+    }
+
+    /// The name of its file, without an ending.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As CSV, header first; empty without records, whose columns nobody knows.
+    pub fn csv(&self) -> &str {
+        &self.csv
+    }
+
+    /// For a person: numbers rounded.
+    pub fn table(&self) -> Table {
+        self.chosen(|_| true)
+    }
+
+    /// As [`table`](Self::table), only with the columns of these names.
+    pub fn only(&self, names: &[&str]) -> Table {
+        self.chosen(|heading| names.contains(&heading))
+    }
+
+    fn chosen(&self, is_chosen: impl Fn(&str) -> bool) -> Table {
+        let mut reader = Reader::from_reader(self.csv.as_bytes());
+        // What was written above is read back without failure.
+        let header = reader.headers().cloned().unwrap_or_default();
+        let columns: Vec<usize> = (0..header.len()).filter(|&c| is_chosen(&header[c])).collect();
+        let rows: Vec<StringRecord> = reader.records().flatten().collect();
+        let is_word = |cell: &str| !cell.is_empty() && cell.parse::<f64>().is_err();
+        let has_words = |&k: &usize| rows.iter().any(|row| is_word(&row[columns[k]]));
+        let words: Vec<usize> = (0..columns.len()).filter(has_words).collect();
+        let headings: Vec<&str> = columns.iter().map(|&c| &header[c]).collect();
+        let cells = rows.iter().map(|row| columns.iter().map(|&c| rounded(&row[c])).collect());
+        Table::new(&headings, cells).words(words)
+    }
+}
+
+/// A number to four digits; anything else, and whole numbers, as they are.
+fn rounded(cell: &str) -> String {
+    let whole = |cell: &str| cell.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    match cell.parse::<f64>() {
+        Ok(x) if !whole(cell) && x.is_finite() => {
+            if x == 0.0 || (1e-2..1e4).contains(&x.abs()) {
+                format!("{x:.4}")
+            } else {
+                format!("{x:.3e}")
+            }
+        }
+        _ => cell.to_owned(),
+    }
+}
