@@ -1,6 +1,5 @@
 //! The lemmas behind Theorem 3: the largest measured/bound ratios over random inputs.
 
-use ictd::context::ContextStatistics;
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
@@ -8,7 +7,7 @@ use ictd::theory::lemmas::{Ratio, kernel_derivative, softmax_lipschitz, softmax_
 use ictd::transformer::{Adjoint, TransformerConfig};
 use serde::Serialize;
 
-use super::{Tasks, constants, on_tasks, softmax};
+use super::{Tasks, constants, counted, on_tasks, softmax};
 use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
 use crate::report::{Report, Table};
@@ -148,9 +147,7 @@ fn gradient_bound(
         let deepest = DEPTHS[DEPTHS.len() - 1];
         let transformer =
             TransformerConfig::theta_star(attention.clone(), deepest, family.gamma()).check()?;
-        let mut counts = Matrix::zeros(m, m);
-        states.windows(2).for_each(|pair| counts[(pair[0], pair[1])] += 1.0);
-        let statistics = ContextStatistics::counted(task.features(), task.mrp().rewards(), &counts);
+        let statistics = counted(task, &states);
         let mut pass = Adjoint::default();
         pass.forward(&transformer, &statistics)?;
         let mut measured: f64 = 0.0;

@@ -16,14 +16,9 @@ impl Report {
             let points = curve.errors.iter().enumerate().step_by(every).map(|(l, &e)| (l as f64, e));
             Series::new(&curve.name, color, points.collect())
         });
-        let chart = Chart {
-            title: format!("What depth does: {}", self.certificate.status.as_str()),
-            x: Axis::linear("layers *L*"),
-            y: Axis::log("error to infinite depth / largest value"),
-            series: series.collect(),
-            note: self.subject.clone(),
-        };
-        chart.scene(Width::Column)
+        let title = format!("What depth does: {}", self.certificate.status.as_str());
+        let (x, y) = (Axis::linear("layers *L*"), Axis::log("error to infinite depth / largest value"));
+        Chart::new(title, x, y, series.collect()).noted(&self.subject).scene(Width::Column)
     }
 }
 

@@ -36,19 +36,15 @@ impl BoundReport {
             let end = ((floor.map_or(1e-3, |p| p.1).ln() - decay.intercept) / decay.slope).clamp(1.0, 40.0);
             series.push(Series::new("fit above floor", PALETTE[4], vec![line(0.0), line(end)]).dashed());
         }
-        Chart {
-            title: "(a) error against depth".into(),
-            x: Axis::linear("layers *L*"),
-            y: Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
-            series,
-            note: match self.decay {
-                None => "no decay could be fitted".into(),
-                slope => {
-                    let (slope, radius) = (slope_text(slope, 4, ""), self.predicted_decay);
-                    format!("slope {slope} per layer; log spectral radius {radius:.4}").replace('-', "−")
-                }
-            },
-        }
+        let note = match self.decay {
+            None => "no decay could be fitted".into(),
+            slope => {
+                let (slope, radius) = (slope_text(slope, 4, ""), self.predicted_decay);
+                format!("slope {slope} per layer; log spectral radius {radius:.4}").replace('-', "−")
+            }
+        };
+        let (x, y) = (Axis::linear("layers *L*"), Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"));
+        Chart::new("(a) error against depth", x, y, series).noted(note)
     }
 
     fn floor_chart(&self) -> Chart {
@@ -58,16 +54,12 @@ impl BoundReport {
             let line = |n: f64| (n, (fit.intercept + fit.slope * n.ln()).exp());
             series.push(Series::new("fit", PALETTE[4], vec![line(first.0), line(last.0)]).dashed());
         }
-        Chart {
-            title: "(b) floor against context length".into(),
-            x: Axis::log("context length *n*"),
-            y: Axis::log("mean error at infinite depth"),
-            series,
-            note: match self.floor {
-                None => "fewer than three lengths at which every context visits every state".into(),
-                slope => format!("slope {}; −1/2 for 1/√n", slope_text(slope, 3, "")).replace('-', "−"),
-            },
-        }
+        let note = match self.floor {
+            None => "fewer than three lengths at which every context visits every state".into(),
+            slope => format!("slope {}; −1/2 for 1/√n", slope_text(slope, 3, "")).replace('-', "−"),
+        };
+        let (x, y) = (Axis::log("context length *n*"), Axis::log("mean error at infinite depth"));
+        Chart::new("(b) floor against context length", x, y, series).noted(note)
     }
 
     /// The task, its constants, its slopes.

@@ -112,14 +112,9 @@ impl Controls {
             let series = Series::new(name, PALETTE[(k + 1) % PALETTE.len()], line(&control.points));
             all.push(if control.solves { series.dashed() } else { series });
         }
-        Chart {
-            title: format!("The expected update at θ_{{∗}} and elsewhere, *L* = {deepest}"),
-            x: Axis::log("context length *n*"),
-            y: Axis::log("NEU *J* without noise"),
-            series: all,
-            note,
-        }
-        .scene(Width::Column)
+        let title = format!("The expected update at θ_{{∗}} and elsewhere, *L* = {deepest}");
+        let (x, y) = (Axis::log("context length *n*"), Axis::log("NEU *J* without noise"));
+        Chart::new(title, x, y, all).noted(note).scene(Width::Column)
     }
 }
 
