@@ -1,7 +1,6 @@
 //! What depth does on the paper's own tasks, where no theorem speaks: the largest error of a state against the
 //! number of layers.
 
-use ictd::kernel::Attention;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::MeanSem;
@@ -53,9 +52,8 @@ type Errors = (Vec<f64>, Option<f64>);
 
 /// Measures on the first `tasks` tasks of a family.
 pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
-    let attention = softmax()?;
     let found = on_tasks(family, tasks, |index, task| {
-        errors_of_task(task, Stream::new(family.seed, Purpose::Trajectory, index), &attention)
+        errors_of_task(task, Stream::new(family.seed, Purpose::Trajectory, index))
     })?;
     let mut points = Vec::new();
     for (k, n) in LENGTHS.into_iter().enumerate() {
@@ -75,15 +73,11 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
     Ok(DepthCurves { points, describe: family.describe() })
 }
 
-fn errors_of_task(
-    task: &FiniteTask,
-    mut stream: Stream,
-    attention: &Attention,
-) -> Result<Vec<Errors>, LabError> {
+fn errors_of_task(task: &FiniteTask, mut stream: Stream) -> Result<Vec<Errors>, LabError> {
     let states = task.mrp().sample_states(LONGEST, &mut stream);
     let distance = |v: Vec<f64>| apart(&v, task.values());
     let of_length = |n| {
-        let operator = StateOperator::of(counted(task, &states[..=n]), attention, task.mrp().gamma())?;
+        let operator = StateOperator::of(counted(task, &states[..=n]), &softmax()?, task.mrp().gamma())?;
         let shown = layers(&operator, 1.0).take(DEEPEST + 1).enumerate().filter(|(l, _)| LAYERS.contains(l));
         Ok((shown.map(|(_, v)| distance(v)).collect(), limit(&operator).map(distance)))
     };

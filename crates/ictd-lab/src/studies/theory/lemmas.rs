@@ -116,7 +116,6 @@ fn worst(ratios: Vec<Option<Ratio>>) -> Option<Ratio> {
 }
 
 fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
-    let attention = softmax()?;
     let found = on_tasks(family, tasks, |index, task| {
         let d = task.features().num_cols();
         let states =
@@ -124,7 +123,7 @@ fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
         let rows =
             |states: &[usize]| Matrix::from_fn(states.len(), d, |i, a| task.features()[(states[i], a)]);
         let measured = kernel_derivative(&rows(&states[..LENGTH]), &rows(&states));
-        Ok(Some(Ratio { measured, bound: constants(task, &attention)?.kernel_bound() }))
+        Ok(Some(Ratio { measured, bound: constants(task)?.kernel_bound() }))
     })?;
     worst(found).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
@@ -137,16 +136,14 @@ fn gradient_bound(
     length: Option<usize>,
     tasks: u64,
 ) -> Result<Option<(Ratio, bool)>, LabError> {
-    let attention = softmax()?;
     let found = on_tasks(family, tasks, |index, task| {
         let (d, m) = (task.features().num_cols(), task.mrp().num_states());
-        let constants = constants(task, &attention)?;
+        let constants = constants(task)?;
         let Some(threshold) = constants.contraction_threshold(DELTA) else { return Ok(None) };
         let n = length.unwrap_or(threshold.ceil() as usize);
         let states = task.mrp().sample_states(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
         let deepest = DEPTHS[DEPTHS.len() - 1];
-        let transformer =
-            TransformerConfig::theta_star(attention.clone(), deepest, family.gamma()).check()?;
+        let transformer = TransformerConfig::theta_star(softmax()?, deepest, family.gamma()).check()?;
         let statistics = counted(task, &states);
         let mut pass = Adjoint::default();
         pass.forward(&transformer, &statistics)?;

@@ -11,7 +11,6 @@ pub mod theorem2;
 pub mod theorem3;
 
 use ictd::context::ContextStatistics;
-use ictd::kernel::Attention;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::statistics::fit::Slope;
@@ -21,6 +20,11 @@ use rayon::prelude::*;
 
 use super::{Tasks, softmax};
 use crate::LabError;
+
+/// A layer of the paper's attention in infinitely long contexts of a task.
+fn population(task: &FiniteTask) -> Result<StateOperator, LabError> {
+    Ok(StateOperator::population(task, &softmax()?)?)
+}
 
 /// What is found on each of the first `tasks` tasks of a family, in their order whatever the number of threads.
 fn on_tasks<T: Send>(
@@ -32,9 +36,8 @@ fn on_tasks<T: Send>(
 }
 
 /// The constants of the bounds on a task.
-fn constants(task: &FiniteTask, attention: &Attention) -> Result<Constants, LabError> {
-    let stability = Stability::of(&StateOperator::population(task, attention)?)?;
-    Ok(Constants::of(task, &stability)?)
+fn constants(task: &FiniteTask) -> Result<Constants, LabError> {
+    Ok(Constants::of(task, &Stability::of(&population(task)?)?)?)
 }
 
 /// The context of a path through the states of a task.

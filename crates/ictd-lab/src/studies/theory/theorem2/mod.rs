@@ -16,7 +16,7 @@ use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Tasks, apart, layers, limit, softmax};
+use super::{Tasks, apart, layers, limit, population, softmax};
 use crate::error::{LabError, check_range};
 use claims::failed_premises;
 
@@ -169,12 +169,16 @@ struct Setting {
 pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     config.check()?;
     let task = config.family.task(config.index)?;
-    let attention = softmax()?;
-    let operator = StateOperator::population(&task, &attention)?;
+    let operator = population(&task)?;
     let stability = Stability::of(&operator)?;
     let constants = Constants::of(&task, &stability)?;
-    let population = operator.predecessor_matrix();
-    let setting = Setting { task, attention, population, constants, seed: config.family.seed };
+    let setting = Setting {
+        task,
+        attention: softmax()?,
+        population: operator.predecessor_matrix(),
+        constants,
+        seed: config.family.seed,
+    };
 
     let threshold = constants.contraction_threshold(config.delta);
     let mut lengths = config.lengths.clone();

@@ -4,7 +4,7 @@ use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::transformer::AttentionParams;
 
-use super::{Ends, NeuConfig, NeuPoint, estimate, point};
+use super::{Ends, NeuConfig, NeuPoint, points, unless_diverged};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -57,17 +57,9 @@ pub(super) fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
     let layers: Vec<usize> = ends(&config.layers);
     let mut found = Vec::new();
     for (theta, solves, params) in others(config.family.feature_dim(), config.family.seed) {
-        let mut points = Vec::new();
-        for &n in &config.lengths {
-            match estimate(&config.family, &params, n, &layers, config.samples) {
-                Ok(found) => points.extend(found.iter().map(|f| point(&theta, n, f, None))),
-                Err(LabError::Diverged { .. }) => {
-                    points.clear();
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let at = |&n| points(&config.family, (&theta, &params), n, &layers, config.samples);
+        let points = unless_diverged(config.lengths.iter().map(at).collect::<Result<Vec<_>, _>>())?;
+        let points = points.unwrap_or_default().concat();
         found.push(Control { theta, solves, points });
     }
     let note = format!("{}; {} tasks per estimate", config.family.describe(), config.samples);

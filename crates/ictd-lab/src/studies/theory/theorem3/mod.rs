@@ -180,6 +180,14 @@ fn estimate(
     Ok(NeuSampler { task, attention, context_len: n, depths, samples, seed }.estimate(params)?)
 }
 
+/// What was estimated; `None` where layers diverge.
+fn unless_diverged<T>(found: Result<T, LabError>) -> Result<Option<T>, LabError> {
+    match found {
+        Err(LabError::Diverged { .. }) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// Parameters from a file that all layers share and whose scores see features only.
 fn looped(parameters: &Parameters) -> Result<AttentionParams, LabError> {
     let Parameters::Tied(params) = parameters else {
@@ -245,6 +253,18 @@ fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     })
 }
 
+/// J at named parameters, beside no theorem.
+fn points(
+    family: &Tasks,
+    (theta, params): (&str, &AttentionParams),
+    n: usize,
+    layers: &[usize],
+    samples: u64,
+) -> Result<Vec<NeuPoint>, LabError> {
+    let found = estimate(family, params, n, layers, samples)?;
+    Ok(found.iter().map(|f| point(theta, n, f, None)).collect())
+}
+
 /// A point of a table.
 fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuPoint {
     let layers = found.num_layers;
@@ -274,10 +294,8 @@ fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuP
 
 /// Constants that hold for the first tasks of a family.
 fn uniform_constants(family: &Tasks) -> Result<Constants, LabError> {
-    let attention = softmax()?;
-    let all = on_tasks(family, CONSTANT_TASKS, |_, task| constants(task, &attention))?;
-    let uniform = all.into_iter().reduce(Constants::worse);
-    uniform.ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
+    let all = on_tasks(family, CONSTANT_TASKS, |_, task| constants(task))?;
+    all.into_iter().reduce(Constants::worse).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
 /// The largest of a sorted list.

@@ -7,7 +7,7 @@ use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::super::slope_text;
-use super::{Landscape, NeuConfig, NeuPoint, NeuReport, estimate, landscape, last, looped, point, run};
+use super::{Landscape, NeuConfig, NeuPoint, NeuReport, landscape, last, looped, points, run};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::{OutputDir, read_params};
@@ -101,12 +101,11 @@ impl NeuComparison {
     pub fn run(family: &Tasks, file: &Path, n: usize, layers: usize, samples: u64) -> Result<Self, LabError> {
         let theta = looped(&read_params(file)?.parameters)?;
         let star = AttentionParams::theta_star(family.feature_dim());
-        let mut points = Vec::new();
+        let mut found = Vec::new();
         for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
-            let found = estimate(family, params, n, &[layers], samples)?;
-            points.extend(found.iter().map(|f| point(&name, n, f, None)));
+            found.extend(points(family, (&name, params), n, &[layers], samples)?);
         }
-        Ok(Self { points, describe: family.describe() })
+        Ok(Self { points: found, describe: family.describe() })
     }
 }
 
