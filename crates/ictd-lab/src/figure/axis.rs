@@ -117,35 +117,3 @@ fn tick_label(value: f64, step: f64, decimals: usize) -> String {
 fn minus(e: i32) -> String {
     e.to_string().replace('-', "−")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn axis(scale: Scale, range: (f64, f64)) -> Axis {
-        Axis { label: String::new(), scale, range: Some(range) }
-    }
-
-    #[test]
-    fn ticks_are_round_numbers_inside_the_range() {
-        let labels = |a: &Axis| {
-            Mapping::new(a, std::iter::empty(), 0.0).ticks().into_iter().map(|t| t.1).collect::<Vec<_>>()
-        };
-        assert_eq!(labels(&axis(Scale::Linear, (0.0, 1.0))), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(labels(&axis(Scale::Linear, (-7.0, 40.0))), ["0", "10", "20", "30", "40"]);
-        assert_eq!(labels(&axis(Scale::Linear, (0.0, 2e12)))[1], "5.0·10^{11}");
-        assert_eq!(
-            labels(&axis(Scale::Log, (1e-3, 10.0))),
-            ["10^{−3}", "10^{−2}", "10^{−1}", "10^{0}", "10^{1}"]
-        );
-    }
-
-    #[test]
-    fn a_single_value_and_no_value_have_a_range() {
-        let empty = Axis { range: None, ..axis(Scale::Linear, (0.0, 0.0)) };
-        let one = Mapping::new(&empty, [3.0].into_iter(), 0.05);
-        assert!(one.low < 3.0 && one.high > 3.0);
-        let none = Mapping::new(&empty, std::iter::empty(), 0.05);
-        assert!(none.low < none.high);
-    }
-}
