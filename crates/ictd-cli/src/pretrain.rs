@@ -1,6 +1,7 @@
 //! `ictd pretrain`.
 
-use std::io::IsTerminal as _;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -132,7 +133,6 @@ fn watch(monitor: &Monitor, finished: &AtomicBool, total: u64) {
 }
 
 fn eprint_part(text: &str) {
-    use std::io::Write as _;
     let _ = write!(std::io::stderr(), "{text}");
 }
 
@@ -152,12 +152,10 @@ fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
         }
         None => text.split(',').map(number).collect::<Result<_, _>>()?,
     };
-    let mut unique = seeds.clone();
-    unique.sort_unstable();
-    unique.dedup();
-    match (seeds.is_empty(), unique.len() == seeds.len()) {
-        (true, _) => Err(bad("empty")),
-        (_, false) => Err(bad("a seed is given twice")),
+    let unique: BTreeSet<&u64> = seeds.iter().collect();
+    match (seeds.len(), unique.len()) {
+        (0, _) => Err(bad("empty")),
+        (all, different) if all > different => Err(bad("a seed is given twice")),
         _ => Ok(seeds),
     }
 }

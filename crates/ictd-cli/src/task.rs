@@ -27,11 +27,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let made = make(&TaskRequest {
-        task: arguments.options.choice(TaskChoice::named(&arguments.task)?)?,
-        seed: arguments.common.seed,
-        index: arguments.index,
-        trajectory: arguments.trajectory,
-    })?;
-    arguments.common.present(&made, None)
+    let Arguments { task, options, index, trajectory, common } = arguments;
+    let task = options.choice(TaskChoice::named(&task)?)?;
+    common.present(&make(&TaskRequest { task, seed: common.seed, index, trajectory })?, None)
 }

@@ -96,13 +96,14 @@ pub(super) fn plain(numbers: Numbers) -> Vec<f64> {
 
 /// The parameters of a layer; `place` names them in errors.
 pub(super) fn pair(v: Vec<Numbers>, a: Vec<Numbers>, place: &str) -> Result<AttentionParams, LabError> {
-    let matrix = |name: &str, rows: Vec<Numbers>| {
-        let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
-        Matrix::from_rows(&rows)
-            .map_err(|e| LabError::refused(format!("params: {place}{name}"), e.to_string()))
-    };
-    AttentionParams::new(matrix("V", v)?, matrix("A", a)?)
-        .map_err(|e| LabError::refused("params", format!("{place}{e}")))
+    let [v, a] = [("V", v), ("A", a)].map(|(name, rows)| matrix(&format!("params: {place}{name}"), rows));
+    AttentionParams::new(v?, a?).map_err(|e| LabError::refused("params", format!("{place}{e}")))
+}
+
+/// Rows as a matrix; `name` names it in errors.
+pub(super) fn matrix(name: &str, rows: Vec<Numbers>) -> Result<Matrix, LabError> {
+    let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
+    Matrix::from_rows(&rows).map_err(|e| LabError::refused(name, e.to_string()))
 }
 
 /// Reads a context; `-` is standard input.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ictd::kernel::KernelName;
 use ictd::pretrain::{Mask, PretrainConfig, QueryMix, QueryPosition};
-use ictd::transformer::{AttentionParams, Block, Parameters};
+use ictd::transformer::{Block, Parameters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -143,10 +143,10 @@ impl ParamsFile {
         match (self.value_matrix, self.score_matrix, self.layers) {
             (Some(v), Some(a), None) => Ok(Parameters::Tied(pair(v, a, "")?)),
             (None, None, Some(layers)) => {
-                let pairs = layers.into_iter().enumerate();
-                let pairs =
-                    pairs.map(|(l, p)| pair(p.value_matrix, p.score_matrix, &format!("layers[{l}].")));
-                Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
+                let layer = |(l, p): (usize, LayerFile)| {
+                    pair(p.value_matrix, p.score_matrix, &format!("layers[{l}]."))
+                };
+                Ok(Parameters::PerLayer(layers.into_iter().enumerate().map(layer).collect::<Result<_, _>>()?))
             }
             _ => Err(LabError::refused("params", "expected either V and A, or layers")),
         }
@@ -179,13 +179,14 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
             numbers.chunks(columns.max(1)).map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
         Some(rows.collect::<Vec<Numbers>>())
     };
-    if let (Some(v), Some(a)) = (matrix("V"), matrix("A")) {
-        return Ok(Parameters::Tied(pair(v, a, "")?));
+    let layer = |place: &str| {
+        let (v, a) = (matrix(&format!("{place}V"))?, matrix(&format!("{place}A"))?);
+        Some(pair(v, a, place))
+    };
+    if let Some(tied) = layer("") {
+        return Ok(Parameters::Tied(tied?));
     }
-    let layers =
-        (0..).map_while(|l| Some((l, matrix(&format!("layers.{l}.V"))?, matrix(&format!("layers.{l}.A"))?)));
-    let pairs: Vec<AttentionParams> =
-        layers.map(|(l, v, a)| pair(v, a, &format!("layers.{l}."))).collect::<Result<_, _>>()?;
+    let pairs = (0..).map_while(|l| layer(&format!("layers.{l}."))).collect::<Result<Vec<_>, _>>()?;
     if pairs.is_empty() {
         return Err(LabError::refused("params", "expected tensors V and A, or layers.0.V and so on"));
     }

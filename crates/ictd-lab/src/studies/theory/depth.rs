@@ -14,7 +14,7 @@ use crate::figure::{Axis, Chart, Scene, Series, Width};
 use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 
-/// The second question of the paper's introduction, on its own tasks.
+/// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
 pub const STUDY: Study = Study::new("depth", Section::Convergence, &["depth"], judge);
 
 /// Context lengths: prefixes of one trajectory per task.
@@ -39,8 +39,7 @@ pub struct DepthPoint {
     pub tasks: usize,
 }
 
-/// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct DepthCurves {
     /// Every length with every depth, then infinite depth.
     pub points: Vec<DepthPoint>,
@@ -140,7 +139,6 @@ impl DepthCurves {
     }
 }
 
-/// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let curves = run(&Tasks::paper(plan.seed), plan.samples(100, 25))?;
     out.csv("depth", &curves.points)?;
@@ -148,7 +146,6 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     Ok(vec![claim(&curves)])
 }
 
-/// What the curves say.
 fn claim(curves: &DepthCurves) -> Claim {
     let claim = Claim::new(
         "depth",

@@ -188,7 +188,6 @@ impl Report for Lemmas {
     }
 }
 
-/// Lemmas 8 to 10: no random input breaks them.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let found = run(plan.seed, plan.samples(5000, 500), None)?;
     found.write(out)?;

@@ -162,7 +162,6 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     Ok(claims(&found))
 }
 
-/// What the pooled rates say.
 fn claims(found: &Rates) -> Vec<Claim> {
     let claim = |id, paper, says, criterion| {
         Claim::new(id, paper, says, criterion).shown(Some("rates"), Some("rates.csv"))

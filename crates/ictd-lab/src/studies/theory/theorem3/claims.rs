@@ -3,7 +3,9 @@
 use ictd::statistics::fit::Slope;
 
 use super::super::slope_text;
-use super::{Control, Controls, Ends, NeuConfig, NeuPoint, NeuReport, figure, run, same_prompt_figure};
+use super::{
+    Control, Ends, NeuConfig, NeuPoint, NeuReport, controls_figure, figure, run, same_prompt_figure,
+};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
@@ -23,14 +25,14 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let [first, second] = families;
     let certified = sweep(first, &[30, 100, 300, 1000], &layers, plan.samples(4000, 1000))?;
     let paper = sweep(second, &[20, 50, 200, 1000], &layers[..6], plan.samples(1000, 200))?;
-    let controls =
-        super::controls(&NeuConfig { samples: plan.samples(1000, 300), ..certified.config.clone() })?;
+    let elsewhere = NeuConfig { samples: plan.samples(1000, 300), ..certified.config.clone() };
+    let controls = super::controls(&elsewhere)?;
     for (report, name) in [(&certified, "neu_certified"), (&paper, "neu_paper")] {
         NeuReport { name: name.into(), ..report.clone() }.write(out)?;
     }
-    out.csv("neu_controls", controls.controls.iter().flat_map(|c| &c.points))?;
+    out.csv("neu_controls", controls.iter().flat_map(|c| &c.points))?;
     out.figure("neu", &figure(&[certified.clone(), paper.clone()]))?;
-    out.figure("neu_controls", &controls.figure(&certified.points))?;
+    out.figure("neu_controls", &controls_figure(&elsewhere, &controls, &certified.points))?;
     out.figure("same_prompt", &same_prompt_figure(&[certified.clone(), paper.clone()]))?;
     let at_star = "the estimate without noise falls by more than three standard errors from the shortest to the longest context in the deepest \
                    network, at least as fast as √(log n / n), and by more than three from the shallowest to the deepest at the longest context";
@@ -61,9 +63,9 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 }
 
 /// Whether J vanishes over a sweep, and not at the controls.
-fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&Controls>) -> Claim {
+fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&[Control]>) -> Claim {
     let Some(ends) = Ends::of(&report.points) else { return claim };
-    let stays = controls.is_none_or(|c| c.controls.iter().filter(|c| !c.solves).all(|c| !c.vanishes()));
+    let stays = controls.is_none_or(|c| c.iter().filter(|c| !c.solves).all(|c| !c.vanishes()));
     let judged = match (ends.falls(), stays) {
         ((true, true), true) => Verdict::Reproduced,
         ((false, false), _) => Verdict::NotReproduced,
@@ -75,7 +77,7 @@ fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&Controls>) -> C
         short.split, short.n, last.split, last.n, last.layers, shallow.split, shallow.layers, shallow.n
     );
     if let Some(controls) = controls {
-        let (solving, others): (Vec<_>, Vec<_>) = controls.controls.iter().partition(|c| c.solves);
+        let (solving, others): (Vec<_>, Vec<_>) = controls.iter().partition(|c| c.solves);
         let list = |of: Vec<&Control>| of.iter().map(|c| c.describe()).collect::<Vec<_>>().join(", ");
         let (others, solving) = (list(others), list(solving));
         measured +=
@@ -157,7 +159,6 @@ mod tests {
         let points = |last| vec![at(30, 40, 1.0, 0.0), at(1000, 2, 1.0, 0.0), at(1000, 40, last, 0.0)];
         let control = |last, solves| Control { theta: String::new(), solves, points: points(last) };
         let verdict = |last, controls: Vec<Control>| {
-            let controls = Controls { controls, note: String::new() };
             vanishing(Claim::new("", "", "", ""), &report(points(last)), Some(&controls)).verdict
         };
         assert_eq!(verdict(0.1, vec![control(1.0, false), control(0.1, true)]), Verdict::Reproduced);

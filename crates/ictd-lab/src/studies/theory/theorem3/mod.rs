@@ -8,7 +8,7 @@ mod landscape;
 mod show;
 
 pub use claims::STUDY;
-use controls::{Control, Controls, controls};
+use controls::{Control, controls, controls_figure};
 use landscape::{Landscape, landscape};
 pub use show::{NeuComparison, NeuSweeps};
 use show::{figure, same_prompt_figure};
