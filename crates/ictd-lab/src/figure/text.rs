@@ -257,14 +257,8 @@ impl OutlineBuilder for Pen {
         // Degree elevation: cubic control points lie two thirds of the way to the quadratic one.
         let ((px, py), (cx, cy), (x, y)) = (self.position(), self.at(x1, y1), self.at(x, y));
         let toward = |from: f64, to: f64| from + 2.0 / 3.0 * (to - from);
-        self.segments.push(Segment::Cubic([
-            toward(px, cx),
-            toward(py, cy),
-            toward(x, cx),
-            toward(y, cy),
-            x,
-            y,
-        ]));
+        let [(x1, y1), (x2, y2)] = [(px, py), (x, y)].map(|(x, y)| (toward(x, cx), toward(y, cy)));
+        self.segments.push(Segment::Cubic([x1, y1, x2, y2, x, y]));
     }
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
         let ((x1, y1), (x2, y2), (x, y)) = (self.at(x1, y1), self.at(x2, y2), self.at(x, y));

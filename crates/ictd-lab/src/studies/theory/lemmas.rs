@@ -110,11 +110,6 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
     Ok(Lemmas { rows })
 }
 
-/// The largest ratio of all; `None` when one is missing.
-fn worst(ratios: Vec<Option<Ratio>>) -> Option<Ratio> {
-    ratios.into_iter().reduce(|a, b| Some(a?.worse(b?))).flatten()
-}
-
 fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
     let found = on_tasks(family, tasks, |index, task| {
         let d = task.features().num_cols();
@@ -123,9 +118,9 @@ fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
         let rows =
             |states: &[usize]| Matrix::from_fn(states.len(), d, |i, a| task.features()[(states[i], a)]);
         let measured = kernel_derivative(&rows(&states[..LENGTH]), &rows(&states));
-        Ok(Some(Ratio { measured, bound: constants(task)?.kernel_bound() }))
+        Ok(Ratio { measured, bound: constants(task)?.kernel_bound() })
     })?;
-    worst(found).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
+    found.into_iter().reduce(Ratio::worse).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
 /// The largest gradient over all states, parameters and [`DEPTHS`], against the bound at a length, or at the smallest
@@ -162,9 +157,8 @@ fn gradient_bound(
         let bound = constants.gradient_bound(n as f64, DELTA);
         Ok(Some((Ratio { measured, bound }, n as f64 >= threshold)))
     })?;
-    let reached = found.iter().flatten().all(|(_, reached)| *reached);
-    let ratios = found.into_iter().map(|f| f.map(|(ratio, _)| ratio)).collect();
-    Ok(worst(ratios).map(|ratio| (ratio, reached)))
+    let found: Option<Vec<(Ratio, bool)>> = found.into_iter().collect();
+    Ok(found.and_then(|all| all.into_iter().reduce(|(a, x), (b, y)| (a.worse(b), x && y))))
 }
 
 impl LemmaRow {
