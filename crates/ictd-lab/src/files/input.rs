@@ -59,22 +59,18 @@ pub(crate) struct EpisodeFile {
 impl ContextFile {
     /// The context the file describes.
     pub fn into_context(self) -> Result<Context, LabError> {
+        let refused = |name: &str, why: &str| Err(LabError::refused(name, why));
         let episodes = match (self.features, self.rewards, self.episodes) {
             (Some(features), Some(rewards), None) => {
                 vec![EpisodeFile { features, rewards, terminated: self.terminated.unwrap_or(false) }]
             }
             (None, None, Some(episodes)) if self.terminated.is_none() => episodes,
-            (None, None, Some(_)) => {
-                return Err(LabError::refused("terminated", "expected inside each of the episodes"));
-            }
+            (None, None, Some(_)) => return refused("terminated", "expected inside each of the episodes"),
             (_, _, Some(_)) => {
-                return Err(LabError::refused(
-                    "episodes",
-                    "expected alone, found beside features or rewards",
-                ));
+                return refused("episodes", "expected alone, found beside features or rewards");
             }
-            (None, _, None) => return Err(LabError::refused("features", "missing")),
-            (_, None, None) => return Err(LabError::refused("rewards", "missing")),
+            (None, _, None) => return refused("features", "missing"),
+            (_, None, None) => return refused("rewards", "missing"),
         };
         let mut builder = Context::builder();
         for episode in episodes {

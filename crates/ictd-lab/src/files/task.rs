@@ -90,13 +90,11 @@ impl NamedTask {
     /// The file as a source of tasks, its feature vectors rescaled.
     pub fn source(&self, unit_norm: bool, score_scale: f64) -> Result<Arc<dyn TaskSource>, LabError> {
         let changed = unit_norm || score_scale != 1.0;
+        let expected = "expected a task with finitely many states";
         match &self.task {
             AnyTask::Finite(task) if changed => Ok(Arc::new(task.rescaled(unit_norm, score_scale)?)),
             AnyTask::Finite(task) => Ok(Arc::new(task.clone())),
-            AnyTask::CartPole(_) if changed => Err(LabError::refused(
-                "unit-norm and score-scale",
-                "expected a task with finitely many states",
-            )),
+            AnyTask::CartPole(_) if changed => Err(LabError::refused("unit-norm and score-scale", expected)),
             AnyTask::CartPole(task) => Ok(Arc::new(task.clone())),
         }
     }

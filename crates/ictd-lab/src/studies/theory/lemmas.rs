@@ -83,10 +83,8 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
         row("softmax columns, max|G - G'| (sharp)", "random columns", sharp, ""),
     ];
     let tasks = trials.min(TASKS);
-    let families = match given {
-        Some(given) => vec![given.clone()],
-        None => vec![Tasks::certified(seed), Tasks::paper(seed)],
-    };
+    let families =
+        given.map_or_else(|| vec![Tasks::certified(seed), Tasks::paper(seed)], |own| vec![own.clone()]);
     for family in families {
         family.check()?;
         let kernel = kernel_bound(&family, tasks)?;

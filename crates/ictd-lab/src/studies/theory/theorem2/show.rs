@@ -3,7 +3,7 @@
 use ictd::theory::Constants;
 
 use super::super::slope_text;
-use super::{BoundReport, Comparison, SWEEP, floors};
+use super::{BoundReport, Comparison, ConstantsJson, SWEEP, floors};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::report::{Report, Table, wrapped};
@@ -64,19 +64,16 @@ impl BoundReport {
 
     /// The task, its constants, its slopes.
     fn summary(&self) -> String {
-        let c = &self.constants.all;
-        let threshold = self.constants.contraction_threshold;
+        let ConstantsJson { all: c, contraction_threshold } = &self.constants;
         let mut text = format!("{}\n\n", self.describe);
         let Constants { num_states, mu_min, lambda_r, pair_mu_min, pair_lambda_r, .. } = c;
         let Constants { feature_bound, reward_bound, value_bound, margin, .. } = c;
-        let from = threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"));
+        let from = contraction_threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"));
         text += &format!(
             "|S| = {num_states}, mu_min = {mu_min:.4}, lambda_r = {lambda_r:.4}, pairs: mu_min = {pair_mu_min:.2e}, lambda_r = {pair_lambda_r:.4}\n\
              C_x = {feature_bound:.4}, C_R = {reward_bound:.4}, |v| = {value_bound:.4}, C = {margin:.4}, contraction from n = {from}\n",
         );
-        for premise in &self.failed_premises {
-            text += &format!("premise fails: {premise}\n");
-        }
+        self.failed_premises.iter().for_each(|premise| text += &format!("premise fails: {premise}\n"));
         text += &format!(
             "error above the floor, per layer: log slope {} (spectral radius says {:.4}, the paper's rate {})\nfloor against n: log slope {} (1/sqrt(n): -0.5)\n",
             slope_text(self.decay, 4, "none"),
