@@ -74,10 +74,8 @@ impl Mapping {
             if last - first < 2 {
                 return self.small_log_ticks();
             }
-            return (first..=last)
-                .filter(|e| e.rem_euclid(step) == 0)
-                .map(|e| (10f64.powi(e), format!("10^{{{}}}", minus(e))))
-                .collect();
+            let exponents = (first..=last).filter(|e| e.rem_euclid(step) == 0);
+            return exponents.map(|e| (10f64.powi(e), format!("10^{{{}}}", minus(e)))).collect();
         }
         let magnitude = 10f64.powf(raw.log10().floor());
         let step =
@@ -85,12 +83,8 @@ impl Mapping {
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         let (first, last) =
             ((self.low / step - 1e-9).ceil() as i64, (self.high / step + 1e-9).floor() as i64);
-        (first..=last)
-            .map(|k| {
-                let value = k as f64 * step;
-                (value, tick_label(value, step, decimals))
-            })
-            .collect()
+        let values = (first..=last).map(|k| k as f64 * step);
+        values.map(|value| (value, tick_label(value, step, decimals))).collect()
     }
 
     /// 1, 2 and 5 times powers of ten, for logarithmic axes that span few of them.
@@ -107,13 +101,13 @@ impl Mapping {
 /// Plain decimals for ordinary numbers, powers of ten for very large and very small ones.
 fn tick_label(value: f64, step: f64, decimals: usize) -> String {
     if (1e-4..1e5).contains(&step) || value == 0.0 {
-        return format!("{value:.decimals$}").replace('-', "−");
+        return minus(format!("{value:.decimals$}"));
     }
     let exponent = value.abs().log10().floor();
-    let mantissa = format!("{:.1}", value / 10f64.powf(exponent)).replace('-', "−");
-    format!("{mantissa}·10^{{{}}}", minus(exponent as i32))
+    minus(format!("{:.1}·10^{{{}}}", value / 10f64.powf(exponent), exponent as i32))
 }
 
-fn minus(e: i32) -> String {
-    e.to_string().replace('-', "−")
+/// A number with the sign of typography.
+fn minus(number: impl ToString) -> String {
+    number.to_string().replace('-', "−")
 }

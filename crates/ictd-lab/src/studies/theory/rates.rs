@@ -115,11 +115,7 @@ impl Rates {
 
     fn depth_chart(&self) -> Chart {
         let longest = self.reports.iter().flat_map(|r| r.sweep.iter().map(|p| p.n)).max().unwrap_or(0);
-        let depth = |r: &BoundReport| {
-            let own = r.sweep.iter().filter(|p| p.n == longest);
-            let own = own.filter_map(|p| Some((p.layers? as f64, p.error)));
-            own.filter(|p| p.0 <= SHOWN as f64).collect()
-        };
+        let depth = |r: &BoundReport| r.over_depth(longest, SHOWN);
         let (x, y) = (Axis::linear("layers *L*"), Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"));
         Chart::new(format!("(a) depth, *n* = {longest}"), x, y, self.per_task(depth))
             .noted("one line per task")

@@ -3,7 +3,7 @@
 use ictd::theory::Constants;
 
 use super::super::slope_text;
-use super::{BoundReport, Comparison, ConstantsJson, SWEEP, floors};
+use super::{BoundReport, Comparison, ConstantsJson, SWEEP, SweepPoint, floors};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::report::{Report, Table, wrapped};
@@ -22,13 +22,16 @@ impl BoundReport {
         Grid::new(title, 2, [self.depth_chart(), self.floor_chart()], note).scene()
     }
 
+    /// The mean error over depth at a length, down to a depth.
+    pub(in super::super) fn over_depth(&self, n: usize, deepest: usize) -> Vec<(f64, f64)> {
+        let own = self.sweep.iter().filter(|p| p.n == n && p.error > 0.0);
+        let layers = |p: &SweepPoint| p.layers.filter(|&l| l <= deepest);
+        own.filter_map(|p| Some((layers(p)? as f64, p.error))).collect()
+    }
+
     fn depth_chart(&self) -> Chart {
         let drawn = [SWEEP[0], SWEEP[2], SWEEP[4], SWEEP[5]];
-        let line = |(n, color)| {
-            let own = self.sweep.iter().filter(|p| p.n == n && p.error > 0.0);
-            let points = own.filter_map(|p| Some((p.layers? as f64, p.error))).filter(|p| p.0 <= 40.0);
-            Series::new(format!("*n* = {n}"), color, points.collect())
-        };
+        let line = |(n, color)| Series::new(format!("*n* = {n}"), color, self.over_depth(n, 40));
         let mut series: Vec<Series> = drawn.into_iter().zip(PALETTE).map(line).collect();
         if let Some(decay) = self.decay {
             let line = |l: f64| (l, (decay.intercept + decay.slope * l).exp());

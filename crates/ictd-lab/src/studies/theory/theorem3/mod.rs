@@ -220,21 +220,17 @@ fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     }
     // Against n: what stands out of noise. Against L: from the depth with the largest J on, as far as the floor of the longest
     // context, at least three times what the deepest network leaves. Points say whether they are in.
-    let peak = points
-        .iter()
-        .filter(|p| p.n == longest)
-        .max_by(|a, b| a.split.total_cmp(&b.split))
-        .map_or(0, |p| p.layers);
-    let floor = points.iter().find(|p| p.n == longest && p.layers == deepest).map_or(0.0, |p| p.split);
+    let long = || points.iter().filter(|p| p.n == longest);
+    let peak = long().max_by(|a, b| a.split.total_cmp(&b.split)).map_or(0, |p| p.layers);
+    let floor = long().find(|p| p.layers == deepest).map_or(0.0, |p| p.split);
     for p in &mut points {
         let seen = p.split > 3.0 * p.split_sem;
         p.in_length_fit = p.layers == deepest && seen;
         p.in_depth_fit = p.n == longest && p.layers >= peak && seen && p.split > 3.0 * floor;
     }
-    let chosen = |of: fn(&NeuPoint) -> bool| points.iter().filter(move |p| of(p));
-    let by_length: Vec<(f64, f64)> = chosen(|p| p.in_length_fit).map(|p| (p.n as f64, p.split)).collect();
-    let by_depth: Vec<(f64, f64)> =
-        chosen(|p| p.in_depth_fit).map(|p| (p.layers as f64, p.split.ln())).collect();
+    let by_length = points.iter().filter(|p| p.in_length_fit).map(|p| (p.n as f64, p.split));
+    let by_depth = points.iter().filter(|p| p.in_depth_fit).map(|p| (p.layers as f64, p.split.ln()));
+    let [by_length, by_depth]: [Vec<_>; 2] = [by_length.collect(), by_depth.collect()];
     let (length_slope, depth_slope) = (fit::power(&by_length), fit::line(&by_depth));
     Ok(NeuReport {
         name: "neu".into(),
@@ -287,8 +283,7 @@ fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuP
         bound_sampling,
         bound_events,
         samples: found.samples,
-        in_length_fit: false,
-        in_depth_fit: false,
+        ..NeuPoint::default()
     }
 }
 
