@@ -7,7 +7,6 @@ use ictd_lab::studies::branches;
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd branches`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Seeds per setting, counted from --seed

@@ -8,7 +8,6 @@ use ictd_lab::studies::theory::lemmas;
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome};
 
-/// Arguments of `ictd lemmas`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Random inputs per lemma

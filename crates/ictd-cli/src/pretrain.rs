@@ -15,7 +15,6 @@ use crate::screen::QUIET;
 use crate::tasks::TaskArguments;
 use crate::{Outcome, message, present, print_data};
 
-/// Arguments of `ictd pretrain`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// TOML file with the keys that differ from the paper's setting
@@ -66,11 +65,8 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     if arguments.checkpoint_every == Some(0) {
         return Err(LabError::value("checkpoint-every", 0, "at least 1"));
     }
-    let options = RunOptions {
-        resume: arguments.resume,
-        checkpoint_every: arguments.checkpoint_every,
-        notice: message,
-    };
+    let Arguments { resume, checkpoint_every, .. } = arguments;
+    let options = RunOptions { resume, checkpoint_every, notice: message };
     arguments.threads.map_or(Ok(()), |threads| check_range("threads", threads, 1..=1024))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.unwrap_or(0))

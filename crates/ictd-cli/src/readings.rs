@@ -6,7 +6,6 @@ use ictd_lab::studies::readings::{self, Search};
 
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd readings`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Seeds per reading, counted from --seed

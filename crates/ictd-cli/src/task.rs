@@ -8,7 +8,6 @@ use ictd_lab::studies::tasks::{TaskRequest, make};
 use crate::tasks::TaskOptions;
 use crate::{Common, Outcome};
 
-/// Arguments of `ictd task`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Kind of task: boyan, loop, figure-1, dense, coin or cartpole; or a task file, to be checked and completed

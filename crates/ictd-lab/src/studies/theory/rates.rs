@@ -55,7 +55,6 @@ pub struct Pooled {
     pub tasks: usize,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Rates {
     pub tasks: Vec<TaskRates>,
