@@ -8,7 +8,6 @@ use ictd_lab::studies::theory::theorem2::{self, BoundConfig};
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd bound`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -31,25 +30,23 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let seed = arguments.common.seed;
-    let mut settings = BoundConfig::defaults(seed, arguments.contexts);
-    settings.iter_mut().for_each(|s| s.delta = arguments.delta);
+    let Arguments { tasks, index, lengths, contexts, delta, common } = arguments;
+    let mut settings = BoundConfig::defaults(common.seed, contexts);
     // Any choice of a task or of lengths is one setting; without one three are compared.
-    if arguments.tasks.is_given() || arguments.index.is_some() || arguments.lengths.is_some() {
+    if tasks.is_given() || index.is_some() || lengths.is_some() {
         settings = vec![BoundConfig {
-            family: arguments.tasks.tasks(Family::certified(), seed)?,
-            index: arguments.index.unwrap_or(0),
-            lengths: arguments.lengths.unwrap_or_else(|| vec![1000, 30_000]),
+            index: index.unwrap_or(0),
+            lengths: lengths.unwrap_or_else(|| vec![1000, 30_000]),
             at_threshold: true,
-            contexts: arguments.contexts,
-            delta: arguments.delta,
+            ..BoundConfig::new(tasks.tasks(Family::certified(), common.seed)?, contexts)
         }];
     }
+    settings.iter_mut().for_each(|s| s.delta = delta);
     settings.iter().try_for_each(BoundConfig::check)?;
     let mut reports = Vec::new();
     for (k, config) in settings.iter().enumerate() {
         message(&format!("{}: {} contexts per length", config.family.describe(), config.contexts));
         reports.push(theorem2::run(config)?.named(&format!("bound{}", k + 1)));
     }
-    arguments.common.present(&reports, Some("out/bound"))
+    common.present(&reports, Some("out/bound"))
 }

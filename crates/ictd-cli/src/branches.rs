@@ -1,13 +1,12 @@
 //! `ictd branches`.
 
 use clap::Args;
-use ictd_lab::error::{LabError, check_range};
+use ictd_lab::LabError;
 use ictd_lab::studies::branches;
 
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd branches`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Seeds per setting, counted from --seed
@@ -23,9 +22,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let first = arguments.common.seed;
-    check_range("seeds", arguments.seeds, 1..=100_000)?;
-    let seeds: Vec<u64> = (first..first.saturating_add(arguments.seeds)).collect();
+    let seeds = arguments.common.seeds(arguments.seeds)?;
     let mut base = arguments.tasks.overrides()?;
     base.extend(arguments.overrides);
     let map = branches::run(&seeds, &base, message)?;

@@ -13,7 +13,6 @@ use ictd_lab::studies::theory::certify::{self, LayerConfig};
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd certify`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Context as JSON, as for `forward`; - reads standard input
@@ -50,31 +49,25 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let config = LayerConfig {
-        kernel: arguments.kernel,
-        temperature: arguments.temperature,
-        certificate: CertificateConfig {
-            step_size: arguments.step_size,
-            num_layers: arguments.layers,
-            tolerance: arguments.tolerance,
-        },
-        draw: arguments.common.out.is_some(),
-    };
-    let family = arguments.tasks_of.tasks(Family::paper(), arguments.common.seed)?;
+    let Arguments { tasks_of, kernel, temperature, step_size, layers: num_layers, tolerance, common, .. } =
+        arguments;
+    let certificate = CertificateConfig { step_size, num_layers, tolerance };
+    let config = LayerConfig { kernel, temperature, certificate, draw: common.out.is_some() };
+    let family = tasks_of.tasks(Family::paper(), common.seed)?;
     if let Some(tasks) = arguments.tasks {
         let counts = certify::count(&family, tasks, &config)?;
         message(&family.describe());
-        return arguments.common.present(&counts, None);
+        return common.present(&counts, None);
     }
-    let report = match (&arguments.input, arguments.n) {
+    let index = arguments.index.unwrap_or(0);
+    let report = match (arguments.input, arguments.n) {
         (Some(path), _) => {
-            let options = &arguments.tasks_of.options;
-            let (gamma, unit_norm) = (options.gamma.unwrap_or(0.9), options.unit_norm);
-            certify::context(&read_context(path)?, gamma, unit_norm, &config)?
+            let (gamma, unit_norm) = (tasks_of.options.gamma.unwrap_or(0.9), tasks_of.options.unit_norm);
+            certify::context(&read_context(&path)?, gamma, unit_norm, &config)?
         }
-        (None, Some(n)) => certify::sampled(&family, arguments.index.unwrap_or(0), n, &config)?,
-        (None, None) => certify::task(&family, arguments.index.unwrap_or(0), &config)?,
+        (None, Some(n)) => certify::sampled(&family, index, n, &config)?,
+        (None, None) => certify::task(&family, index, &config)?,
     };
     // A refusal is a result: the certificate says what to do.
-    arguments.common.present(&report, None)
+    common.present(&report, None)
 }

@@ -12,7 +12,6 @@ use ictd_lab::studies::forward::report;
 
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd forward`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Context as JSON; - reads standard input

@@ -8,7 +8,6 @@ use ictd_lab::studies::theory::lemmas;
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome};
 
-/// Arguments of `ictd lemmas`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Random inputs per lemma
@@ -22,9 +21,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let seed = arguments.common.seed;
-    let given = match arguments.tasks.is_given() {
-        true => Some(arguments.tasks.tasks(Family::certified(), seed)?),
-        false => None,
-    };
+    let tasks = || arguments.tasks.tasks(Family::certified(), seed);
+    let given = arguments.tasks.is_given().then(tasks).transpose()?;
     arguments.common.present(&lemmas::run(seed, arguments.trials, given.as_ref())?, None)
 }

@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ictd::kernel::KernelName;
+use ictd_lab::error::check_range;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report;
 use ictd_lab::{LabError, one_line};
@@ -114,6 +115,13 @@ struct Common {
 }
 
 impl Common {
+    /// As many seeds, counted from the one asked for.
+    fn seeds(&self, number: u64) -> Result<Vec<u64>, LabError> {
+        check_range("seeds", number, 1..=100_000)?;
+        check_range("seed", self.seed, 0..=u64::MAX - 100_000)?;
+        Ok((self.seed..self.seed + number).collect())
+    }
+
     /// The directory asked for, or the command's own.
     fn out_or(&self, default: Option<&str>) -> Option<PathBuf> {
         self.out.clone().or_else(|| default.map(PathBuf::from))

@@ -6,7 +6,6 @@ use ictd_lab::studies::mirror::{self, MirrorConfig};
 
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd mirror`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Seeds of the path, counted from --seed; half as many per end, a quarter with A held

@@ -9,7 +9,6 @@ use ictd_lab::studies::fig1::{self, MsveConfig};
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome};
 
-/// Arguments of `ictd msve`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Number of random tasks

@@ -11,7 +11,6 @@ use ictd_lab::studies::theory::theorem3::{NeuComparison, NeuConfig, NeuSweeps};
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd neu`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]

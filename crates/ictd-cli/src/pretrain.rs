@@ -1,6 +1,7 @@
 //! `ictd pretrain`.
 
-use std::io::IsTerminal as _;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,6 @@ use crate::screen::QUIET;
 use crate::tasks::TaskArguments;
 use crate::{Outcome, message, present, print_data};
 
-/// Arguments of `ictd pretrain`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// TOML file with the keys that differ from the paper's setting
@@ -65,11 +65,8 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     if arguments.checkpoint_every == Some(0) {
         return Err(LabError::value("checkpoint-every", 0, "at least 1"));
     }
-    let options = RunOptions {
-        resume: arguments.resume,
-        checkpoint_every: arguments.checkpoint_every,
-        notice: message,
-    };
+    let Arguments { resume, checkpoint_every, .. } = arguments;
+    let options = RunOptions { resume, checkpoint_every, notice: message };
     arguments.threads.map_or(Ok(()), |threads| check_range("threads", threads, 1..=1024))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.unwrap_or(0))
@@ -132,7 +129,6 @@ fn watch(monitor: &Monitor, finished: &AtomicBool, total: u64) {
 }
 
 fn eprint_part(text: &str) {
-    use std::io::Write as _;
     let _ = write!(std::io::stderr(), "{text}");
 }
 
@@ -152,12 +148,10 @@ fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
         }
         None => text.split(',').map(number).collect::<Result<_, _>>()?,
     };
-    let mut unique = seeds.clone();
-    unique.sort_unstable();
-    unique.dedup();
-    match (seeds.is_empty(), unique.len() == seeds.len()) {
-        (true, _) => Err(bad("empty")),
-        (_, false) => Err(bad("a seed is given twice")),
+    let unique: BTreeSet<&u64> = seeds.iter().collect();
+    match (seeds.len(), unique.len()) {
+        (0, _) => Err(bad("empty")),
+        (all, different) if all > different => Err(bad("a seed is given twice")),
         _ => Ok(seeds),
     }
 }

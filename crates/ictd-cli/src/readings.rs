@@ -1,12 +1,11 @@
 //! `ictd readings`.
 
 use clap::Args;
-use ictd_lab::error::{LabError, check_range};
+use ictd_lab::LabError;
 use ictd_lab::studies::readings::{self, Search};
 
 use crate::{Common, Outcome, message};
 
-/// Arguments of `ictd readings`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Seeds per reading, counted from --seed
@@ -23,15 +22,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let first = arguments.common.seed;
-    check_range("seeds", arguments.seeds, 1..=100_000)?;
-    check_range("seed", first, 0..=u64::MAX - 100_000)?;
-    let search = Search {
-        seeds: (first..first + arguments.seeds).collect(),
-        changes: arguments.changes,
-        fresh: arguments.fresh,
-    };
-    let out = arguments.common.out_or(Some("out/readings")).unwrap_or_default();
+    let Arguments { seeds, changes, fresh, common } = arguments;
+    let search = Search { seeds: common.seeds(seeds)?, changes, fresh };
+    let out = common.out_or(Some("out/readings")).unwrap_or_default();
     let found = readings::run(&search, &out, message)?;
-    arguments.common.present(&found, Some("out/readings"))
+    common.present(&found, Some("out/readings"))
 }

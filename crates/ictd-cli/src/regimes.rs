@@ -8,7 +8,6 @@ use ictd_lab::studies::theory::regimes;
 use crate::tasks::TaskArguments;
 use crate::{Common, Outcome};
 
-/// Arguments of `ictd regimes`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -11,7 +11,6 @@ use ictd_lab::studies::{Plan, Study};
 
 use crate::{Outcome, message, present};
 
-/// Arguments of `ictd reproduce`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Run only the studies of these claims, separated by commas, for instance thm1,fig3a; what an earlier run of the same

@@ -8,7 +8,6 @@ use ictd_lab::studies::tasks::{TaskRequest, make};
 use crate::tasks::TaskOptions;
 use crate::{Common, Outcome};
 
-/// Arguments of `ictd task`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Kind of task: boyan, loop, figure-1, dense, coin or cartpole; or a task file, to be checked and completed
@@ -27,11 +26,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let made = make(&TaskRequest {
-        task: arguments.options.choice(TaskChoice::named(&arguments.task)?)?,
-        seed: arguments.common.seed,
-        index: arguments.index,
-        trajectory: arguments.trajectory,
-    })?;
-    arguments.common.present(&made, None)
+    let Arguments { task, options, index, trajectory, common } = arguments;
+    let task = options.choice(TaskChoice::named(&task)?)?;
+    common.present(&make(&TaskRequest { task, seed: common.seed, index, trajectory })?, None)
 }

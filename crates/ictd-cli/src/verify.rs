@@ -6,7 +6,6 @@ use ictd_lab::studies::theorem1::verify::{self, VerifyConfig};
 
 use crate::{Common, Outcome};
 
-/// Arguments of `ictd verify`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Number of random prompts

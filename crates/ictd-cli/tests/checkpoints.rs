@@ -64,6 +64,7 @@ fn old_configurations_train_to_the_old_tensors_and_old_checkpoints_resume_to_the
         ("features", "1"),
         ("diagonal_mix", "0.0"),
         ("query", "next"),
+        ("query_mix", "mixed"),
     ] {
         assert_eq!(found.metadata[key], value, "{key}");
     }
@@ -105,6 +106,27 @@ fn forward_takes_what_the_checkpoint_says_and_refuses_what_contradicts_it() {
     ] {
         assert_refused(&forward(CONTEXT, &["--params", path, flag, value]), field);
     }
+}
+
+/// Other columns than a context has: the query a source, or its column unmixed where the others are mixed.
+#[test]
+fn parameters_trained_on_other_columns_are_refused() {
+    let refused = |changes: &[&str], field: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let more: Vec<&str> = changes.iter().flat_map(|change| ["--set", change]).collect();
+        let (path, _) = train(dir.path(), &more);
+        let path = path.to_str().unwrap();
+        let outputs =
+            [forward(CONTEXT, &["--params", path]), ictd_in(dir.path(), &["neu", "--params", path])];
+        outputs.iter().for_each(|output| assert_refused(output, field));
+    };
+    refused(&["query=source"], "query in training is source, expected");
+    refused(&["rho.query=unmixed", "rho.end=0.5"], "rho.query in training is unmixed, expected");
+
+    // Without mixing there is no difference.
+    let dir = tempfile::tempdir().unwrap();
+    let (path, _) = train(dir.path(), &["--set", "rho.query=unmixed"]);
+    json(&forward(CONTEXT, &["--json", "--params", path.to_str().unwrap()]));
 }
 
 /// Parameters of format 1 run as the flags say, with a warning, and give the numbers of the same tensors in format 2.

@@ -320,3 +320,76 @@ fn lines_do_not_break_beside_a_relation() {
         }
     }
 }
+
+/// What the vertical ticks of an empty chart say.
+fn ticks(axis: Axis) -> Vec<String> {
+    let chart = Chart::new("title", Axis::linear("x"), axis, Vec::new());
+    let text = |shape: Shape| match shape {
+        Shape::Text { label, anchor: Anchor::End, .. } => {
+            Some(label.runs.into_iter().map(|r| r.text).collect())
+        }
+        _ => None,
+    };
+    chart.scene(Width::Column).shapes.into_iter().filter_map(text).collect()
+}
+
+#[test]
+fn ticks_are_round_numbers_inside_the_range() {
+    let linear = |low, high| ticks(Axis::linear("y").over(low, high));
+    assert_eq!(linear(0.0, 1.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    assert_eq!(linear(-7.0, 40.0), ["0", "10", "20", "30", "40"]);
+    assert_eq!(linear(0.0, 2e12)[1], "5.0·1011");
+    assert_eq!(ticks(Axis::log("y").over(1e-3, 10.0)), ["10−3", "10−2", "10−1", "100", "101"]);
+}
+
+#[test]
+fn a_single_value_and_no_value_have_a_range() {
+    assert_eq!(ticks(Axis::linear("y")), ["0.0", "0.5", "1.0"]);
+    let one = Series::new("one", INK, vec![(3.0, 3.0)]);
+    let scene = Chart::new("title", Axis::linear("x"), Axis::log("y"), vec![one]).scene(Width::Column);
+    let svg = to_svg(&scene);
+    // Half a decade below and above.
+    assert!(
+        svg.contains(">2<") && svg.contains(">5<") && !svg.contains("NaN") && !svg.contains("inf"),
+        "{svg}"
+    );
+}
+
+#[test]
+fn numbers_are_short() {
+    let mut scene = Scene::new(10.0, 10.0, "test");
+    scene.polyline(&[(1.0, 0.25), (-0.001, -3.1), (100.0, 0.0)], Stroke::solid(INK, 1.0));
+    assert!(to_svg(&scene).contains("d=\"M1 0.25L0 -3.1L100 0\""));
+}
+
+#[test]
+fn markup_becomes_runs() {
+    let label = Label::parse("error *v*_{l} = 10^{−5}");
+    let (base, below, above) = (0.0, 0.22, -0.38);
+    let seen: Vec<_> = label.runs.iter().map(|r| (r.text.as_str(), r.style, r.script.drop())).collect();
+    assert_eq!(
+        seen,
+        [
+            ("error ", Style::Regular, base),
+            ("v", Style::Oblique, base),
+            ("l", Style::Regular, below),
+            (" = 10", Style::Regular, base),
+            ("−5", Style::Regular, above),
+        ]
+    );
+    assert_eq!(Label::parse("Z_{*l*+1}").runs[1].style, Style::Oblique);
+    assert_eq!(Label::parse("**n** = 5").runs[0].style, Style::Bold);
+}
+
+/// Every character that figures use must be in the embedded subsets: those that are not all look the same.
+#[test]
+fn fonts_are_embedded_and_have_the_characters() {
+    for mark in ["", "**", "*"] {
+        let outlines = |c: char| Label::parse(&format!("{mark}{c}")).outlines(10.0, Anchor::Start);
+        let missing = outlines('\u{10fffd}');
+        for c in "azAZ09−–·×±≤→∞γατρδμθ‖Σ½\u{302}".chars() {
+            assert!(!outlines(c).is_empty() && outlines(c) != missing, "{c}");
+        }
+    }
+    assert!(Label::parse("mm").width(10.0) > Label::parse("ii").width(10.0));
+}

@@ -11,9 +11,10 @@ use std::time::Duration;
 use common::{fuzz, readers};
 
 /// Inputs of a reader that only reads, and of one that also computes.
-const INPUTS: [(&str, u64); 10] = [
+const INPUTS: [(&str, u64); 11] = [
     ("context", 2000),
     ("params", 2000),
+    ("task", 1000),
     ("safetensors", 1000),
     ("safetensors-header", 2000),
     ("config", 1500),

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
 
 use ictd::Context;
 use ictd::pretrain::PretrainConfig;
@@ -9,6 +10,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{CartPole, Family, FeatureMap, Kind, TaskSource as _};
 use ictd::transformer::Parameters;
 use ictd_lab::LabError;
+use ictd_lab::files::process::utc;
 use ictd_lab::files::{
     AnyTask, Description, EventFile, OutputDir, TaskFile, Tensors, read_context, read_params, read_task,
     to_json_17,
@@ -189,6 +191,7 @@ fn each_mistake_of_a_context_names_its_field() {
         (r#"{"features": [[1], [2]]}"#, "^rewards: missing"),
         (r#"{"rewards": [1]}"#, "^features: missing"),
         (r#"{"feature": [[1]]}"#, "unknown field `feature`"),
+        (r#"{"a\"NaN": NaN}"#, "unknown field `a\"NaN`"),
         (r#"{"features": [[1], [2]], "rewards": [1], "queries": [[1, 2]]}"#, "^queries: query 0"),
         ("{1", "line 1"),
         ("[[[1], [2]], [1]]", "expected a JSON object"),
@@ -292,6 +295,8 @@ fn records_are_framed() {
     let mut file = EventFile::new(0.0);
     file.scalar("a", 300, 1.0);
     let bytes = file.into_bytes();
+    // As TensorFlow's own files begin: the length of the first record, its masked CRC-32C, the tag of the wall time.
+    assert_eq!(bytes[..13], *b"\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09");
     let first = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let second = &bytes[8 + 4 + first + 4..];
     let payload = &second[12..12 + second[0] as usize];
@@ -299,4 +304,18 @@ fn records_are_framed() {
     let mut expected = vec![9, 0, 0, 0, 0, 0, 0, 0, 0, 16, 172, 2, 42, 10, 10, 8, 10, 1, b'a', 21];
     expected.extend(1f32.to_le_bytes());
     assert_eq!(payload, expected);
+}
+
+/// Known times, around leap days and centuries among them (from `date -u -d @N`).
+#[test]
+fn dates_are_the_calendar_s() {
+    for (seconds, expected) in [
+        (0, "1970-01-01T00:00:00Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (1_709_251_199, "2024-02-29T23:59:59Z"),
+        (1_709_251_200, "2024-03-01T00:00:00Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+    ] {
+        assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+    }
 }

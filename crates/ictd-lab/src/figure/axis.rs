@@ -74,10 +74,8 @@ impl Mapping {
             if last - first < 2 {
                 return self.small_log_ticks();
             }
-            return (first..=last)
-                .filter(|e| e.rem_euclid(step) == 0)
-                .map(|e| (10f64.powi(e), format!("10^{{{}}}", minus(e))))
-                .collect();
+            let exponents = (first..=last).filter(|e| e.rem_euclid(step) == 0);
+            return exponents.map(|e| (10f64.powi(e), format!("10^{{{}}}", minus(e)))).collect();
         }
         let magnitude = 10f64.powf(raw.log10().floor());
         let step =
@@ -85,12 +83,8 @@ impl Mapping {
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         let (first, last) =
             ((self.low / step - 1e-9).ceil() as i64, (self.high / step + 1e-9).floor() as i64);
-        (first..=last)
-            .map(|k| {
-                let value = k as f64 * step;
-                (value, tick_label(value, step, decimals))
-            })
-            .collect()
+        let values = (first..=last).map(|k| k as f64 * step);
+        values.map(|value| (value, tick_label(value, step, decimals))).collect()
     }
 
     /// 1, 2 and 5 times powers of ten, for logarithmic axes that span few of them.
@@ -107,45 +101,13 @@ impl Mapping {
 /// Plain decimals for ordinary numbers, powers of ten for very large and very small ones.
 fn tick_label(value: f64, step: f64, decimals: usize) -> String {
     if (1e-4..1e5).contains(&step) || value == 0.0 {
-        return format!("{value:.decimals$}").replace('-', "−");
+        return minus(format!("{value:.decimals$}"));
     }
     let exponent = value.abs().log10().floor();
-    let mantissa = format!("{:.1}", value / 10f64.powf(exponent)).replace('-', "−");
-    format!("{mantissa}·10^{{{}}}", minus(exponent as i32))
+    minus(format!("{:.1}·10^{{{}}}", value / 10f64.powf(exponent), exponent as i32))
 }
 
-fn minus(e: i32) -> String {
-    e.to_string().replace('-', "−")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn axis(scale: Scale, range: (f64, f64)) -> Axis {
-        Axis { label: String::new(), scale, range: Some(range) }
-    }
-
-    #[test]
-    fn ticks_are_round_numbers_inside_the_range() {
-        let labels = |a: &Axis| {
-            Mapping::new(a, std::iter::empty(), 0.0).ticks().into_iter().map(|t| t.1).collect::<Vec<_>>()
-        };
-        assert_eq!(labels(&axis(Scale::Linear, (0.0, 1.0))), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(labels(&axis(Scale::Linear, (-7.0, 40.0))), ["0", "10", "20", "30", "40"]);
-        assert_eq!(labels(&axis(Scale::Linear, (0.0, 2e12)))[1], "5.0·10^{11}");
-        assert_eq!(
-            labels(&axis(Scale::Log, (1e-3, 10.0))),
-            ["10^{−3}", "10^{−2}", "10^{−1}", "10^{0}", "10^{1}"]
-        );
-    }
-
-    #[test]
-    fn a_single_value_and_no_value_have_a_range() {
-        let empty = Axis { range: None, ..axis(Scale::Linear, (0.0, 0.0)) };
-        let one = Mapping::new(&empty, [3.0].into_iter(), 0.05);
-        assert!(one.low < 3.0 && one.high > 3.0);
-        let none = Mapping::new(&empty, std::iter::empty(), 0.05);
-        assert!(none.low < none.high);
-    }
+/// A number with the sign of typography.
+fn minus(number: impl ToString) -> String {
+    number.to_string().replace('-', "−")
 }

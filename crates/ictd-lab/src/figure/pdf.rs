@@ -55,22 +55,17 @@ impl File {
             ["ICTDAA+DejaVuSans", "ICTDAA+DejaVuSans-Bold", "ICTDAA+DejaVuSans-Oblique"][style as usize];
         let per_mille = |units: i16| 1000 * i32::from(units) / i32::from(face.units_per_em());
         let bounds = face.global_bounding_box();
-        let descriptor = self.object(
-            format!(
-                "<< /Type /FontDescriptor /FontName /{name} /Flags 4 /FontBBox [{} {} {} {}] /ItalicAngle {} \
-                 /Ascent {} /Descent {} /CapHeight {} /StemV {} /FontFile2 {file} 0 R >>",
-                per_mille(bounds.x_min),
-                per_mille(bounds.y_min),
-                per_mille(bounds.x_max),
-                per_mille(bounds.y_max),
-                if style == Style::Oblique { -11 } else { 0 },
-                per_mille(face.ascender()),
-                per_mille(face.descender()),
-                per_mille(face.capital_height().unwrap_or(face.ascender())),
-                if style == Style::Bold { 140 } else { 80 }
-            )
-            .as_bytes(),
+        let [left, below, right, above] =
+            [bounds.x_min, bounds.y_min, bounds.x_max, bounds.y_max].map(per_mille);
+        let (ascent, descent) = (per_mille(face.ascender()), per_mille(face.descender()));
+        let capitals = face.capital_height().map_or(ascent, per_mille);
+        let (slant, stem) =
+            (if style == Style::Oblique { -11 } else { 0 }, if style == Style::Bold { 140 } else { 80 });
+        let descriptor = format!(
+            "<< /Type /FontDescriptor /FontName /{name} /Flags 4 /FontBBox [{left} {below} {right} {above}] /ItalicAngle {slant} \
+             /Ascent {ascent} /Descent {descent} /CapHeight {capitals} /StemV {stem} /FontFile2 {file} 0 R >>"
         );
+        let descriptor = self.object(descriptor.as_bytes());
         let (mut widths, mut unicode) = (String::new(), String::new());
         for (new, (old, c)) in &glyphs.characters {
             let _ = write!(widths, "{new} [{}] ", number(1000.0 * advance(face, *old)));
@@ -78,14 +73,12 @@ impl File {
             let units = c.encode_utf16(&mut units).iter().map(|u| format!("{u:04x}")).collect::<String>();
             let _ = writeln!(unicode, "1 beginbfchar <{new:04x}> <{units}> endbfchar");
         }
-        let cid_font = self.object(
-            format!(
-                "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /{name} /FontDescriptor {descriptor} 0 R \
-                 /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> /CIDToGIDMap /Identity \
-                 /W [{widths}] >>"
-            )
-            .as_bytes(),
+        let cid_font = format!(
+            "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /{name} /FontDescriptor {descriptor} 0 R \
+             /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> /CIDToGIDMap /Identity \
+             /W [{widths}] >>"
         );
+        let cid_font = self.object(cid_font.as_bytes());
         let map = format!(
             "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Text def /CMapType 2 def\n\
              1 begincodespacerange <0000> <ffff> endcodespacerange\n{unicode}endcmap end end"
@@ -170,15 +163,8 @@ impl Content {
             Shape::Text { x, y, label, size, color, anchor, angle } => {
                 self.color(*color, "rg");
                 let (sin, cos) = angle.to_radians().sin_cos();
-                let _ = write!(
-                    self.text,
-                    "q {0} {1} {2} {0} {3} {4} cm ",
-                    number(cos),
-                    number(sin),
-                    number(-sin),
-                    number(*x),
-                    number(*y)
-                );
+                let [cos, sin, back, x, y] = [cos, sin, -sin, *x, *y].map(number);
+                let _ = write!(self.text, "q {cos} {sin} {back} {cos} {x} {y} cm ");
                 self.label(label, *size, label.offset(*size, *anchor));
                 self.text.push_str("Q\n");
             }
@@ -191,14 +177,8 @@ impl Content {
             let (glyphs, size, drop) =
                 (&mut self.fonts[run.style as usize], run.script.scale() * size, run.script.drop() * size);
             // Text stands upright in a space whose y points down.
-            let _ = write!(
-                self.text,
-                "BT /F{} {} Tf 1 0 0 -1 {} {} Tm <",
-                run.style as usize,
-                number(size),
-                number(x),
-                number(drop)
-            );
+            let (font, [points, at, drop]) = (run.style as usize, [size, x, drop].map(number));
+            let _ = write!(self.text, "BT /F{font} {points} Tf 1 0 0 -1 {at} {drop} Tm <");
             for c in run.text.chars() {
                 let old = face.glyph_index(c).unwrap_or_default();
                 let new = glyphs.remapper.remap(old.0);

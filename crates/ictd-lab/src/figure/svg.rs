@@ -58,23 +58,13 @@ pub fn to_svg(scene: &Scene) -> String {
                     Anchor::Middle => "middle",
                     Anchor::End => "end",
                 };
-                let _ = write!(
-                    out,
-                    "<text x=\"{}\" y=\"{}\" font-size=\"{}\" text-anchor=\"{anchor}\"",
-                    number(*x),
-                    number(*y),
-                    number(*size)
-                );
+                let [x, y, points, angle] = [*x, *y, *size, *angle].map(number);
+                let _ =
+                    write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{points}\" text-anchor=\"{anchor}\"");
                 classes(&mut out, paints(shape));
                 paint(&mut out, "fill", *color);
-                if *angle != 0.0 {
-                    let _ = write!(
-                        out,
-                        " transform=\"rotate({} {} {})\"",
-                        number(*angle),
-                        number(*x),
-                        number(*y)
-                    );
+                if angle != "0" {
+                    let _ = write!(out, " transform=\"rotate({angle} {x} {y})\"");
                 }
                 let _ = writeln!(out, ">{}</text>", spans(label, *size));
             }
@@ -163,17 +153,4 @@ fn number(x: f64) -> String {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_short() {
-        assert_eq!(
-            ["1", "0.25", "0", "-3.1", "100"].map(str::to_owned),
-            [1.0, 0.25, -0.001, -3.1, 100.0].map(number)
-        );
-    }
 }

@@ -257,14 +257,8 @@ impl OutlineBuilder for Pen {
         // Degree elevation: cubic control points lie two thirds of the way to the quadratic one.
         let ((px, py), (cx, cy), (x, y)) = (self.position(), self.at(x1, y1), self.at(x, y));
         let toward = |from: f64, to: f64| from + 2.0 / 3.0 * (to - from);
-        self.segments.push(Segment::Cubic([
-            toward(px, cx),
-            toward(py, cy),
-            toward(x, cx),
-            toward(y, cy),
-            x,
-            y,
-        ]));
+        let [(x1, y1), (x2, y2)] = [(px, py), (x, y)].map(|(x, y)| (toward(x, cx), toward(y, cy)));
+        self.segments.push(Segment::Cubic([x1, y1, x2, y2, x, y]));
     }
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
         let ((x1, y1), (x2, y2), (x, y)) = (self.at(x1, y1), self.at(x2, y2), self.at(x, y));
@@ -272,41 +266,5 @@ impl OutlineBuilder for Pen {
     }
     fn close(&mut self) {
         self.segments.push(Segment::Close);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markup_becomes_runs() {
-        let label = Label::parse("error *v*_{l} = 10^{−5}");
-        let seen: Vec<_> = label.runs.iter().map(|r| (r.text.as_str(), r.style, r.script)).collect();
-        assert_eq!(
-            seen,
-            [
-                ("error ", Style::Regular, Script::Base),
-                ("v", Style::Oblique, Script::Base),
-                ("l", Style::Regular, Script::Sub),
-                (" = 10", Style::Regular, Script::Base),
-                ("−5", Style::Regular, Script::Super),
-            ]
-        );
-        assert_eq!(Label::parse("Z_{*l*+1}").runs[1].style, Style::Oblique);
-        assert_eq!(Label::parse("**n** = 5").runs[0].style, Style::Bold);
-    }
-
-    /// Every character that figures use must be in the embedded subset: a missing glyph has no width.
-    #[test]
-    fn fonts_are_embedded_and_have_the_characters() {
-        for style in [Style::Regular, Style::Bold, Style::Oblique] {
-            let face = style.face().expect("embedded font");
-            for c in "azAZ09−–·×±≤→∞γατρδμθ‖Σ½̂".chars() {
-                assert!(face.glyph_index(c).is_some(), "{c}");
-            }
-        }
-        assert!(Label::parse("mm").width(10.0) > Label::parse("ii").width(10.0));
-        assert!(!Label::parse("g").outlines(10.0, Anchor::Middle).is_empty());
     }
 }

@@ -59,22 +59,18 @@ pub(crate) struct EpisodeFile {
 impl ContextFile {
     /// The context the file describes.
     pub fn into_context(self) -> Result<Context, LabError> {
+        let refused = |name: &str, why: &str| Err(LabError::refused(name, why));
         let episodes = match (self.features, self.rewards, self.episodes) {
             (Some(features), Some(rewards), None) => {
                 vec![EpisodeFile { features, rewards, terminated: self.terminated.unwrap_or(false) }]
             }
             (None, None, Some(episodes)) if self.terminated.is_none() => episodes,
-            (None, None, Some(_)) => {
-                return Err(LabError::refused("terminated", "expected inside each of the episodes"));
-            }
+            (None, None, Some(_)) => return refused("terminated", "expected inside each of the episodes"),
             (_, _, Some(_)) => {
-                return Err(LabError::refused(
-                    "episodes",
-                    "expected alone, found beside features or rewards",
-                ));
+                return refused("episodes", "expected alone, found beside features or rewards");
             }
-            (None, _, None) => return Err(LabError::refused("features", "missing")),
-            (_, None, None) => return Err(LabError::refused("rewards", "missing")),
+            (None, _, None) => return refused("features", "missing"),
+            (_, None, None) => return refused("rewards", "missing"),
         };
         let mut builder = Context::builder();
         for episode in episodes {
@@ -96,13 +92,14 @@ pub(super) fn plain(numbers: Numbers) -> Vec<f64> {
 
 /// The parameters of a layer; `place` names them in errors.
 pub(super) fn pair(v: Vec<Numbers>, a: Vec<Numbers>, place: &str) -> Result<AttentionParams, LabError> {
-    let matrix = |name: &str, rows: Vec<Numbers>| {
-        let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
-        Matrix::from_rows(&rows)
-            .map_err(|e| LabError::refused(format!("params: {place}{name}"), e.to_string()))
-    };
-    AttentionParams::new(matrix("V", v)?, matrix("A", a)?)
-        .map_err(|e| LabError::refused("params", format!("{place}{e}")))
+    let [v, a] = [("V", v), ("A", a)].map(|(name, rows)| matrix(&format!("params: {place}{name}"), rows));
+    AttentionParams::new(v?, a?).map_err(|e| LabError::refused("params", format!("{place}{e}")))
+}
+
+/// Rows as a matrix; `name` names it in errors.
+pub(super) fn matrix(name: &str, rows: Vec<Numbers>) -> Result<Matrix, LabError> {
+    let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
+    Matrix::from_rows(&rows).map_err(|e| LabError::refused(name, e.to_string()))
 }
 
 /// Reads a context; `-` is standard input.
@@ -179,14 +176,4 @@ fn numbers_or_null(text: &str) -> Cow<'_, str> {
         rest = &rest[length..];
     }
     Cow::Owned(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nan_is_replaced_outside_strings_only() {
-        assert_eq!(numbers_or_null(r#"{"a\"NaN": NaN, "b": -Infinity}"#), r#"{"a\"NaN": null, "b": null}"#);
-    }
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use ictd::kernel::KernelName;
-use ictd::pretrain::{Mask, PretrainConfig, QueryPosition};
-use ictd::transformer::{AttentionParams, Block, Parameters};
+use ictd::pretrain::{Mask, PretrainConfig, QueryMix, QueryPosition};
+use ictd::transformer::{Block, Parameters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,6 +41,8 @@ pub struct Description {
     pub diagonal_mix: f64,
     /// Which state a training window asked about.
     pub query: QueryPosition,
+    /// What diagonal mixing did to that state's column.
+    pub query_mix: QueryMix,
 }
 
 impl Description {
@@ -59,7 +61,22 @@ impl Description {
             n: config.context_len,
             diagonal_mix: config.rho.at(config.num_steps()),
             query: config.query,
+            query_mix: config.rho.query,
         }
+    }
+
+    /// Refuses what was trained on other columns than a context has here, where a query is no source and its attention
+    /// is (1 - ρ)·K.
+    fn check_columns(&self) -> Result<(), LabError> {
+        if self.query == QueryPosition::Source {
+            let expected = "a query that is no source (next, skip or stationary): contexts have no other";
+            return Err(LabError::value("query in training", "source", expected));
+        }
+        if self.query_mix == QueryMix::Unmixed && self.diagonal_mix != 0.0 {
+            let expected = "mixed or scaled: the diagonal mixing of contexts scales a query's column";
+            return Err(LabError::value("rho.query in training", "unmixed", expected));
+        }
+        Ok(())
     }
 
     /// As metadata: every field by its name, words and numbers as they are.
@@ -126,10 +143,10 @@ impl ParamsFile {
         match (self.value_matrix, self.score_matrix, self.layers) {
             (Some(v), Some(a), None) => Ok(Parameters::Tied(pair(v, a, "")?)),
             (None, None, Some(layers)) => {
-                let pairs = layers.into_iter().enumerate();
-                let pairs =
-                    pairs.map(|(l, p)| pair(p.value_matrix, p.score_matrix, &format!("layers[{l}].")));
-                Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
+                let layer = |(l, p): (usize, LayerFile)| {
+                    pair(p.value_matrix, p.score_matrix, &format!("layers[{l}]."))
+                };
+                Ok(Parameters::PerLayer(layers.into_iter().enumerate().map(layer).collect::<Result<_, _>>()?))
             }
             _ => Err(LabError::refused("params", "expected either V and A, or layers")),
         }
@@ -137,7 +154,7 @@ impl ParamsFile {
 }
 
 /// Reads attention parameters from JSON (`-` is standard input) or from a checkpoint in the safetensors
-/// format.
+/// format; refuses checkpoints of training on other columns than contexts have.
 pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
     if path.extension().is_none_or(|e| e != "safetensors") {
         let file: ParamsFile = read_json(path)?;
@@ -148,6 +165,7 @@ pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
     let failed = |message| LabError::parse(path, message);
     let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
     let description = Description::read(&tensors.metadata).map_err(failed)?;
+    description.as_ref().map_or(Ok(()), Description::check_columns).map_err(|e| at(path, e))?;
     let parameters = checkpoint_params(&tensors).map_err(|e| at(path, e))?;
     Ok(ModelFile { parameters, is_undescribed_checkpoint: description.is_none(), description })
 }
@@ -161,13 +179,14 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
             numbers.chunks(columns.max(1)).map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
         Some(rows.collect::<Vec<Numbers>>())
     };
-    if let (Some(v), Some(a)) = (matrix("V"), matrix("A")) {
-        return Ok(Parameters::Tied(pair(v, a, "")?));
+    let layer = |place: &str| {
+        let (v, a) = (matrix(&format!("{place}V"))?, matrix(&format!("{place}A"))?);
+        Some(pair(v, a, place))
+    };
+    if let Some(tied) = layer("") {
+        return Ok(Parameters::Tied(tied?));
     }
-    let layers =
-        (0..).map_while(|l| Some((l, matrix(&format!("layers.{l}.V"))?, matrix(&format!("layers.{l}.A"))?)));
-    let pairs: Vec<AttentionParams> =
-        layers.map(|(l, v, a)| pair(v, a, &format!("layers.{l}."))).collect::<Result<_, _>>()?;
+    let pairs = (0..).map_while(|l| layer(&format!("layers.{l}."))).collect::<Result<Vec<_>, _>>()?;
     if pairs.is_empty() {
         return Err(LabError::refused("params", "expected tensors V and A, or layers.0.V and so on"));
     }

@@ -80,16 +80,13 @@ impl Tensors {
             }
             let [begin, end] = entry.data_offsets;
             let raw = data.get(begin..end).ok_or_else(cut)?;
-            let count = entry.shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
-            if count.and_then(|n| n.checked_mul(4)) != Some(raw.len()) {
-                return Err(format!(
-                    "tensor {name}: shape {:?} does not fit its {} bytes",
-                    entry.shape,
-                    raw.len()
-                ));
+            let (shape, bytes) = (entry.shape, raw.len());
+            let count = shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
+            if count.and_then(|n| n.checked_mul(4)) != Some(bytes) {
+                return Err(format!("tensor {name}: shape {shape:?} does not fit its {bytes} bytes"));
             }
             let numbers = raw.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-            found.tensors.insert(name, (entry.shape, numbers));
+            found.tensors.insert(name, (shape, numbers));
         }
         Ok(found)
     }

@@ -7,7 +7,7 @@ use ictd::matrix::Matrix;
 use ictd::task::{CartPole, FiniteTask, Mrp, Physics, TaskError, TaskSource};
 use serde::{Deserialize, Serialize};
 
-use super::input::{Numbers, at, parse_json, plain, read_bytes};
+use super::input::{Numbers, at, matrix, parse_json, plain, read_bytes};
 use super::sha256;
 use crate::LabError;
 
@@ -90,13 +90,11 @@ impl NamedTask {
     /// The file as a source of tasks, its feature vectors rescaled.
     pub fn source(&self, unit_norm: bool, score_scale: f64) -> Result<Arc<dyn TaskSource>, LabError> {
         let changed = unit_norm || score_scale != 1.0;
+        let expected = "expected a task with finitely many states";
         match &self.task {
             AnyTask::Finite(task) if changed => Ok(Arc::new(task.rescaled(unit_norm, score_scale)?)),
             AnyTask::Finite(task) => Ok(Arc::new(task.clone())),
-            AnyTask::CartPole(_) if changed => Err(LabError::refused(
-                "unit-norm and score-scale",
-                "expected a task with finitely many states",
-            )),
+            AnyTask::CartPole(_) if changed => Err(LabError::refused("unit-norm and score-scale", expected)),
             AnyTask::CartPole(task) => Ok(Arc::new(task.clone())),
         }
     }
@@ -136,10 +134,6 @@ impl TaskFile {
     /// The task that the file describes.
     pub(crate) fn into_task(self) -> Result<AnyTask, LabError> {
         let missing = |name: &str| LabError::refused(name, "missing, expected numbers");
-        let matrix = |name: &str, rows: Vec<Numbers>| {
-            let rows: Vec<Vec<f64>> = rows.into_iter().map(plain).collect();
-            Matrix::from_rows(&rows).map_err(|e| LabError::refused(name, e.to_string()))
-        };
         // A discount that is no number is kept for the check that refuses it.
         let gamma = self.gamma.unwrap_or(f64::NAN);
         let rewards = plain(self.rewards.ok_or_else(|| missing("rewards"))?);

@@ -6,10 +6,12 @@ use std::path::Path;
 
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
+use ictd::random::{Purpose, Stream};
+use ictd::task::{CartPole, Family, Kind};
 use ictd::transformer::{Parameters, TransformerConfig};
 use ictd_lab::LabError;
 use ictd_lab::figure::{Anchor, Label, Scene, to_png, to_svg};
-use ictd_lab::files::{Tensors, read_context, read_params};
+use ictd_lab::files::{AnyTask, TaskFile, Tensors, read_context, read_params, read_task, to_json_17};
 use ictd_lab::report::Report as _;
 use ictd_lab::studies::Plan;
 use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
@@ -28,6 +30,7 @@ pub fn all(scratch: &Path) -> Vec<Reader> {
     vec![
         context(),
         params(),
+        task(),
         safetensors(),
         header(),
         config(),
@@ -99,6 +102,49 @@ fn params() -> Reader {
         valid: bytes(&[&pair, &format!(r#"{{"layers": [{pair}, {pair}]}}"#), r#"{"layers": []}"#]),
         words: words!["\"V\"", "\"A\"", "\"layers\"", "[0,0,0,0]", "[]"],
         read: Box::new(|path, input| run_params(path, input.len())),
+    }
+}
+
+/// Tasks of both kinds, and one with everything that follows; what is accepted is written and read again.
+fn task() -> Reader {
+    let coin = r#"{"gamma": 0.5, "transitions": [[0.5, 0.5], [0.5, 0.5]], "rewards": [1, 0], "features": [[1, 0], [0, 1]]}"#;
+    let complete = coin.replace(
+        "\"rewards\"",
+        r#""initial_distribution": [0.5, 0.5], "values": [1.5, 0.5], "stationary_distribution": [0.5, 0.5],
+           "eigenvalues": [[1, 0], [0, 0]], "reversibilisation_spectrum": [1, 0], "rewards""#,
+    );
+    let written = |task: &AnyTask| -> String {
+        let file = TaskFile::of(task).expect("a task has a file");
+        to_json_17(&file).expect("a file has JSON")
+    };
+    let cart = CartPole::generate(&Family::of(Kind::Cartpole), &mut Stream::new(0, Purpose::Task, 0))
+        .expect("a cart-pole");
+    Reader {
+        name: "task",
+        refuses: true,
+        valid: bytes(&[coin, &complete, &written(&AnyTask::CartPole(cart))]),
+        words: words![
+            "\"gamma\"",
+            "\"transitions\"",
+            "\"rewards\"",
+            "\"features\"",
+            "\"values\"",
+            "\"eigenvalues\"",
+            "\"cartpole\"",
+            "null",
+            "[0.5, 0.5]",
+            "[[1]]",
+        ],
+        read: Box::new(move |path, _| {
+            let read = read_task(path);
+            if let Ok(found) = &read {
+                let again = path.with_extension("again");
+                fs::write(&again, written(&found.task)).expect("the scratch directory can be written to");
+                let again = read_task(&again).expect("what was written is read");
+                assert_eq!(again.task, found.task, "what was written is another task");
+            }
+            read.into()
+        }),
     }
 }
 

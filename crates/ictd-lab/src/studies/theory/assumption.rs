@@ -14,7 +14,6 @@ use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 pub const STUDY: Study =
     Study::new("assumption", Section::Convergence, &["ass5.1", "ass5.1-at-identity", "stability"], judge);
 
-/// When the assumption holds, whether it does on the paper's tasks, and what does there.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let family = Tasks::paper(plan.seed);
     let counts = certify::count(&family, plan.samples(200, 50), &LayerConfig::default())?;
@@ -26,7 +25,6 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     Ok(claims(&counts, &separation))
 }
 
-/// What the counts say.
 fn claims(counts: &Counts, separation: &[SeparationRow]) -> Vec<Claim> {
     let tasks = counts.tasks;
     let interval = |count: u64| {

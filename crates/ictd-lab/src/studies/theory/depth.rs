@@ -1,29 +1,28 @@
 //! What depth does on the paper's own tasks, where no theorem speaks: the largest error of a state against the
 //! number of layers.
 
-use ictd::context::ContextStatistics;
-use ictd::kernel::Attention;
-use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::MeanSem;
 use ictd::task::FiniteTask;
 use serde::Serialize;
 
-use super::{Tasks, apart, on_tasks, softmax};
+use super::{Tasks, apart, counted, layers, limit, on_tasks, softmax};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
 use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
 
-/// The second question of the paper's introduction, on its own tasks.
+/// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
 pub const STUDY: Study = Study::new("depth", Section::Convergence, &["depth"], judge);
 
 /// Context lengths: prefixes of one trajectory per task.
-pub const LENGTHS: [usize; 3] = [100, 1000, 30_000];
+const LENGTHS: [usize; 3] = [100, 1000, LONGEST];
+const LONGEST: usize = 30_000;
 /// Depths.
-pub const LAYERS: [usize; 17] = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 130, 160, 200];
+const LAYERS: [usize; 17] = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 130, 160, DEEPEST];
+const DEEPEST: usize = 200;
 
 /// The mean error at a length and a depth.
 #[derive(Clone, Debug, Serialize)]
@@ -40,8 +39,7 @@ pub struct DepthPoint {
     pub tasks: usize,
 }
 
-/// What was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct DepthCurves {
     /// Every length with every depth, then infinite depth.
     pub points: Vec<DepthPoint>,
@@ -53,9 +51,8 @@ type Errors = (Vec<f64>, Option<f64>);
 
 /// Measures on the first `tasks` tasks of a family.
 pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
-    let attention = softmax()?;
     let found = on_tasks(family, tasks, |index, task| {
-        errors_of_task(task, Stream::new(family.seed, Purpose::Trajectory, index), &attention)
+        errors_of_task(task, Stream::new(family.seed, Purpose::Trajectory, index))
     })?;
     let mut points = Vec::new();
     for (k, n) in LENGTHS.into_iter().enumerate() {
@@ -75,38 +72,15 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<DepthCurves, LabError> {
     Ok(DepthCurves { points, describe: family.describe() })
 }
 
-fn errors_of_task(
-    task: &FiniteTask,
-    mut stream: Stream,
-    attention: &Attention,
-) -> Result<Vec<Errors>, LabError> {
-    let (mrp, m) = (task.mrp(), task.mrp().num_states());
-    let longest = LENGTHS[LENGTHS.len() - 1];
-    let states = mrp.sample_states(longest, &mut stream);
-    let distance = |v: &[f64]| apart(v, task.values());
-    let mut counts = Matrix::zeros(m, m);
-    let mut counted = 0;
-    let mut found = Vec::new();
-    for n in LENGTHS {
-        for pair in states[counted..=n].windows(2) {
-            counts[(pair[0], pair[1])] += 1.0;
-        }
-        counted = n;
-        let statistics = ContextStatistics::counted(task.features(), mrp.rewards(), &counts);
-        let visited = statistics.visits().iter().all(|&c| c > 0.0);
-        let operator = StateOperator::of(statistics, attention, mrp.gamma())?;
-        let mut v = vec![0.0; m];
-        let mut errors = Vec::new();
-        for layer in 0..=LAYERS[LAYERS.len() - 1] {
-            if LAYERS.contains(&layer) {
-                errors.push(distance(&v));
-            }
-            v = operator.apply(1.0, &v);
-        }
-        let limit = visited.then(|| operator.infinite_depth().ok().map(|v| distance(&v))).flatten();
-        found.push((errors, limit));
-    }
-    Ok(found)
+fn errors_of_task(task: &FiniteTask, mut stream: Stream) -> Result<Vec<Errors>, LabError> {
+    let states = task.mrp().sample_states(LONGEST, &mut stream);
+    let distance = |v: Vec<f64>| apart(&v, task.values());
+    let of_length = |n| {
+        let operator = StateOperator::of(counted(task, &states[..=n]), &softmax()?, task.mrp().gamma())?;
+        let shown = layers(&operator, 1.0).take(DEEPEST + 1).enumerate().filter(|(l, _)| LAYERS.contains(l));
+        Ok((shown.map(|(_, v)| distance(v)).collect(), limit(&operator).map(distance)))
+    };
+    LENGTHS.into_iter().map(of_length).collect()
 }
 
 impl DepthCurves {
@@ -147,30 +121,24 @@ impl DepthCurves {
             Series::new(format!("*n* = {n}"), color, points).with_band(band)
         });
         let mut series: Vec<Series> = series.collect();
-        let deepest = LAYERS[LAYERS.len() - 1] as f64;
-        let line =
-            |name: &str, color, y: f64| Series::new(name, color, vec![(1.0, y), (deepest, y)]).dashed();
+        let line = |name: &str, color, y: f64| {
+            Series::new(name, color, vec![(1.0, y), (DEEPEST as f64, y)]).dashed()
+        };
         if let Some(zero) = self.points.first() {
             series.push(line("answering 0", PALETTE[3], zero.error));
         }
-        let longest = LENGTHS[LENGTHS.len() - 1];
-        if let Some(limit) = self.limit(longest) {
-            let name = format!("infinite depth, *n* = {longest} ({} tasks)", limit.tasks);
+        if let Some(limit) = self.limit(LONGEST) {
+            let name = format!("infinite depth, *n* = {LONGEST} ({} tasks)", limit.tasks);
             series.push(line(&name, PALETTE[4], limit.error));
         }
         let tasks = self.points.first().map_or(0, |p| p.tasks);
-        Chart {
-            title: "Error against depth on the paper's tasks".into(),
-            x: Axis::log("layers *L*"),
-            y: Axis::linear("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
-            series,
-            note: format!("{}; mean ± s.e.m. over {tasks} tasks", self.describe),
-        }
-        .scene(Width::Column)
+        let (x, y) = (Axis::log("layers *L*"), Axis::linear("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"));
+        Chart::new("Error against depth on the paper's tasks", x, y, series)
+            .noted(format!("{}; mean ± s.e.m. over {tasks} tasks", self.describe))
+            .scene(Width::Column)
     }
 }
 
-/// The second question of the paper's introduction on its own tasks, where Theorem 2's premise fails.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let curves = run(&Tasks::paper(plan.seed), plan.samples(100, 25))?;
     out.csv("depth", &curves.points)?;
@@ -178,7 +146,6 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     Ok(vec![claim(&curves)])
 }
 
-/// What the curves say.
 fn claim(curves: &DepthCurves) -> Claim {
     let claim = Claim::new(
         "depth",
@@ -207,22 +174,16 @@ fn claim(curves: &DepthCurves) -> Claim {
         _ => Verdict::NotReproduced,
     };
     let errors: Vec<String> = last.iter().map(|p| format!("{:.3}", p.sem)).collect();
-    let limit = curves.limit(LENGTHS[LENGTHS.len() - 1]);
-    let limit = limit.map_or_else(String::new, |DepthPoint { n, error, sem, tasks, .. }| {
+    let limit = curves.limit(LONGEST).map_or_else(String::new, |DepthPoint { n, error, sem, tasks, .. }| {
         format!("; at infinite depth {error:.2} ± {sem:.3} at n = {n} on the {tasks} contexts that visit every state")
     });
-    claim
-            .found(
-                judged,
-                last[0].error / last[last.len() - 1].error,
-                texts.join("; "),
-                format!("s.e. {} at the deepest, {} tasks{limit}", errors.join(", "), last[0].tasks),
-            )
-            .because(
-                "Assumption 5.1 fails on these tasks. Layers solve for the values that the counted transitions of the context have, whatever the \
-                 kernel, because M̂ − γP̂ = W(D − γN) with W invertible. Those of short contexts are far off, and the more layers, the nearer they get \
-                 to them: few layers are better. Long contexts have nearly the right ones, which takes millions of layers (claim 'stability').",
-            )
+    let uncertainty = format!("s.e. {} at the deepest, {} tasks{limit}", errors.join(", "), last[0].tasks);
+    let ratio = last[0].error / last[last.len() - 1].error;
+    claim.found(judged, ratio, texts.join("; "), uncertainty).because(
+        "Assumption 5.1 fails on these tasks. Layers solve for the values that the counted transitions of the context have, whatever the \
+         kernel, because M̂ − γP̂ = W(D − γN) with W invertible. Those of short contexts are far off, and the more layers, the nearer they get \
+         to them: few layers are better. Long contexts have nearly the right ones, which takes millions of layers (claim 'stability').",
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The lemmas behind Theorem 3: the largest measured/bound ratios over random inputs.
 
-use ictd::context::ContextStatistics;
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
@@ -8,7 +7,7 @@ use ictd::theory::lemmas::{Ratio, kernel_derivative, softmax_lipschitz, softmax_
 use ictd::transformer::{Adjoint, TransformerConfig};
 use serde::Serialize;
 
-use super::{Tasks, constants, on_tasks, softmax};
+use super::{Tasks, constants, counted, on_tasks, softmax};
 use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
 use crate::report::{Records, Report};
@@ -84,10 +83,8 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
         row("softmax columns, max|G - G'| (sharp)", "random columns", sharp, ""),
     ];
     let tasks = trials.min(TASKS);
-    let families = match given {
-        Some(given) => vec![given.clone()],
-        None => vec![Tasks::certified(seed), Tasks::paper(seed)],
-    };
+    let families =
+        given.map_or_else(|| vec![Tasks::certified(seed), Tasks::paper(seed)], |own| vec![own.clone()]);
     for family in families {
         family.check()?;
         let kernel = kernel_bound(&family, tasks)?;
@@ -111,13 +108,7 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
     Ok(Lemmas { rows })
 }
 
-/// The largest ratio of all; `None` when one is missing.
-fn worst(ratios: Vec<Option<Ratio>>) -> Option<Ratio> {
-    ratios.into_iter().reduce(|a, b| Some(a?.worse(b?))).flatten()
-}
-
 fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
-    let attention = softmax()?;
     let found = on_tasks(family, tasks, |index, task| {
         let d = task.features().num_cols();
         let states =
@@ -125,9 +116,9 @@ fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
         let rows =
             |states: &[usize]| Matrix::from_fn(states.len(), d, |i, a| task.features()[(states[i], a)]);
         let measured = kernel_derivative(&rows(&states[..LENGTH]), &rows(&states));
-        Ok(Some(Ratio { measured, bound: constants(task, &attention)?.kernel_bound() }))
+        Ok(Ratio { measured, bound: constants(task)?.kernel_bound() })
     })?;
-    worst(found).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
+    found.into_iter().reduce(Ratio::worse).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
 /// The largest gradient over all states, parameters and [`DEPTHS`], against the bound at a length, or at the smallest
@@ -138,19 +129,15 @@ fn gradient_bound(
     length: Option<usize>,
     tasks: u64,
 ) -> Result<Option<(Ratio, bool)>, LabError> {
-    let attention = softmax()?;
     let found = on_tasks(family, tasks, |index, task| {
         let (d, m) = (task.features().num_cols(), task.mrp().num_states());
-        let constants = constants(task, &attention)?;
+        let constants = constants(task)?;
         let Some(threshold) = constants.contraction_threshold(DELTA) else { return Ok(None) };
         let n = length.unwrap_or(threshold.ceil() as usize);
         let states = task.mrp().sample_states(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
         let deepest = DEPTHS[DEPTHS.len() - 1];
-        let transformer =
-            TransformerConfig::theta_star(attention.clone(), deepest, family.gamma()).check()?;
-        let mut counts = Matrix::zeros(m, m);
-        states.windows(2).for_each(|pair| counts[(pair[0], pair[1])] += 1.0);
-        let statistics = ContextStatistics::counted(task.features(), task.mrp().rewards(), &counts);
+        let transformer = TransformerConfig::theta_star(softmax()?, deepest, family.gamma()).check()?;
+        let statistics = counted(task, &states);
         let mut pass = Adjoint::default();
         pass.forward(&transformer, &statistics)?;
         let mut measured: f64 = 0.0;
@@ -168,9 +155,8 @@ fn gradient_bound(
         let bound = constants.gradient_bound(n as f64, DELTA);
         Ok(Some((Ratio { measured, bound }, n as f64 >= threshold)))
     })?;
-    let reached = found.iter().flatten().all(|(_, reached)| *reached);
-    let ratios = found.into_iter().map(|f| f.map(|(ratio, _)| ratio)).collect();
-    Ok(worst(ratios).map(|ratio| (ratio, reached)))
+    let found: Option<Vec<(Ratio, bool)>> = found.into_iter().collect();
+    Ok(found.and_then(|all| all.into_iter().reduce(|(a, x), (b, y)| (a.worse(b), x && y))))
 }
 
 impl LemmaRow {
@@ -194,7 +180,6 @@ impl Report for Lemmas {
     }
 }
 
-/// Lemmas 8 to 10: no random input breaks them.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let found = run(plan.seed, plan.samples(5000, 500), None)?;
     found.write(out)?;

@@ -10,7 +10,8 @@ mod separation;
 pub mod theorem2;
 pub mod theorem3;
 
-use ictd::kernel::Attention;
+use ictd::context::ContextStatistics;
+use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::statistics::fit::Slope;
 use ictd::task::FiniteTask;
@@ -19,6 +20,11 @@ use rayon::prelude::*;
 
 use super::{Tasks, softmax};
 use crate::LabError;
+
+/// A layer of the paper's attention in infinitely long contexts of a task.
+fn population(task: &FiniteTask) -> Result<StateOperator, LabError> {
+    Ok(StateOperator::population(task, &softmax()?)?)
+}
 
 /// What is found on each of the first `tasks` tasks of a family, in their order whatever the number of threads.
 fn on_tasks<T: Send>(
@@ -30,9 +36,28 @@ fn on_tasks<T: Send>(
 }
 
 /// The constants of the bounds on a task.
-fn constants(task: &FiniteTask, attention: &Attention) -> Result<Constants, LabError> {
-    let stability = Stability::of(&StateOperator::population(task, attention)?)?;
-    Ok(Constants::of(task, &stability)?)
+fn constants(task: &FiniteTask) -> Result<Constants, LabError> {
+    Ok(Constants::of(task, &Stability::of(&population(task)?)?)?)
+}
+
+/// The context of a path through the states of a task.
+fn counted(task: &FiniteTask, states: &[usize]) -> ContextStatistics {
+    let m = task.mrp().num_states();
+    let mut counts = Matrix::zeros(m, m);
+    states.windows(2).for_each(|pair| counts[(pair[0], pair[1])] += 1.0);
+    ContextStatistics::counted(task.features(), task.mrp().rewards(), &counts)
+}
+
+/// The values after 0, 1, 2, … layers.
+fn layers(operator: &StateOperator, step_size: f64) -> impl Iterator<Item = Vec<f64>> {
+    let zero = vec![0.0; operator.statistics().num_groups()];
+    std::iter::successors(Some(zero), move |v| Some(operator.apply(step_size, v)))
+}
+
+/// The values at infinite depth; `None` where the context misses a state.
+fn limit(operator: &StateOperator) -> Option<Vec<f64>> {
+    let visited = operator.statistics().visits().iter().all(|&c| c > 0.0);
+    visited.then(|| operator.infinite_depth().ok()).flatten()
 }
 
 /// ‖v - w‖∞.

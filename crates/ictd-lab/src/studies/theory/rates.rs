@@ -55,7 +55,6 @@ pub struct Pooled {
     pub tasks: usize,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Rates {
     pub tasks: Vec<TaskRates>,
@@ -115,18 +114,10 @@ impl Rates {
 
     fn depth_chart(&self) -> Chart {
         let longest = self.reports.iter().flat_map(|r| r.sweep.iter().map(|p| p.n)).max().unwrap_or(0);
-        let depth = |r: &BoundReport| {
-            let own = r.sweep.iter().filter(|p| p.n == longest);
-            let own = own.filter_map(|p| Some((p.layers? as f64, p.error)));
-            own.filter(|p| p.0 <= SHOWN as f64).collect()
-        };
-        Chart {
-            title: format!("(a) depth, *n* = {longest}"),
-            x: Axis::linear("layers *L*"),
-            y: Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
-            series: self.per_task(depth),
-            note: "one line per task".into(),
-        }
+        let depth = |r: &BoundReport| r.over_depth(longest, SHOWN);
+        let (x, y) = (Axis::linear("layers *L*"), Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"));
+        Chart::new(format!("(a) depth, *n* = {longest}"), x, y, self.per_task(depth))
+            .noted("one line per task")
     }
 
     fn decay_chart(&self) -> Chart {
@@ -138,31 +129,22 @@ impl Rates {
             let (slope, half) = (t.decay.unwrap_or(f64::NAN), t.decay_half_width.unwrap_or(f64::NAN));
             (slope - half, slope + half)
         };
-        Chart {
-            title: "(b) decay per layer".into(),
-            x: Axis::linear("task"),
-            y: Axis::linear("slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞}"),
-            series: vec![
-                line("log(1 − *C*)", PALETTE[1], |t| t.paper_decay.unwrap_or(f64::NAN)),
-                line("fit", PALETTE[0], |t| t.decay.unwrap_or(f64::NAN))
-                    .with_band(order.iter().map(interval).collect()),
-                line("log spectral radius", PALETTE[2], |t| t.spectral_decay).dashed(),
-            ],
-            note: "band: 95 % interval of a task's fit".into(),
-        }
+        let fit = line("fit", PALETTE[0], |t| t.decay.unwrap_or(f64::NAN));
+        let series = vec![
+            line("log(1 − *C*)", PALETTE[1], |t| t.paper_decay.unwrap_or(f64::NAN)),
+            fit.with_band(order.iter().map(interval).collect()),
+            line("log spectral radius", PALETTE[2], |t| t.spectral_decay).dashed(),
+        ];
+        let (x, y) = (Axis::linear("task"), Axis::linear("slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞}"));
+        Chart::new("(b) decay per layer", x, y, series).noted("band: 95 % interval of a task's fit")
     }
 
     fn floor_chart(&self) -> Chart {
-        Chart {
-            title: "(c) floor".into(),
-            x: Axis::log("context length *n*"),
-            y: Axis::log("mean error at infinite depth"),
-            series: self.per_task(|r| floors(&r.sweep)),
-            note: self.floor.map_or_else(String::new, |f| {
-                format!("mean slope {:.3}\u{a0}±\u{a0}{:.3}; −1/2 for 1/√n", f.mean, f.half_width)
-                    .replace('-', "−")
-            }),
-        }
+        let note = self.floor.map_or_else(String::new, |f| {
+            format!("mean slope {:.3}\u{a0}±\u{a0}{:.3}; −1/2 for 1/√n", f.mean, f.half_width)
+        });
+        let (x, y) = (Axis::log("context length *n*"), Axis::log("mean error at infinite depth"));
+        Chart::new("(c) floor", x, y, self.per_task(|r| floors(&r.sweep))).noted(note.replace('-', "−"))
     }
 }
 
@@ -175,7 +157,6 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     Ok(claims(&found))
 }
 
-/// What the pooled rates say.
 fn claims(found: &Rates) -> Vec<Claim> {
     let claim = |id, paper, says, criterion| {
         Claim::new(id, paper, says, criterion).shown(Some("rates"), Some("rates.csv"))

@@ -1,12 +1,11 @@
 //! The regimes of depth over score scale and discount, and what repairs them.
 
-use ictd::operator::StateOperator;
 use ictd::task::{FiniteTask, Mrp};
 use ictd::theory::{Regime, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Tasks, softmax};
+use super::{Tasks, population};
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
@@ -97,11 +96,10 @@ fn cell(family: &Tasks, tasks: u64, repair: Repair, gamma: f64, score_scale: f64
     let unit_norm = repair == Repair::UnitNorm;
     // Chains and features do not depend on γ, so every discount sees the same ones.
     let family = family.rescaled(unit_norm, score_scale);
-    let attention = softmax()?;
     let mut counts = [0; REGIMES.len()];
     for index in 0..tasks {
         let task = with_discount(&family.task(index)?, gamma)?;
-        let mut operator = StateOperator::population(&task, &attention)?;
+        let mut operator = population(&task)?;
         if repair == Repair::StepPerState {
             operator = operator.with_steps_by_mass().unwrap_or(operator);
         }

@@ -1,12 +1,10 @@
 //! When Assumption 5.1 holds: where scores separate a state from all others.
 
-use ictd::kernel::Attention;
 use ictd::matrix::Matrix;
-use ictd::operator::StateOperator;
 use ictd::task::FiniteTask;
 use serde::Serialize;
 
-use super::{Tasks, on_tasks, softmax};
+use super::{Tasks, on_tasks, population};
 use crate::LabError;
 
 /// Score scales.
@@ -31,11 +29,10 @@ pub struct SeparationRow {
 
 /// Examines the first `tasks` tasks of a family at every scale, with raw and with unit-norm features.
 pub fn run(family: &Tasks, tasks: u64) -> Result<Vec<SeparationRow>, LabError> {
-    let attention = softmax()?;
     let settings = [false, true].into_iter().flat_map(|unit| SCALES.map(|scale| (unit, scale)));
     let row = |(unit_norm, score_scale)| {
         let family = family.rescaled(unit_norm, score_scale);
-        let flags = on_tasks(&family, tasks, |_, task| examine(task, &attention))?;
+        let flags = on_tasks(&family, tasks, |_, task| examine(task))?;
         let count = |of: fn(&[bool; 3]) -> bool| flags.iter().filter(|f| of(f)).count() as u64;
         Ok(SeparationRow {
             unit_norm,
@@ -51,14 +48,13 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<Vec<SeparationRow>, LabError> {
 }
 
 /// Separated, separated enough, and the assumption itself.
-fn examine(task: &FiniteTask, attention: &Attention) -> Result<[bool; 3], LabError> {
+fn examine(task: &FiniteTask) -> Result<[bool; 3], LabError> {
     let (gamma, mu) = (task.mrp().gamma(), task.stationary_distribution());
     let x = task.features();
     let scores = x.matmul(&x.transpose());
     let needed = |s: usize| ((1.0 - mu[s]) / mu[s] * (1.0 + gamma) / (1.0 - gamma)).ln();
     let gaps: Vec<f64> = (0..mu.len()).map(|s| gap(&scores, s)).collect();
-    let operator = StateOperator::population(task, attention)?;
-    let smallest = operator.self_weights().into_iter().fold(f64::INFINITY, f64::min);
+    let smallest = population(task)?.self_weights().into_iter().fold(f64::INFINITY, f64::min);
     Ok([
         gaps.iter().all(|g| *g > 0.0),
         gaps.iter().enumerate().all(|(s, g)| *g > needed(s)),

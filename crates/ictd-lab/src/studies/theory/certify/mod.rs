@@ -17,7 +17,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
-use super::{Tasks, apart};
+use super::{Tasks, apart, layers};
 use crate::error::{LabError, check_range};
 
 /// Largest number of distinct states: eigenvalues cost their cube.
@@ -227,22 +227,14 @@ fn report(
     })
 }
 
-/// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value; shorter where it
-/// overflows. `None` where there is no limit to be near to.
-fn errors_over_depth(operator: &StateOperator, alpha: f64, num_layers: usize) -> Option<Vec<f64>> {
+/// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value, as far as it is drawn.
+/// `None` where there is no limit to be near to.
+fn errors_over_depth(operator: &StateOperator, step_size: f64, num_layers: usize) -> Option<Vec<f64>> {
     let limit = operator.infinite_depth().ok()?;
     let scale = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let mut v = vec![0.0; limit.len()];
-    let mut errors = Vec::with_capacity(num_layers + 1);
-    for _ in 0..=num_layers {
-        let error = apart(&v, &limit) / scale;
-        if !error.is_finite() {
-            break;
-        }
-        errors.push(error);
-        v = operator.apply(alpha, &v);
-    }
-    Some(errors)
+    let errors = layers(operator, step_size).take(num_layers + 1).map(|v| apart(&v, &limit) / scale);
+    // Below 1e-16 errors are rounding.
+    Some(errors.take_while(|e| *e <= DRAWN_LIMIT).map(|e| e.max(1e-16)).collect())
 }
 
 /// What depth does as it is, and with the first suggestion of every kind.
@@ -271,14 +263,9 @@ fn curves(
             cases.push((name, changed, suggestion.step_size));
         }
     }
-    let layers = config.num_layers.clamp(DRAWN_LAYERS, 5 * DRAWN_LAYERS);
-    let mut curves = Vec::new();
-    for (name, operator, alpha) in cases {
-        let Some(errors) = errors_over_depth(&operator, alpha, layers) else { continue };
-        // Below 1e-16 errors are rounding.
-        let drawn = errors.into_iter().take_while(|e| *e <= DRAWN_LIMIT);
-        let errors = drawn.map(|e| e.max(1e-16)).collect();
-        curves.push(Curve { name, errors });
-    }
-    curves
+    let num_layers = config.num_layers.clamp(DRAWN_LAYERS, 5 * DRAWN_LAYERS);
+    let curve = |(name, operator, step_size): (String, StateOperator, f64)| {
+        Some(Curve { name, errors: errors_over_depth(&operator, step_size, num_layers)? })
+    };
+    cases.into_iter().filter_map(curve).collect()
 }

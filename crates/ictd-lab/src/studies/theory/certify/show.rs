@@ -16,14 +16,9 @@ impl Report {
             let points = curve.errors.iter().enumerate().step_by(every).map(|(l, &e)| (l as f64, e));
             Series::new(&curve.name, color, points.collect())
         });
-        let chart = Chart {
-            title: format!("What depth does: {}", self.certificate.status.as_str()),
-            x: Axis::linear("layers *L*"),
-            y: Axis::log("error to infinite depth / largest value"),
-            series: series.collect(),
-            note: self.subject.clone(),
-        };
-        chart.scene(Width::Column)
+        let title = format!("What depth does: {}", self.certificate.status.as_str());
+        let (x, y) = (Axis::linear("layers *L*"), Axis::log("error to infinite depth / largest value"));
+        Chart::new(title, x, y, series.collect()).noted(&self.subject).scene(Width::Column)
     }
 }
 
@@ -53,12 +48,10 @@ impl crate::report::Report for Report {
         text += &format!("regime               {}\n", certificate.stability.regime.as_str());
         if let Some(f) = &certificate.fixed_point {
             let bound = f.error_bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}"));
-            let error = f.error;
-            text +=
-                &format!("after {} layers      error {error:.3e} (proved bound: {bound})\n", f.num_layers);
+            let (error, layers, tolerance) = (f.error, f.num_layers, f.tolerance);
+            text += &format!("after {layers} layers      error {error:.3e} (proved bound: {bound})\n");
             let [rate, contraction] = [f.layers_predicted, f.layers_sufficient]
                 .map(|l| l.map_or_else(|| "unknown".into(), |l| l.to_string()));
-            let tolerance = f.tolerance;
             text +=
                 &format!("layers for {tolerance:.0e}     {rate} by the rate, {contraction} by contraction\n");
             f.notes.iter().for_each(|note| text += &format!("                     {note}\n"));

@@ -47,16 +47,12 @@ pub(super) fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJs
 pub(super) fn note(tried: &Suggestions, num_layers: usize) -> String {
     let best = tried.found.first().filter(|s| s.helps == Helps::AtThisDepth).and_then(|s| s.error_at_depth);
     let mut note = match (tried.error_at_depth, best) {
-        (Some(now), Some(best)) => {
-            format!(
-                "the best change lowers the error after {num_layers} layers from {now:.1e} to {best:.1e} of the largest value"
-            )
-        }
-        (None, Some(best)) => {
-            format!(
-                "as it is there is no limit; with the best change the error after {num_layers} layers is {best:.1e} of the largest value"
-            )
-        }
+        (Some(now), Some(best)) => format!(
+            "the best change lowers the error after {num_layers} layers from {now:.1e} to {best:.1e} of the largest value"
+        ),
+        (None, Some(best)) => format!(
+            "as it is there is no limit; with the best change the error after {num_layers} layers is {best:.1e} of the largest value"
+        ),
         _ => format!("no change tried lowers the error after {num_layers} layers"),
     };
     if tried.dropped > 0 {

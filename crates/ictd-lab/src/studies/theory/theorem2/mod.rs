@@ -16,7 +16,7 @@ use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Tasks, apart, softmax};
+use super::{Tasks, apart, layers, limit, population, softmax};
 use crate::error::{LabError, check_range};
 use claims::failed_premises;
 
@@ -169,12 +169,16 @@ struct Setting {
 pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     config.check()?;
     let task = config.family.task(config.index)?;
-    let attention = softmax()?;
-    let operator = StateOperator::population(&task, &attention)?;
+    let operator = population(&task)?;
     let stability = Stability::of(&operator)?;
     let constants = Constants::of(&task, &stability)?;
-    let population = operator.predecessor_matrix();
-    let setting = Setting { task, attention, population, constants, seed: config.family.seed };
+    let setting = Setting {
+        task,
+        attention: softmax()?,
+        population: operator.predecessor_matrix(),
+        constants,
+        seed: config.family.seed,
+    };
 
     let threshold = constants.contraction_threshold(config.delta);
     let mut lengths = config.lengths.clone();
@@ -225,29 +229,17 @@ impl Setting {
         let (task, gamma) = (&self.task, self.task.mrp().gamma());
         let statistics =
             ContextStatistics::counted(task.features(), task.mrp().rewards(), &self.counts(n, index));
-        let visited = statistics.visits().iter().all(|&c| c > 0.0);
         let operator = StateOperator::of(statistics, &self.attention, gamma)?;
         let distance = |v: &[f64]| apart(v, task.values());
-        let limit = visited.then(|| operator.infinite_depth().ok()).flatten();
-        let mut transients = Vec::new();
-        let mut v = vec![0.0; task.values().len()];
-        let mut errors = Vec::new();
-        let mut residuals = Vec::new();
-        for layer in 0..=DEEPEST {
-            errors.push(distance(&v));
-            transients.extend(limit.as_ref().map(|limit| apart(&v, limit)));
-            if LAYERS.contains(&layer) {
-                residuals.push(apart(&task.mrp().bellman(&v), &v));
-            }
-            v = operator.apply(1.0, &v);
-        }
+        let values: Vec<Vec<f64>> = layers(&operator, 1.0).take(DEEPEST + 1).collect();
+        let transients = |limit: &[f64]| values.iter().map(|v| apart(v, limit)).collect();
         Ok(Sample {
             concentration: (&operator.predecessor_matrix() - &self.population).norm_inf(),
             norm: operator.jacobian_norm(1.0),
             bias: distance(&operator.apply(1.0, task.values())),
-            errors,
-            residuals,
-            limit: limit.map(|limit| (distance(&limit), transients)),
+            errors: values.iter().map(|v| distance(v)).collect(),
+            residuals: LAYERS.map(|l| apart(&task.mrp().bellman(&values[l]), &values[l])).to_vec(),
+            limit: limit(&operator).map(|limit| (distance(&limit), transients(&limit))),
         })
     }
 

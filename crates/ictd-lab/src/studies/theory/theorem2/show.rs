@@ -3,7 +3,7 @@
 use ictd::theory::Constants;
 
 use super::super::slope_text;
-use super::{BoundReport, Comparison, SWEEP, floors};
+use super::{BoundReport, Comparison, ConstantsJson, SWEEP, SweepPoint, floors};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::report::{Records, Report, wrapped};
@@ -22,13 +22,16 @@ impl BoundReport {
         Grid::new(title, 2, [self.depth_chart(), self.floor_chart()], note).scene()
     }
 
+    /// The mean error over depth at a length, down to a depth.
+    pub(in super::super) fn over_depth(&self, n: usize, deepest: usize) -> Vec<(f64, f64)> {
+        let own = self.sweep.iter().filter(|p| p.n == n && p.error > 0.0);
+        let layers = |p: &SweepPoint| p.layers.filter(|&l| l <= deepest);
+        own.filter_map(|p| Some((layers(p)? as f64, p.error))).collect()
+    }
+
     fn depth_chart(&self) -> Chart {
         let drawn = [SWEEP[0], SWEEP[2], SWEEP[4], SWEEP[5]];
-        let line = |(n, color)| {
-            let own = self.sweep.iter().filter(|p| p.n == n && p.error > 0.0);
-            let points = own.filter_map(|p| Some((p.layers? as f64, p.error))).filter(|p| p.0 <= 40.0);
-            Series::new(format!("*n* = {n}"), color, points.collect())
-        };
+        let line = |(n, color)| Series::new(format!("*n* = {n}"), color, self.over_depth(n, 40));
         let mut series: Vec<Series> = drawn.into_iter().zip(PALETTE).map(line).collect();
         if let Some(decay) = self.decay {
             let line = |l: f64| (l, (decay.intercept + decay.slope * l).exp());
@@ -36,19 +39,15 @@ impl BoundReport {
             let end = ((floor.map_or(1e-3, |p| p.1).ln() - decay.intercept) / decay.slope).clamp(1.0, 40.0);
             series.push(Series::new("fit above floor", PALETTE[4], vec![line(0.0), line(end)]).dashed());
         }
-        Chart {
-            title: "(a) error against depth".into(),
-            x: Axis::linear("layers *L*"),
-            y: Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"),
-            series,
-            note: match self.decay {
-                None => "no decay could be fitted".into(),
-                slope => {
-                    let (slope, radius) = (slope_text(slope, 4, ""), self.predicted_decay);
-                    format!("slope {slope} per layer; log spectral radius {radius:.4}").replace('-', "−")
-                }
-            },
-        }
+        let note = match self.decay {
+            None => "no decay could be fitted".into(),
+            slope => {
+                let (slope, radius) = (slope_text(slope, 4, ""), self.predicted_decay);
+                format!("slope {slope} per layer; log spectral radius {radius:.4}").replace('-', "−")
+            }
+        };
+        let (x, y) = (Axis::linear("layers *L*"), Axis::log("mean error ‖*v*_{*L*} − *v*_{π}‖_{∞}"));
+        Chart::new("(a) error against depth", x, y, series).noted(note)
     }
 
     fn floor_chart(&self) -> Chart {
@@ -58,33 +57,26 @@ impl BoundReport {
             let line = |n: f64| (n, (fit.intercept + fit.slope * n.ln()).exp());
             series.push(Series::new("fit", PALETTE[4], vec![line(first.0), line(last.0)]).dashed());
         }
-        Chart {
-            title: "(b) floor against context length".into(),
-            x: Axis::log("context length *n*"),
-            y: Axis::log("mean error at infinite depth"),
-            series,
-            note: match self.floor {
-                None => "fewer than three lengths at which every context visits every state".into(),
-                slope => format!("slope {}; −1/2 for 1/√n", slope_text(slope, 3, "")).replace('-', "−"),
-            },
-        }
+        let note = match self.floor {
+            None => "fewer than three lengths at which every context visits every state".into(),
+            slope => format!("slope {}; −1/2 for 1/√n", slope_text(slope, 3, "")).replace('-', "−"),
+        };
+        let (x, y) = (Axis::log("context length *n*"), Axis::log("mean error at infinite depth"));
+        Chart::new("(b) floor against context length", x, y, series).noted(note)
     }
 
     /// The task, its constants, its slopes.
     fn summary(&self) -> String {
-        let c = &self.constants.all;
-        let threshold = self.constants.contraction_threshold;
+        let ConstantsJson { all: c, contraction_threshold } = &self.constants;
         let mut text = format!("{}\n\n", self.describe);
         let Constants { num_states, mu_min, lambda_r, pair_mu_min, pair_lambda_r, .. } = c;
         let Constants { feature_bound, reward_bound, value_bound, margin, .. } = c;
-        let from = threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"));
+        let from = contraction_threshold.map_or_else(|| "never".into(), |n| format!("{n:.3e}"));
         text += &format!(
             "|S| = {num_states}, mu_min = {mu_min:.4}, lambda_r = {lambda_r:.4}, pairs: mu_min = {pair_mu_min:.2e}, lambda_r = {pair_lambda_r:.4}\n\
              C_x = {feature_bound:.4}, C_R = {reward_bound:.4}, |v| = {value_bound:.4}, C = {margin:.4}, contraction from n = {from}\n",
         );
-        for premise in &self.failed_premises {
-            text += &format!("premise fails: {premise}\n");
-        }
+        self.failed_premises.iter().for_each(|premise| text += &format!("premise fails: {premise}\n"));
         text += &format!(
             "error above the floor, per layer: log slope {} (spectral radius says {:.4}, the paper's rate {})\nfloor against n: log slope {} (1/sqrt(n): -0.5)\n",
             slope_text(self.decay, 4, "none"),

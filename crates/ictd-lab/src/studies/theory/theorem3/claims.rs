@@ -3,7 +3,9 @@
 use ictd::statistics::fit::Slope;
 
 use super::super::slope_text;
-use super::{Control, Controls, Ends, NeuConfig, NeuPoint, NeuReport, figure, run, same_prompt_figure};
+use super::{
+    Control, Ends, NeuConfig, NeuPoint, NeuReport, controls_figure, figure, run, same_prompt_figure,
+};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
@@ -15,23 +17,24 @@ pub const STUDY: Study =
 
 /// NEU at theta_* over length and depth, where the assumption holds and on the paper's tasks.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let sweep = |family, lengths: &[usize], layers: &[usize], samples| {
-        run(&NeuConfig { family, lengths: lengths.to_vec(), layers: layers.to_vec(), samples })
+    let sweep = |name: &str, family, lengths: [usize; 4], layers: &[usize], samples| {
+        let config = NeuConfig { family, lengths: lengths.to_vec(), layers: layers.to_vec(), samples };
+        Ok::<_, LabError>(NeuReport { name: name.into(), ..run(&config)? })
     };
-    let (families, layers) =
-        ([Tasks::certified(plan.seed), Tasks::paper(plan.seed)], [2, 3, 4, 6, 8, 12, 40]);
-    let [first, second] = families;
-    let certified = sweep(first, &[30, 100, 300, 1000], &layers, plan.samples(4000, 1000))?;
-    let paper = sweep(second, &[20, 50, 200, 1000], &layers[..6], plan.samples(1000, 200))?;
-    let controls =
-        super::controls(&NeuConfig { samples: plan.samples(1000, 300), ..certified.config.clone() })?;
-    for (report, name) in [(&certified, "neu_certified"), (&paper, "neu_paper")] {
-        NeuReport { name: name.into(), ..report.clone() }.write(out)?;
-    }
-    out.csv("neu_controls", controls.controls.iter().flat_map(|c| &c.points))?;
-    out.figure("neu", &figure(&[certified.clone(), paper.clone()]))?;
-    out.figure("neu_controls", &controls.figure(&certified.points))?;
-    out.figure("same_prompt", &same_prompt_figure(&[certified.clone(), paper.clone()]))?;
+    let (first, second) = (Tasks::certified(plan.seed), Tasks::paper(plan.seed));
+    let layers = [2, 3, 4, 6, 8, 12, 40];
+    let reports = [
+        sweep("neu_certified", first, [30, 100, 300, 1000], &layers, plan.samples(4000, 1000))?,
+        sweep("neu_paper", second, [20, 50, 200, 1000], &layers[..6], plan.samples(1000, 200))?,
+    ];
+    let [certified, paper] = &reports;
+    let elsewhere = NeuConfig { samples: plan.samples(1000, 300), ..certified.config.clone() };
+    let controls = super::controls(&elsewhere)?;
+    reports.iter().try_for_each(|report| report.write(out))?;
+    out.csv("neu_controls", controls.iter().flat_map(|c| &c.points))?;
+    out.figure("neu", &figure(&reports))?;
+    out.figure("neu_controls", &controls_figure(&elsewhere, &controls, &certified.points))?;
+    out.figure("same_prompt", &same_prompt_figure(&reports))?;
     let at_star = "the estimate without noise falls by more than three standard errors from the shortest to the longest context in the deepest \
                    network, at least as fast as √(log n / n), and by more than three from the shallowest to the deepest at the longest context";
     let says = "The expected update at theta_* vanishes as first the context and then the depth grows.";
@@ -39,7 +42,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let theorem = vanishing(
         Claim::new("thm3", "Theorem 3, where Assumption 5.1 holds uniformly", says, &with_controls)
             .shown(Some("neu_controls"), Some("neu_certified.csv")),
-        &certified,
+        certified,
         Some(&controls),
     );
     let conclusion = vanishing(
@@ -50,20 +53,16 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
             at_star,
         )
         .shown(Some("neu"), Some("neu_paper.csv")),
-        &paper,
+        paper,
         None,
     );
-    Ok(vec![
-        theorem.in_chosen_setting(),
-        conclusion.scoped(Scope::ChangedSetting),
-        same_prompt(&[&certified, &paper]),
-    ])
+    Ok(vec![theorem.in_chosen_setting(), conclusion.scoped(Scope::ChangedSetting), same_prompt(&reports)])
 }
 
 /// Whether J vanishes over a sweep, and not at the controls.
-fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&Controls>) -> Claim {
+fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&[Control]>) -> Claim {
     let Some(ends) = Ends::of(&report.points) else { return claim };
-    let stays = controls.is_none_or(|c| c.controls.iter().filter(|c| !c.solves).all(|c| !c.vanishes()));
+    let stays = controls.is_none_or(|c| c.iter().filter(|c| !c.solves).all(|c| !c.vanishes()));
     let judged = match (ends.falls(), stays) {
         ((true, true), true) => Verdict::Reproduced,
         ((false, false), _) => Verdict::NotReproduced,
@@ -75,7 +74,7 @@ fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&Controls>) -> C
         short.split, short.n, last.split, last.n, last.layers, shallow.split, shallow.layers, shallow.n
     );
     if let Some(controls) = controls {
-        let (solving, others): (Vec<_>, Vec<_>) = controls.controls.iter().partition(|c| c.solves);
+        let (solving, others): (Vec<_>, Vec<_>) = controls.iter().partition(|c| c.solves);
         let list = |of: Vec<&Control>| of.iter().map(|c| c.describe()).collect::<Vec<_>>().join(", ");
         let (others, solving) = (list(others), list(solving));
         measured +=
@@ -96,7 +95,7 @@ fn vanishing(claim: Claim, report: &NeuReport, controls: Option<&Controls>) -> C
 }
 
 /// The decay lemma's proof reads v_L(S_{n+1}) off the prompt of S_n.
-fn same_prompt(reports: &[&NeuReport]) -> Claim {
+fn same_prompt(reports: &[NeuReport]) -> Claim {
     let claim = Claim::new(
         "same-prompt",
         "Lemma 7, its proof",
@@ -157,7 +156,6 @@ mod tests {
         let points = |last| vec![at(30, 40, 1.0, 0.0), at(1000, 2, 1.0, 0.0), at(1000, 40, last, 0.0)];
         let control = |last, solves| Control { theta: String::new(), solves, points: points(last) };
         let verdict = |last, controls: Vec<Control>| {
-            let controls = Controls { controls, note: String::new() };
             vanishing(Claim::new("", "", "", ""), &report(points(last)), Some(&controls)).verdict
         };
         assert_eq!(verdict(0.1, vec![control(1.0, false), control(0.1, true)]), Verdict::Reproduced);
@@ -171,7 +169,7 @@ mod tests {
     fn a_gap_that_stays_is_not_the_lemma_s() {
         let verdict = |short, last| {
             let points = vec![at(30, 40, 1.0, short), at(1000, 2, 1.0, last), at(1000, 40, 1.0, last)];
-            same_prompt(&[&report(points)]).verdict
+            same_prompt(&[report(points)]).verdict
         };
         assert_eq!(verdict(0.0, 1e-15), Verdict::Reproduced);
         assert_eq!(verdict(0.1, 1e-3), Verdict::Partly);

@@ -4,7 +4,7 @@ use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::transformer::AttentionParams;
 
-use super::{Ends, NeuConfig, NeuPoint, estimate, point};
+use super::{Ends, NeuConfig, NeuPoint, points, unless_diverged};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -22,13 +22,6 @@ pub(super) struct Control {
     pub(super) solves: bool,
     /// J over lengths, at the shallowest and the deepest network; empty where layers diverge.
     pub(super) points: Vec<NeuPoint>,
-}
-
-/// J at other points.
-#[derive(Clone, Debug)]
-pub(super) struct Controls {
-    pub(super) controls: Vec<Control>,
-    pub(super) note: String,
 }
 
 /// The fixed point of layers at u = (a, b, c) solves a·r + bγPv + cv = 0: it is v_π where a = b = -c, and nowhere else.
@@ -51,27 +44,18 @@ fn others(feature_dim: usize, seed: u64) -> Vec<(String, bool, AttentionParams)>
 }
 
 /// Estimates J at other points, with the tasks and trajectories of theta_*.
-pub(super) fn controls(config: &NeuConfig) -> Result<Controls, LabError> {
+pub(super) fn controls(config: &NeuConfig) -> Result<Vec<Control>, LabError> {
     let ends =
         |list: &[usize]| [list.iter().min(), list.iter().max()].into_iter().flatten().copied().collect();
     let layers: Vec<usize> = ends(&config.layers);
     let mut found = Vec::new();
     for (theta, solves, params) in others(config.family.feature_dim(), config.family.seed) {
-        let mut points = Vec::new();
-        for &n in &config.lengths {
-            match estimate(&config.family, &params, n, &layers, config.samples) {
-                Ok(found) => points.extend(found.iter().map(|f| point(&theta, n, f, None))),
-                Err(LabError::Diverged { .. }) => {
-                    points.clear();
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let at = |&n| points(&config.family, (&theta, &params), n, &layers, config.samples);
+        let points = unless_diverged(config.lengths.iter().map(at).collect::<Result<Vec<_>, _>>())?;
+        let points = points.unwrap_or_default().concat();
         found.push(Control { theta, solves, points });
     }
-    let note = format!("{}; {} tasks per estimate", config.family.describe(), config.samples);
-    Ok(Controls { controls: found, note })
+    Ok(found)
 }
 
 impl Control {
@@ -92,35 +76,28 @@ impl Control {
     }
 }
 
-impl Controls {
-    /// J over lengths in the deepest network, beside theta_*.
-    pub(super) fn figure(&self, star: &[NeuPoint]) -> Scene {
-        let deepest = star.iter().map(|p| p.layers).max().unwrap_or(0);
-        let line = |points: &[NeuPoint]| -> Vec<(f64, f64)> {
-            let own = points.iter().filter(|p| p.layers == deepest && p.split > 0.0);
-            own.map(|p| (p.n as f64, p.split)).collect()
-        };
-        let mut all = vec![Series::new("θ_{∗}", PALETTE[0], line(star))];
-        let mut note = self.note.clone();
-        for (k, control) in self.controls.iter().enumerate() {
-            let name = control.theta.split(", ").next().unwrap_or_default().replace("theta_*", "θ_{∗}");
-            let largest = control.points.iter().map(|p| p.split).fold(0.0, f64::max);
-            if !(largest < DRAWN) || control.points.is_empty() {
-                note += &format!("; not drawn: {name}, where layers diverge");
-                continue;
-            }
-            let series = Series::new(name, PALETTE[(k + 1) % PALETTE.len()], line(&control.points));
-            all.push(if control.solves { series.dashed() } else { series });
+/// J over lengths in the deepest network, beside theta_*.
+pub(super) fn controls_figure(config: &NeuConfig, controls: &[Control], star: &[NeuPoint]) -> Scene {
+    let deepest = star.iter().map(|p| p.layers).max().unwrap_or(0);
+    let line = |points: &[NeuPoint]| -> Vec<(f64, f64)> {
+        let own = points.iter().filter(|p| p.layers == deepest && p.split > 0.0);
+        own.map(|p| (p.n as f64, p.split)).collect()
+    };
+    let mut all = vec![Series::new("θ_{∗}", PALETTE[0], line(star))];
+    let mut note = format!("{}; {} tasks per estimate", config.family.describe(), config.samples);
+    for (k, control) in controls.iter().enumerate() {
+        let name = control.theta.split(", ").next().unwrap_or_default().replace("theta_*", "θ_{∗}");
+        let largest = control.points.iter().map(|p| p.split).fold(0.0, f64::max);
+        if !(largest < DRAWN) || control.points.is_empty() {
+            note += &format!("; not drawn: {name}, where layers diverge");
+            continue;
         }
-        Chart {
-            title: format!("The expected update at θ_{{∗}} and elsewhere, *L* = {deepest}"),
-            x: Axis::log("context length *n*"),
-            y: Axis::log("NEU *J* without noise"),
-            series: all,
-            note,
-        }
-        .scene(Width::Column)
+        let series = Series::new(name, PALETTE[(k + 1) % PALETTE.len()], line(&control.points));
+        all.push(if control.solves { series.dashed() } else { series });
     }
+    let title = format!("The expected update at θ_{{∗}} and elsewhere, *L* = {deepest}");
+    let (x, y) = (Axis::log("context length *n*"), Axis::log("NEU *J* without noise"));
+    Chart::new(title, x, y, all).noted(note).scene(Width::Column)
 }
 
 #[cfg(test)]
@@ -137,7 +114,7 @@ mod tests {
             layers: vec![2, 40],
             samples: 400,
         };
-        for control in controls(&config).unwrap().controls {
+        for control in controls(&config).unwrap() {
             assert_eq!(control.vanishes(), control.solves, "{}", control.describe());
         }
     }

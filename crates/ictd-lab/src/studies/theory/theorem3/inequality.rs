@@ -79,7 +79,6 @@ impl InequalityRow {
     }
 }
 
-/// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let mut rows = run(&Tasks::fastest(plan.seed), None, plan.samples(8, 4))?;
     rows.extend(run(&Tasks::certified(plan.seed), Some(1000), plan.samples(500, 100))?);
@@ -87,7 +86,6 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     Ok(vec![claim(&rows)])
 }
 
-/// What the rows say.
 fn claim(rows: &[InequalityRow]) -> Claim {
     let claim = Claim::new(
         "thm3-bound",

@@ -4,7 +4,7 @@ use ictd::matrix::Matrix;
 use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
-use super::estimate;
+use super::{estimate, unless_diverged};
 use crate::LabError;
 use crate::figure::style::GRAY;
 use crate::figure::{Cell, Cells, ColorBar, Grid, Scene, Width, sequential};
@@ -44,11 +44,8 @@ pub(super) fn landscape(
         for &value_scale in &scales {
             let value_row = [1.0, 1.0, -1.0].map(|u| value_scale * u);
             let theta = AttentionParams::looped(value_row, &Matrix::diag(&vec![score_scale; d]));
-            let found = match estimate(family, &theta, n, &[layers], samples) {
-                Ok(mut found) => found.pop(),
-                Err(LabError::Diverged { .. }) => None,
-                Err(error) => return Err(error),
-            };
+            let found = unless_diverged(estimate(family, &theta, n, &[layers], samples))?;
+            let found = found.and_then(|mut found| found.pop());
             points.push(LandscapePoint {
                 value_scale,
                 score_scale,

@@ -8,7 +8,7 @@ mod landscape;
 mod show;
 
 pub use claims::STUDY;
-use controls::{Control, Controls, controls};
+use controls::{Control, controls, controls_figure};
 use landscape::{Landscape, landscape};
 pub use show::{NeuComparison, NeuSweeps};
 use show::{figure, same_prompt_figure};
@@ -180,6 +180,14 @@ fn estimate(
     Ok(NeuSampler { task, attention, context_len: n, depths, samples, seed }.estimate(params)?)
 }
 
+/// What was estimated; `None` where layers diverge.
+fn unless_diverged<T>(found: Result<T, LabError>) -> Result<Option<T>, LabError> {
+    match found {
+        Err(LabError::Diverged { .. }) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// Parameters from a file that all layers share and whose scores see features only.
 fn looped(parameters: &Parameters) -> Result<AttentionParams, LabError> {
     let Parameters::Tied(params) = parameters else {
@@ -212,21 +220,17 @@ fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     }
     // Against n: what stands out of noise. Against L: from the depth with the largest J on, as far as the floor of the longest
     // context, at least three times what the deepest network leaves. Points say whether they are in.
-    let peak = points
-        .iter()
-        .filter(|p| p.n == longest)
-        .max_by(|a, b| a.split.total_cmp(&b.split))
-        .map_or(0, |p| p.layers);
-    let floor = points.iter().find(|p| p.n == longest && p.layers == deepest).map_or(0.0, |p| p.split);
+    let long = || points.iter().filter(|p| p.n == longest);
+    let peak = long().max_by(|a, b| a.split.total_cmp(&b.split)).map_or(0, |p| p.layers);
+    let floor = long().find(|p| p.layers == deepest).map_or(0.0, |p| p.split);
     for p in &mut points {
         let seen = p.split > 3.0 * p.split_sem;
         p.in_length_fit = p.layers == deepest && seen;
         p.in_depth_fit = p.n == longest && p.layers >= peak && seen && p.split > 3.0 * floor;
     }
-    let chosen = |of: fn(&NeuPoint) -> bool| points.iter().filter(move |p| of(p));
-    let by_length: Vec<(f64, f64)> = chosen(|p| p.in_length_fit).map(|p| (p.n as f64, p.split)).collect();
-    let by_depth: Vec<(f64, f64)> =
-        chosen(|p| p.in_depth_fit).map(|p| (p.layers as f64, p.split.ln())).collect();
+    let by_length = points.iter().filter(|p| p.in_length_fit).map(|p| (p.n as f64, p.split));
+    let by_depth = points.iter().filter(|p| p.in_depth_fit).map(|p| (p.layers as f64, p.split.ln()));
+    let [by_length, by_depth]: [Vec<_>; 2] = [by_length.collect(), by_depth.collect()];
     let (length_slope, depth_slope) = (fit::power(&by_length), fit::line(&by_depth));
     Ok(NeuReport {
         name: "neu".into(),
@@ -243,6 +247,18 @@ fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
             constants_over_tasks: CONSTANT_TASKS,
         },
     })
+}
+
+/// J at named parameters, beside no theorem.
+fn points(
+    family: &Tasks,
+    (theta, params): (&str, &AttentionParams),
+    n: usize,
+    layers: &[usize],
+    samples: u64,
+) -> Result<Vec<NeuPoint>, LabError> {
+    let found = estimate(family, params, n, layers, samples)?;
+    Ok(found.iter().map(|f| point(theta, n, f, None)).collect())
 }
 
 /// A point of a table.
@@ -267,17 +283,14 @@ fn point(theta: &str, n: usize, found: &Neu, theorem: Option<&Theorem3>) -> NeuP
         bound_sampling,
         bound_events,
         samples: found.samples,
-        in_length_fit: false,
-        in_depth_fit: false,
+        ..NeuPoint::default()
     }
 }
 
 /// Constants that hold for the first tasks of a family.
 fn uniform_constants(family: &Tasks) -> Result<Constants, LabError> {
-    let attention = softmax()?;
-    let all = on_tasks(family, CONSTANT_TASKS, |_, task| constants(task, &attention))?;
-    let uniform = all.into_iter().reduce(Constants::worse);
-    uniform.ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
+    let all = on_tasks(family, CONSTANT_TASKS, |_, task| constants(task))?;
+    all.into_iter().reduce(Constants::worse).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
 
 /// The largest of a sorted list.

@@ -7,7 +7,7 @@ use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::super::slope_text;
-use super::{Landscape, NeuConfig, NeuPoint, NeuReport, estimate, landscape, last, looped, point, run};
+use super::{Landscape, NeuConfig, NeuPoint, NeuReport, landscape, last, looped, points, run};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::{OutputDir, read_params};
@@ -101,12 +101,11 @@ impl NeuComparison {
     pub fn run(family: &Tasks, file: &Path, n: usize, layers: usize, samples: u64) -> Result<Self, LabError> {
         let theta = looped(&read_params(file)?.parameters)?;
         let star = AttentionParams::theta_star(family.feature_dim());
-        let mut points = Vec::new();
+        let mut found = Vec::new();
         for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
-            let found = estimate(family, params, n, &[layers], samples)?;
-            points.extend(found.iter().map(|f| point(&name, n, f, None)));
+            found.extend(points(family, (&name, params), n, &[layers], samples)?);
         }
-        Ok(Self { points, describe: family.describe() })
+        Ok(Self { points: found, describe: family.describe() })
     }
 }
 
@@ -135,13 +134,8 @@ fn some(list: &[usize]) -> Vec<usize> {
 }
 
 fn slope(slope: Option<Slope>, unit: &str) -> String {
-    slope.map_or_else(
-        || "no slope above noise".into(),
-        |s| {
-            let slope = format!("{:.3}", s.slope).replace('-', "−");
-            format!("slope {slope} ± {:.3} {unit}, {} points", s.half_width, s.points)
-        },
-    )
+    let Some(Slope { points, .. }) = slope else { return "no slope above noise".into() };
+    format!("slope {} {unit}, {points} points", slope_text(slope, 3, "")).replace('-', "−")
 }
 
 impl NeuReport {
@@ -161,12 +155,9 @@ impl NeuReport {
             };
             keys.iter().zip(PALETTE).map(line).collect::<Vec<_>>()
         };
-        let chart = |over: &str, label: &str, series, note| Chart {
-            title: format!("{over}: {}", self.kind()),
-            x: Axis::log(label),
-            y: Axis::log("NEU *J* without noise"),
-            series,
-            note,
+        let chart = |over: &str, label: &str, series, note: String| {
+            let (x, y) = (Axis::log(label), Axis::log("NEU *J* without noise"));
+            Chart::new(format!("{over}: {}", self.kind()), x, y, series).noted(note)
         };
         let (lengths, layers) = (&self.config.lengths, &self.config.layers);
         let by_length = lines(|p| p.layers, |p| p.n, &some(layers), "L");
@@ -203,12 +194,8 @@ pub(super) fn same_prompt_figure(reports: &[NeuReport]) -> Scene {
             series.push(if name == "gap" { line } else { line.dashed() });
         }
     }
-    Chart {
-        title: "The successor's value on the same and on the shifted prompt".into(),
-        x: Axis::log("context length *n*"),
-        y: Axis::log("mean over tasks"),
-        series,
-        note: "deepest network at θ_{∗}; gap: the mean difference of E[δ] on the two prompts".into(),
-    }
-    .scene(Width::Column)
+    let title = "The successor's value on the same and on the shifted prompt";
+    Chart::new(title, Axis::log("context length *n*"), Axis::log("mean over tasks"), series)
+        .noted("deepest network at θ_{∗}; gap: the mean difference of E[δ] on the two prompts")
+        .scene(Width::Column)
 }
