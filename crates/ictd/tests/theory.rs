@@ -198,7 +198,7 @@ fn matrix_free_layers_are_the_dense_ones() {
             .jacobian(0.6)
             .mul_vec(&v)
             .iter()
-            .zip(operator.reward_term())
+            .zip(operator.apply(1.0, &vec![0.0; v.len()]))
             .map(|(x, r)| x + 0.6 * r)
             .collect();
         // Sums of a dozen terms of order 1.

@@ -103,14 +103,9 @@ impl Rollout {
         self.returns.clear();
         // Measuring compares with exact values.
         if config.loss == Loss::MonteCarlo && !source.evaluation {
-            let mut stream = source.stream(Purpose::MonteCarlo);
+            let (mut stream, gamma) = (source.stream(Purpose::MonteCarlo), config.task.gamma);
             for &query in &self.queries[..num_windows] {
-                self.returns.push(chain.sample_return(
-                    query,
-                    config.task.gamma,
-                    RETURN_TOLERANCE,
-                    &mut stream,
-                ));
+                self.returns.push(chain.sample_return(query, gamma, RETURN_TOLERANCE, &mut stream));
             }
         }
         let known = chain.table();
@@ -118,17 +113,14 @@ impl Rollout {
         if known.features.len() != d * states {
             return Err(TaskError::Features { rows: known.features.len() / d, cols: d, states });
         }
-        self.table.clear();
-        self.table.extend_from_slice(known.features);
-        self.rewards.clear();
-        self.rewards.extend_from_slice(known.rewards);
-        self.values.clear();
+        known.features.clone_into(&mut self.table);
+        known.rewards.clone_into(&mut self.rewards);
         match known.values {
-            Some(values) => self.values.extend_from_slice(values),
+            Some(values) => values.clone_into(&mut self.values),
             None if config.loss == Loss::TrueValue => {
                 return Err(TaskError::Unknown("the values that predictions are compared with"));
             }
-            None => self.values.resize(known.rewards.len(), f64::NAN),
+            None => self.values = vec![f64::NAN; states],
         }
         Ok(())
     }
