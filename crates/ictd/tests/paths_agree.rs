@@ -161,7 +161,7 @@ fn temporal_shift_is_u_z_plus_w_z_pi() {
     let pi = Matrix::from_fn(n + 1, n + 1, |i, j| f64::from(u8::from(i == j + 1)));
     let (uz, wzpi) = (u.matmul(&z), w.matmul(&z).matmul(&pi));
     let literal = Matrix::from_fn(d + 3, n + 1, |i, j| uz[(i, j)] + wzpi[(i, j)]);
-    // Moved by one column of its own: the last layer's shift is undone by another value of γ.
+    // The last layer has shifted already: a shift with another γ in between shows that it is done anew.
     let half = temporal_shift(tokens.clone(), 0.5, context.roles());
     assert_ne!(half.matrix(), &literal);
     assert_eq!(temporal_shift(half, gamma, context.roles()).matrix(), &literal);

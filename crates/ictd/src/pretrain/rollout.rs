@@ -167,18 +167,6 @@ impl Rollout {
         sum / shape.context_len as f64
     }
 
-    /// Window `t` as a context with a query of its own.
-    #[cfg(test)]
-    pub fn context(&self, t: usize, shape: &Shape) -> crate::context::Context {
-        let (n, d) = (shape.context_len, shape.feature_dim);
-        let row = |s: usize| &self.table[s * d..(s + 1) * d];
-        let rows: Vec<&[f64]> = self.states[t..=t + n].iter().map(|&s| row(s)).collect();
-        let rewards: Vec<f64> = self.states[t..t + n].iter().map(|&s| self.rewards[s]).collect();
-        let builder = crate::context::Context::builder();
-        let builder = builder.episode(&rows, &rewards, crate::context::End::Truncated);
-        builder.query(row(self.queries[t])).build().unwrap()
-    }
-
     /// The exact value of the query of window `t`; NaN where it is not known.
     pub fn value(&self, t: usize) -> f64 {
         self.values[self.queries[t]]

@@ -120,14 +120,15 @@ impl Problem {
         Ok(self.run(Level::new(), pass, hyper, &self.params, bar)?.1)
     }
 
-    /// ⟨J x, y⟩ = ⟨x, Jᵀ y⟩ at every mixing, for a random direction x of the trained parameters and the windows' weights y:
-    /// J by central differences of the forward pass, Jᵀ the reverse pass.
+    /// ⟨J x, y⟩ = ⟨x, Jᵀ y⟩ at every mixing, for a random direction x of the trained parameters, of length 1, and the
+    /// windows' weights y: J by central differences of the forward pass, Jᵀ the reverse pass.
     pub fn assert_adjoint(&self, pass: impl Fn() -> PassOf<f64>) {
         let mut stream = Stream::new(12, Purpose::Prompt, 0);
-        let trained = self.shape.trained();
-        let x: Vec<f64> =
-            trained.iter().map(|&t| if t { stream.uniform_in(-1.0, 1.0) } else { 0.0 }).collect();
+        let mut entry = |&trained: &bool| if trained { stream.normal() } else { 0.0 };
+        let mut x: Vec<f64> = self.shape.trained().iter().map(&mut entry).collect();
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let length = product(&x, &x).sqrt();
+        x.iter_mut().for_each(|x| *x /= length);
         for (diagonal_mix, query_mix) in MIXINGS {
             let hyper = Hyper { diagonal_mix, query_mix, ..HYPER };
             let at = |h: f64| {
@@ -138,7 +139,7 @@ impl Problem {
                 at(1e-5).iter().zip(at(-1e-5)).map(|(up, down)| (up - down) / 2e-5).collect();
             let along = product(&moved, &self.bar);
             let back = product(&x, &self.gradient(&mut pass(), hyper, &self.bar).unwrap());
-            // Step 1e-5: truncation is 1e-10 of third derivatives along x, a hundred at most; rounding is 1e-11.
+            // Step 1e-5: truncation is 1e-10 of third derivatives along x, some hundreds at most; rounding is 1e-11.
             let close = (along - back).abs() <= 1e-7 * (1.0 + along.abs());
             assert!(close, "{:?} {hyper:?}: {along} {back}", self.shape);
         }
