@@ -1,7 +1,7 @@
 //! Dense row-major matrices of `f64`.
 
 use std::fmt;
-use std::ops::{Index, IndexMut, Neg, Sub};
+use std::ops::{Index, IndexMut, Sub};
 
 /// A dense row-major matrix.
 ///
@@ -161,13 +161,6 @@ impl Matrix {
     /// The largest absolute row sum, the operator norm ‖·‖∞.
     pub fn norm_inf(&self) -> f64 {
         self.rows().map(|row| row.iter().map(|x| x.abs()).sum()).fold(0.0, f64::max)
-    }
-}
-
-impl Neg for &Matrix {
-    type Output = Matrix;
-    fn neg(self) -> Matrix {
-        self.map(|x| -x)
     }
 }
 

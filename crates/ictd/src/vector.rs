@@ -18,20 +18,17 @@ static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
 /// The inner product of two slices of equal length.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
-    let level = *LEVEL;
-    dispatch!(level, simd => dot_impl(simd, x, y))
+    dispatch!(*LEVEL, simd => dot_impl(simd, x, y))
 }
 
 /// Adds `a · x` to `y`.
 pub(crate) fn axpy(a: f64, x: &[f64], y: &mut [f64]) {
-    let level = *LEVEL;
-    dispatch!(level, simd => axpy_impl(simd, a, x, y))
+    dispatch!(*LEVEL, simd => axpy_impl(simd, a, x, y))
 }
 
 /// Adds `a · (x - b)²` to `y`.
 pub(crate) fn axpy_squared_difference(a: f64, x: &[f64], b: f64, y: &mut [f64]) {
-    let level = *LEVEL;
-    dispatch!(level, simd => axpy_squared_difference_impl(simd, a, x, b, y))
+    dispatch!(*LEVEL, simd => axpy_squared_difference_impl(simd, a, x, b, y))
 }
 
 /// Replaces every entry v by exp(scale · (v - v_max)), where v_max is the entry with the largest
@@ -39,20 +36,17 @@ pub(crate) fn axpy_squared_difference(a: f64, x: &[f64], b: f64, y: &mut [f64]) 
 ///
 /// Results below 2⁻¹⁰²¹ become 0. Relative error elsewhere: at most 3 units in the last place.
 pub(crate) fn exp_minus_max(scale: f64, values: &mut [f64]) {
-    let level = *LEVEL;
-    dispatch!(level, simd => exp_minus_max_impl(simd, scale, values))
+    dispatch!(*LEVEL, simd => exp_minus_max_impl(simd, scale, values))
 }
 
 /// Replaces every entry v by exp(scale · v); all of `scale · v` must be ≤ 0.
 pub(crate) fn exp_nonpositive_scaled(scale: f64, values: &mut [f64]) {
-    let level = *LEVEL;
-    dispatch!(level, simd => exp_scaled_impl(simd, scale, 0.0, values))
+    dispatch!(*LEVEL, simd => exp_scaled_impl(simd, scale, 0.0, values))
 }
 
 /// Whether every entry is finite.
 pub(crate) fn all_finite(x: &[f64]) -> bool {
-    let level = *LEVEL;
-    dispatch!(level, simd => all_finite_impl(simd, x))
+    dispatch!(*LEVEL, simd => all_finite_impl(simd, x))
 }
 
 #[inline(always)]

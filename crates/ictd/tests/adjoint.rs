@@ -1,12 +1,14 @@
-//! The reverse pass against a forward-mode derivative written from the definitions, and against differences.
+//! The reverse passes against a forward-mode derivative written from the definitions, against differences and each other.
 #![allow(missing_docs)]
 
 use ictd::context::{Context, ContextStatistics, End, Role};
 use ictd::kernel::{Attention, KernelName, Normalization, Similarity};
 use ictd::matrix::Matrix;
+use ictd::pretrain::{Columns, Hyper, Mask, ParamsView, PretrainConfig, QueryMix, Shape, reference_gradient};
 use ictd::random::{Purpose, Stream};
+use ictd::task::{Family, TaskSource as _};
 use ictd::transformer::{
-    Adjoint, AdjointError, AttentionParams, ForwardError, Parameters, ParamsGradient, Transformer,
+    Adjoint, AdjointError, AttentionParams, Block, ForwardError, Parameters, ParamsGradient, Transformer,
     TransformerConfig,
 };
 
@@ -198,4 +200,162 @@ fn what_has_no_derivative_is_refused() {
     let network = transformer(KernelName::Softmax, 0.0, vec![AttentionParams::theta_star(2)]);
     let expected = ForwardError::FeatureDim { expected: 2, found: 3 };
     assert_eq!(pass.forward(&network, &statistics), Err(expected.into()));
+}
+
+/// The kernels that can be trained.
+const TRAINED: [KernelName; 4] =
+    [KernelName::Softmax, KernelName::Linear, KernelName::Relu, KernelName::Elu1];
+
+/// Every mask, construction, tying and choice of columns.
+fn shapes() -> impl Iterator<Item = Shape> {
+    let base = Shape { feature_dim: 3, context_len: 5, ..PretrainConfig::paper().shape() };
+    let kinds = Mask::ALL.into_iter().flat_map(|mask| Block::ALL.map(|block| (mask, block)));
+    let kinds = kinds.flat_map(|kind| [true, false].map(|tied| (kind, tied)));
+    kinds.flat_map(move |((mask, block), tied)| {
+        (0..8).map(move |k| {
+            let (last_state, separate_query, last_reward_hidden) = (k & 1 == 0, k & 2 != 0, k & 4 != 0);
+            let columns = Columns { last_state, separate_query, last_reward_hidden };
+            Shape { mask, block, tied, columns, ..base }
+        })
+    })
+}
+
+/// A random prompt and parameters within the mask.
+struct Prompt {
+    shape: Shape,
+    features: Vec<Vec<f64>>,
+    rewards: Vec<f64>,
+    query: Vec<f64>,
+    params: Vec<f64>,
+}
+
+impl Prompt {
+    fn new(shape: Shape) -> Self {
+        let mut stream = Stream::new(11, Purpose::Prompt, 0);
+        let mut row = || stream.uniform_vec(shape.feature_dim, -1.0, 1.0);
+        let (features, query) = ((0..=shape.context_len).map(|_| row()).collect(), row());
+        let rewards = stream.uniform_vec(shape.context_len + 1, -1.0, 1.0);
+        let mut entry = |trained: &bool| if *trained { stream.uniform_in(-0.8, 0.8) } else { 0.0 };
+        let params = shape.trained().iter().map(&mut entry).collect();
+        Self { shape, features, rewards, query, params }
+    }
+
+    /// The prediction of the training pass and its gradient, at other parameters.
+    fn run(&self, hyper: Hyper, kernel: KernelName, params: &[f64]) -> (f64, Vec<f64>) {
+        let trajectory: Vec<_> =
+            self.features.iter().map(Vec::as_slice).zip(self.rewards.iter().copied()).collect();
+        let query = self.shape.columns.separate_query.then_some(&self.query[..]);
+        reference_gradient(&self.shape, hyper, kernel, params, &trajectory, query).unwrap()
+    }
+}
+
+fn mixed(diagonal_mix: f64, query_mix: QueryMix) -> Hyper {
+    Hyper { gamma: 0.9, temperature: 1.2, diagonal_mix, query_mix }
+}
+
+/// The training pass predicts what the Transformer outputs, whose contexts have the paper's columns; the others are in
+/// the golden values of `golden_values.rs`.
+#[test]
+fn predictions_are_those_of_the_transformer() {
+    for shape in shapes().filter(|s| s.columns.last_state && !s.columns.last_reward_hidden) {
+        for (rho, kernel) in [0.0, 0.4].into_iter().flat_map(|rho| TRAINED.map(|kernel| (rho, kernel))) {
+            let prompt = Prompt::new(shape);
+            let out = prompt.run(mixed(rho, QueryMix::Mixed), kernel, &prompt.params).0;
+            let attention = Attention::new(kernel.at(1.2).unwrap(), rho).unwrap();
+            let transformer = TransformerConfig {
+                block: shape.block,
+                parameters: ParamsView::new(&shape, &prompt.params).parameters().unwrap(),
+                ..TransformerConfig::theta_star(attention, 3, 0.9)
+            };
+            let mut context =
+                Context::builder().episode(&prompt.features, &prompt.rewards[..5], End::Truncated);
+            if shape.columns.separate_query {
+                context = context.query(&prompt.query);
+            }
+            let values = transformer.check().unwrap().values(&context.build().unwrap()).unwrap();
+            let expected = values.output();
+            // Three layers on numbers of order 1.
+            assert!((out - expected).abs() < 1e-13, "{shape:?} {kernel}: {out} {expected}");
+        }
+    }
+}
+
+/// Central differences with step 1e-5: truncation about 1e-10 of third derivatives of order 10,
+/// rounding about 1e-11; 1e-7 of the largest gradient is the bound the software promises. Mixings and kernels take
+/// turns over the shapes beyond softmax, so that every pair of them is met. V's row d+1 has no influence: its gradient
+/// is exactly 0.
+#[test]
+fn gradients_are_finite_differences_for_every_kernel_mask_block_tying_and_rho() {
+    let mixings = [mixed(0.0, QueryMix::Mixed), mixed(0.7, QueryMix::Mixed)];
+    let mixings = mixings.into_iter().chain([mixed(0.7, QueryMix::Scaled), mixed(0.7, QueryMix::Unmixed)]);
+    for (turn, shape) in shapes().enumerate() {
+        for (k, hyper) in mixings.clone().enumerate() {
+            for kernel in [TRAINED[0], TRAINED[1 + (turn + k) % 3]] {
+                let prompt = Prompt::new(shape);
+                let gradient = prompt.run(hyper, kernel, &prompt.params).1;
+                let at = |k: usize, by: f64| {
+                    let mut moved = prompt.params.clone();
+                    moved[k] += by;
+                    prompt.run(hyper, kernel, &moved).0
+                };
+                let difference = |k: usize| (at(k, 1e-5) - at(k, -1e-5)) / 2e-5;
+                let trained: Vec<usize> = (0..gradient.len()).filter(|&k| shape.trained()[k]).collect();
+                let largest = trained.iter().map(|&k| gradient[k].abs()).fold(0.0, f64::max);
+                assert!(largest > 1e-3, "{shape:?} {kernel} {hyper:?}");
+                for k in trained {
+                    let gap = (gradient[k] - difference(k)).abs();
+                    assert!(gap <= 1e-7 * largest, "{shape:?} {kernel} {hyper:?} parameter {k}: {gap}");
+                }
+                let row = shape.value_index(0, shape.feature_dim + 1, 0);
+                assert!(gradient[row..row + shape.num_rows()].iter().all(|&g| g == 0.0));
+            }
+        }
+    }
+}
+
+/// The training pass on one window is the adjoint on its columns, prediction and gradient.
+#[test]
+fn the_training_pass_has_this_gradient() {
+    let task = Family::paper().draw(&mut Stream::new(4, Purpose::Task, 0)).unwrap();
+    let (d, n) = (4, 12);
+    let settings = [(true, 0.0), (false, 0.0), (true, 0.3), (false, 0.3)];
+    for (kernel, (tied, rho)) in TRAINED.into_iter().flat_map(|k| settings.map(|s| (k, s))) {
+        let mut stream = Stream::new(4, Purpose::Trajectory, 0);
+        let states = task.mrp().sample_states(n, &mut stream);
+        let pairs = if tied { 1 } else { LAYERS };
+        let params: Vec<_> = (0..pairs).map(|_| random_params(d, 1.0, &mut stream)).collect();
+        let config = transformer(kernel, rho, params.clone()).config().clone();
+        let network = TransformerConfig { step_sizes: vec![1.0], ..config }.check().unwrap();
+        let statistics = ContextStatistics::per_column(&task.context_of(&states, &[]));
+        let mut pass = Adjoint::default();
+        pass.forward(&network, &statistics).unwrap();
+        let query = statistics.group_of(n).unwrap();
+        let mut direction = vec![0.0; statistics.num_groups()];
+        direction[query] = 1.0;
+        let gradient = pass.backward(&network, &statistics, LAYERS, &direction).unwrap();
+
+        let paper = PretrainConfig::paper().shape();
+        let shape = Shape { feature_dim: d, context_len: n, num_layers: LAYERS, tied, ..paper };
+        let rows: Vec<_> =
+            states.iter().map(|&s| (task.features().row(s), task.mrp().rewards()[s])).collect();
+        let flat: Vec<f64> = params
+            .iter()
+            .flat_map(|p| [p.value_matrix().as_slice(), p.score_matrix().as_slice()].concat())
+            .collect();
+        let hyper = Hyper { temperature: 0.8, ..mixed(rho, QueryMix::Mixed) };
+        let (out, full) = reference_gradient(&shape, hyper, kernel, &flat, &rows, None).unwrap();
+        // Four layers on a dozen columns of order 1; gradients are sums of as many of them again.
+        close(out, pass.values(LAYERS)[query], 1e-13, "prediction");
+        for pair in 0..pairs {
+            let (v, a) = ParamsView::new(&shape, &full).matrices(pair);
+            let what = format!("{kernel} tied {tied} rho {rho}");
+            for (j, g) in gradient.value_rows.row(pair).iter().enumerate() {
+                close(v[(d + 2, j)], *g, 1e-12, &format!("{what} V {j}"));
+            }
+            let block = &gradient.score_blocks[pair];
+            for (i, j) in (0..d * d).map(|k| (k / d, k % d)) {
+                close(a[(i, j)], block[(i, j)], 1e-12, &format!("{what} A {i} {j}"));
+            }
+        }
+    }
 }

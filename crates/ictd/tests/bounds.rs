@@ -1,15 +1,16 @@
 //! Constants of the theorems, spectra, self-weights and the norm of the expected update, by hand or by repetition.
 #![allow(missing_docs)]
 
+use ictd::context::ContextStatistics;
 use ictd::kernel::{Attention, KernelName};
 use ictd::linalg::Eigenvalue;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Family, FiniteTask, Mrp, TaskError, TaskSource as _};
-use ictd::theory::lemmas::{softmax_lipschitz, softmax_lipschitz_sharp};
+use ictd::theory::lemmas::{kernel_derivative, softmax_lipschitz, softmax_lipschitz_sharp};
 use ictd::theory::{Constants, Neu, NeuError, NeuSampler, Spectrum, Stability, Theorem3, self_weights};
-use ictd::transformer::AttentionParams;
+use ictd::transformer::{Adjoint, AttentionParams, Parameters, TransformerConfig};
 
 fn coin_constants() -> Constants {
     let p = Matrix::from_fn(2, 2, |_, _| 0.5);
@@ -26,6 +27,7 @@ fn coin_constants() -> Constants {
 #[test]
 fn constants_of_a_coin_by_hand() {
     let c = coin_constants();
+    // A dozen operations and eigenvalues of a 4×4 matrix.
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12 * b.abs().max(1.0), "{a} {b}");
     close(c.margin, 0.05);
     close(c.lambda_r, 0.0);
@@ -96,6 +98,7 @@ fn real_spectra_have_the_richardson_step() {
 fn complex_pairs_limit_the_step() {
     let spectrum = Spectrum::new(vec![Eigenvalue { re: 0.1, im: 1.0 }, Eigenvalue { re: 0.1, im: -1.0 }]);
     let limit = spectrum.largest_stable_step().unwrap();
+    // 2·0.1/(0.1² + 1²): four roundings of 0.2.
     assert!((limit - 0.2 / 1.01).abs() < 1e-15);
     assert!(spectrum.spectral_radius(0.99 * limit) < 1.0 && spectrum.spectral_radius(1.01 * limit) > 1.0);
     assert!(spectrum.spectral_radius(1.0) > 1.0);
@@ -107,6 +110,7 @@ fn negative_real_parts_have_no_step() {
     assert!(spectrum.is_unstable() && !spectrum.is_stable());
     assert_eq!((spectrum.largest_stable_step(), spectrum.best_step()), (None, None));
     // Rounding around 0 is neither.
+    // 1e-15 of the largest is below what an eigenvalue solver can tell from 0.
     let marginal = real(&[1e-15, 1.0]);
     assert!(!marginal.is_unstable() && !marginal.is_stable());
 }
@@ -126,7 +130,32 @@ fn softmax_bounds_hold() {
     }
     // The sharp constant is reached in the limit.
     let near = softmax_lipschitz_sharp(&[0.0, 0.0], &[1e-4, -1e-4]);
+    // The ratio is tanh(ε)/ε = 1 - ε²/3 at ε = 1e-4.
     assert!(near.value() > 1.0 - 1e-8);
+}
+
+/// The derivative against central differences: step 1e-5 on numbers of order 1, truncation 1e-10, rounding 1e-11.
+#[test]
+fn kernel_derivative_matches_differences() {
+    let mut stream = Stream::new(2, Purpose::Prompt, 0);
+    let sources = Matrix::from_fn(6, 3, |_, _| stream.uniform_in(-1.0, 1.0));
+    let columns = Matrix::from_fn(2, 3, |_, _| stream.uniform_in(-1.0, 1.0));
+    let weights = |block: &Matrix, j: usize| -> Vec<f64> {
+        let scores = sources.mul_vec(&block.mul_vec(columns.row(j)));
+        let total: f64 = scores.iter().map(|s| s.exp()).sum();
+        scores.iter().map(|s| s.exp() / total).collect()
+    };
+    let mut largest: f64 = 0.0;
+    for (a, b, j) in (0..18).map(|k| (k / 6, k / 2 % 3, k % 2)) {
+        let at = |h: f64| {
+            let mut block = Matrix::identity(3);
+            block[(a, b)] += h;
+            weights(&block, j)
+        };
+        let slope = at(1e-5).iter().zip(at(-1e-5)).map(|(p, m)| ((p - m) / 2e-5).abs()).sum::<f64>();
+        largest = largest.max(slope);
+    }
+    assert!((largest - kernel_derivative(&sources, &columns)).abs() < 1e-9);
 }
 
 fn sampler(
@@ -141,6 +170,70 @@ fn sampler(
     };
     let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
     NeuSampler { task, attention, context_len, depths: depths.to_vec(), samples, seed: 1 }
+}
+
+/// The expected update with every prompt written out as a context of its own, and a network of every depth: means of
+/// δ_L ∇v_L by entry, with v_L(S_{n+1}) from the shifted prompt and from the same one.
+#[test]
+fn updates_are_those_of_contexts_written_out() {
+    let (n, depths, samples, seed, d) = (12, [2, 4], 6, 5, 4);
+    let task = |index| Family::paper().draw(&mut Stream::new(7, Purpose::Task, index));
+    let attention = Attention::new(KernelName::Softmax.at(0.8).unwrap(), 0.0).unwrap();
+    let block = Matrix::from_fn(d, d, |i, j| if i == j { 1.1 } else { 0.1 * i as f64 - 0.2 * j as f64 });
+    let params = AttentionParams::looped([0.9, 1.2, -0.8], &block);
+    let sampler = NeuSampler {
+        task,
+        attention: attention.clone(),
+        context_len: n,
+        depths: depths.to_vec(),
+        samples,
+        seed,
+    };
+    for (found, depth) in sampler.estimate(&params).unwrap().into_iter().zip(depths) {
+        let (mut mean, mut same_prompt) = (vec![0.0; 3 + d * d], vec![0.0; 3 + d * d]);
+        for index in 0..samples {
+            let task = task(index).unwrap();
+            let (mrp, gamma) = (task.mrp(), task.mrp().gamma());
+            let network = TransformerConfig {
+                parameters: Parameters::Tied(params.clone()),
+                ..TransformerConfig::theta_star(attention.clone(), depth, gamma)
+            };
+            let network = network.check().unwrap();
+            let mut stream = Stream::new(seed, Purpose::Trajectory, index);
+            let law: Vec<f64> = (1..=64).map(|s| task.stationary_distribution()[..s].iter().sum()).collect();
+            let mut states = vec![stream.categorical(&law)];
+            (0..n).for_each(|k| states.push(mrp.transitions().sample(states[k], &mut stream)));
+            let query = states[n];
+            let context = task.context_of(&states, &[]);
+            let statistics = ContextStatistics::per_column(&context);
+            let mut pass = Adjoint::default();
+            pass.forward(&network, &statistics).unwrap();
+            let mut direction = vec![0.0; statistics.num_groups()];
+            direction[statistics.group_of(n).unwrap()] = 1.0;
+            let gradient = pass.backward(&network, &statistics, depth, &direction).unwrap();
+            let gradient = [&gradient.value_rows.row(0)[d..], gradient.score_blocks[0].as_slice()].concat();
+            let rest = mrp.rewards()[query] - network.values(&context).unwrap().output();
+            let (mut shifted, mut same) = (rest, rest);
+            for (next, p) in mrp.transitions().matrix().row(query).iter().enumerate() {
+                let output = |states: &[usize], queries: &[usize]| {
+                    network.values(&task.context_of(states, queries)).unwrap().output()
+                };
+                shifted += gamma * p * output(&[&states[1..], &[next]].concat(), &[]);
+                same += gamma * p * output(&states, &[next]);
+            }
+            for (k, g) in gradient.iter().enumerate() {
+                mean[k] += shifted * g / samples as f64;
+                same_prompt[k] += same * g / samples as f64;
+            }
+        }
+        let norm = |x: &[f64]| x.iter().map(|m| m.abs()).sum::<f64>();
+        assert!(norm(&mean) > 0.1);
+        for (a, b) in found.mean.iter().zip(&mean) {
+            // Four layers on a dozen columns of order 1, six samples: some hundred roundings.
+            assert!((a - b).abs() < 1e-12 * norm(&mean), "{depth}: {a} {b}");
+        }
+        assert!((found.norm_same_prompt - norm(&same_prompt)).abs() < 1e-12 * norm(&same_prompt));
+    }
 }
 
 /// With exact values there is nothing to update: at large n and L the estimate is far below that of a

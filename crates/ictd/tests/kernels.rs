@@ -52,6 +52,7 @@ proptest! {
                 prop_assert_eq!(k[(last, j)], 0.0);
                 for i in 0..last {
                     let expected = (1.0 - rho) * k[(i, j)] + if i == j { rho } else { 0.0 };
+                    // The same weights, divided and mixed in another order: a few roundings of numbers below 1.
                     prop_assert!((mixed[(i, j)] - expected).abs() < 1e-14);
                 }
             }

@@ -11,7 +11,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::td::{Estimator, WeightedSoftmaxTd};
 use ictd::transformer::{
     AttentionParams, Block, Evaluator, ForwardError, LayerValues, Parameters, ParamsError, Path, Transformer,
-    TransformerConfig,
+    TransformerConfig, temporal_shift,
 };
 use proptest::prelude::*;
 
@@ -133,10 +133,46 @@ fn evaluator_can_be_reused_for_contexts_of_any_size() {
     let config = TransformerConfig::theta_star(attention(KernelName::Softmax, 1.0, 0.0), 5, 0.9);
     let transformer = config.check().unwrap();
     for (seed, n) in [(1, 30), (2, 3), (3, 17), (4, 1)] {
-        let context = distinct(seed, 3, n);
-        let fresh = transformer.values(&context).unwrap().output();
-        assert_eq!(evaluator.output(&transformer, &context).unwrap(), fresh);
+        for context in [distinct(seed, 3, n), episodes(seed, 3, 4, &[n, 2])] {
+            let fresh = transformer.values(&context).unwrap().output();
+            assert_eq!(evaluator.output(&transformer, &context).unwrap(), fresh);
+            for path in [Path::States, Path::Columns] {
+                let fresh = Evaluator::default().evaluate_along(path, &transformer, &context);
+                assert_eq!(evaluator.evaluate_along(path, &transformer, &context), fresh);
+            }
+        }
     }
+}
+
+/// The module equals the matrices of the paper: U = I - e e', W = γ e_{d+2} e_{d+3}', Z ↦ UZ + WZΠ.
+#[test]
+fn temporal_shift_is_u_z_plus_w_z_pi() {
+    let (d, n, gamma) = (2, 3, 0.9);
+    let context = distinct(1, d, n);
+    let mut config = TransformerConfig::theta_star(attention(KernelName::Softmax, 1.0, 0.0), 2, gamma);
+    config.parameters = Parameters::Tied(full_params(&mut Stream::new(1, Purpose::Prompt, 1), d));
+    // Two layers fill every row.
+    let tokens = config.check().unwrap().tokens(&context).unwrap().remove(2);
+    let z = tokens.matrix().clone();
+    let mut u = Matrix::identity(d + 3);
+    u[(d + 1, d + 1)] = 0.0;
+    let mut w = Matrix::zeros(d + 3, d + 3);
+    w[(d + 1, d + 2)] = gamma;
+    let pi = Matrix::from_fn(n + 1, n + 1, |i, j| f64::from(u8::from(i == j + 1)));
+    let (uz, wzpi) = (u.matmul(&z), w.matmul(&z).matmul(&pi));
+    let literal = Matrix::from_fn(d + 3, n + 1, |i, j| uz[(i, j)] + wzpi[(i, j)]);
+    // The last layer has shifted already: a shift with another γ in between shows that it is done anew.
+    let half = temporal_shift(tokens.clone(), 0.5, context.roles());
+    assert_ne!(half.matrix(), &literal);
+    assert_eq!(temporal_shift(half, gamma, context.roles()).matrix(), &literal);
+}
+
+#[test]
+fn names_of_constructions_round_trip() {
+    for block in Block::ALL {
+        assert_eq!(block.as_str().parse(), Ok(block));
+    }
+    assert!("both".parse::<Block>().is_err());
 }
 
 #[test]

@@ -10,8 +10,9 @@ use ictd::pretrain::{
     PretrainConfig, QueryMix, QueryPosition, QueryReward, Shape, Sign, SimdLevel, SourceColumns, Target,
     TrainError, Trainer, drift, emergence_of, first_gradient, measure, reduced_params,
 };
-use ictd::task::{Family, Kind};
-use ictd::transformer::Parameters;
+use ictd::random::{Purpose, Stream};
+use ictd::task::{Family, Kind, TaskSource as _};
+use ictd::transformer::{Parameters, Transformer};
 
 /// The state of seed 1 in a precision after some epochs.
 macro_rules! trained {
@@ -63,10 +64,42 @@ fn single_precision_follows_double_for_a_hundred_steps() {
         let (single, double) = (trained!(f32, &config, epochs), trained!(f64, &config, epochs));
         let start = trained!(f64, &config, 0).params;
         let moved = double.params.iter().zip(&start).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        // More than a single step of the learning rate, 1e-3.
         assert!(moved > 1e-3, "{config:?} did not train");
         for (a, b) in single.params.iter().zip(&double.params) {
+            // A hundred steps of rounding 6e-8 relative, which Adam's division by small moments enlarges.
             assert!((f64::from(*a) - b).abs() <= 1e-4, "{config:?}: {a} {b}");
         }
+    }
+}
+
+/// From the state to a Transformer: on the windows of the fresh tasks that training measures itself on, written out as
+/// contexts, its outputs have the error that was measured.
+#[test]
+fn a_trained_state_is_a_transformer() {
+    for (kernel, tied) in [(KernelName::Softmax, true), (KernelName::Linear, false)] {
+        let config =
+            PretrainConfig { kernel, tied, query: QueryPosition::Skip, ..PretrainConfig::mask_full() };
+        let state = trained!(f64, &config, 3);
+        let msve = |transformer: Transformer, index: u64| {
+            let stream = |k| Stream::new(1, Purpose::Evaluation, 3 * index + k);
+            let task = config.task.draw(&mut stream(0)).unwrap();
+            let states = task.mrp().sample_states(64 + 11, &mut stream(1));
+            let error = |t: usize| {
+                let (query, context) =
+                    (states[t + 11], task.context_of(&states[t..=t + 10], &[states[t + 11]]));
+                transformer.values(&context).unwrap().output() - task.values()[query]
+            };
+            (0..64).map(|t| error(t).powi(2)).sum::<f64>() / 64.0
+        };
+        let found = msve(state.transformer(&config).unwrap(), 2);
+        // Measured after the third epoch, kept in single precision.
+        let measured = f64::from(state.history[Metric::EvalMsve][2]);
+        assert!((found - measured).abs() < 1e-7 * measured, "{kernel}: {found} {measured}");
+        let found = msve(config.transformer(&state.params, config.num_steps()).unwrap(), config.epochs);
+        let measured = measure(&config, 1, &state.params, 1).unwrap().msve;
+        // Three layers on numbers of order 1, the mean of 64 squares.
+        assert!((found - measured).abs() < 1e-12 * (1.0 + measured), "{kernel}: {found} {measured}");
     }
 }
 
@@ -385,6 +418,7 @@ fn the_mirror_block_scores_zero_unsigned_and_minus_one_signed() {
     let found = scores([-1.0, -1.0, 1.0], [[-0.8, 0.0], [0.0, -0.8 - 1e-6]]);
     assert_eq!((found.value, found.score, found.branch), (0.0, 0.0, Branch::Mirror));
     assert_eq!(found.value_signed, -1.0);
+    // A spread of 1e-6 over 0.8.
     assert!((found.score_signed + 1.0).abs() < 1e-5);
 }
 
@@ -401,6 +435,7 @@ fn negative_diagonals_score_one_when_uniform_and_zero_when_spread() {
 #[test]
 fn scores_by_hand() {
     let found = scores([1.0, 2.0, -3.0], [[1.0, 0.0], [1.0, 3.0]]);
+    // Here and below: a handful of operations on numbers of order 1.
     assert!((found.value - 2.0 / 3.0).abs() < 1e-15);
     let root = 2f64.sqrt();
     assert!((found.score - 0.5 * (1.0 / root + 1.0) / (root + 1.0)).abs() < 1e-15);

@@ -209,12 +209,11 @@ impl ContextBuilder {
     /// Adds a query column.
     #[must_use]
     pub fn query(mut self, features: &[f64]) -> Self {
+        let query = self.num_queries;
         if let Some(entry) = features.iter().position(|x| !x.is_finite()) {
-            let query = self.num_queries;
             self.error.get_or_insert(ContextError::QueryValue { query, entry, value: features[entry] });
         }
         if let Some(expected) = self.dim.filter(|&d| d != features.len()) {
-            let query = self.num_queries;
             self.error.get_or_insert(ContextError::QueryLength { query, expected, found: features.len() });
         }
         self.dim.get_or_insert(features.len());

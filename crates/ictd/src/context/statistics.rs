@@ -183,22 +183,3 @@ impl ContextStatistics {
             .map(|(&next, &count)| (next as usize, count))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::context::End;
-
-    #[test]
-    fn refilling_forgets_the_last_context() {
-        let long =
-            Context::builder().episode(&[[1.0], [2.0], [1.0]], &[1.0, 1.0], End::Truncated).build().unwrap();
-        let short = Context::builder().episode(&[[3.0], [3.0]], &[2.0], End::Truncated).build().unwrap();
-        let mut s = ContextStatistics::per_state(&long);
-        s.fill_per_state(&short);
-        assert_eq!((s.num_groups(), s.visits(), s.reward_sums()), (1, &[1.0][..], &[2.0][..]));
-        s.fill_per_column(&long);
-        assert_eq!(s.num_groups(), 3);
-        assert_eq!(s.successors(1).collect::<Vec<_>>(), [(2, 1.0)]);
-    }
-}

@@ -46,20 +46,9 @@ impl Attention {
         self.diagonal_mix
     }
 
-    /// Turns the similarities of all sources to one column into its weights, `visits[i]` being how
-    /// often source i occurred and `own` the source that is the column itself, if any.
-    pub(crate) fn finish_column(
-        &self,
-        column: &mut [f64],
-        visits: &[f64],
-        num_transitions: usize,
-        own: Option<usize>,
-    ) {
-        self.kernel.weigh(column);
-        self.normalize_column(column, visits, num_transitions, own);
-    }
-
-    /// Turns the unnormalised weights of a column into its weights; returns what each was multiplied by before mixing.
+    /// Turns the unnormalised weights of all sources for one column into its weights, `visits[i]` being how often source
+    /// i occurred and `own` the source that is the column itself, if any; returns what each was multiplied by before
+    /// mixing.
     pub(crate) fn normalize_column(
         &self,
         column: &mut [f64],

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::{Elu1, Kernel, Linear, Rbf, Relu, Softmax, Tabular};
 
 /// The name of a built-in kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum KernelName {
-    /// [`Softmax`].
+    /// [`Softmax`], the paper's.
+    #[default]
     Softmax,
     /// [`Relu`].
     Relu,

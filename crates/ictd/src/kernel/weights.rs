@@ -33,7 +33,8 @@ impl KernelWeights {
                 return Err(AttentionError::ScoreOverflow { column: j });
             }
             let own = sources.iter().position(|&i| i == j);
-            attention.finish_column(&mut column, &visits, sources.len(), own);
+            attention.kernel().weigh(&mut column);
+            attention.normalize_column(&mut column, &visits, sources.len(), own);
             for (&i, weight) in sources.iter().zip(column) {
                 matrix[(i, j)] = weight;
             }

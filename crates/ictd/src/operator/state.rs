@@ -214,11 +214,6 @@ impl StateOperator {
         largest(rows.map(row_sum))
     }
 
-    /// M̂r: the expected reward under the weights of each state.
-    pub fn reward_term(&self) -> Vec<f64> {
-        self.weights.mul_vec(self.statistics.reward_sums())
-    }
-
     /// One layer with step size α, v + α·M(r + γP v - v) (paper, eq:recur), without forming a matrix: TD errors summed by
     /// source state, then weighted. Costs O(states·sources + transitions).
     pub fn apply(&self, step_size: f64, v: &[f64]) -> Vec<f64> {

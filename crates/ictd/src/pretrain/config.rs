@@ -133,7 +133,7 @@ pub struct PretrainConfig {
     pub context_len: usize,
     #[serde(rename = "layers")]
     pub num_layers: usize,
-    #[serde(default = "softmax")]
+    #[serde(default)]
     pub kernel: KernelName,
     #[serde(alias = "tau")]
     pub temperature: f64,
@@ -155,11 +155,6 @@ pub struct PretrainConfig {
     /// Vector instructions; no part of files, because it changes speed and last places only.
     #[serde(skip)]
     pub simd: SimdLevel,
-}
-
-/// The paper's kernel, for files that name none.
-fn softmax() -> KernelName {
-    KernelName::Softmax
 }
 
 impl PretrainConfig {

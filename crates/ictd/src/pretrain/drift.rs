@@ -31,8 +31,7 @@ pub fn drift<E: Precision>(
     num_tasks: u64,
 ) -> Result<Vec<Drift>, TrainError> {
     if !matches!(config.loss, Loss::Td | Loss::TrueValue) {
-        let found = format!("{:?}", config.loss);
-        return Err(ConfigError { key: "loss", found, expected: "td or true-value" }.into());
+        return Err(ConfigError::new("loss", format!("{:?}", config.loss), "td or true-value").into());
     }
     let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?)?;
     let (d, hyper) = (batch.shape.feature_dim, batch.hyper(config.num_steps()));

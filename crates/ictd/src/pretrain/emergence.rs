@@ -45,7 +45,7 @@ pub struct Emergence {
 impl Emergence {
     /// The scores of V's entries for reward, target and value, and of A's d×d block by its entries.
     pub(super) fn of(coefficients: [f64; 3], d: usize, entry: impl Fn(usize, usize) -> f64 + Copy) -> Self {
-        let comparable = comparability(coefficients);
+        let comparable = evenness(coefficients.into_iter().map(f64::abs));
         let [r, t, v] = coefficients;
         let value_sign = match (r > 0.0 && t > 0.0 && v < 0.0, r < 0.0 && t < 0.0 && v > 0.0) {
             (true, _) => 1.0,
@@ -55,10 +55,10 @@ impl Emergence {
         let diagonal = (0..d).map(|i| entry(i, i));
         let mean = diagonal.clone().sum::<f64>() / d as f64;
         let diagonality = diagonality(entry, d);
-        let score = diagonality * uniformity(diagonal.clone(), 1.0);
+        let score = diagonality * evenness(diagonal.clone());
         let score_signed = match mean {
             m if m > 0.0 => score,
-            m if m < 0.0 => -diagonality * uniformity(diagonal, -1.0),
+            m if m < 0.0 => -diagonality * evenness(diagonal.map(|a| -a)),
             _ => 0.0,
         };
         let branch = match (value_sign, mean) {
@@ -81,17 +81,6 @@ impl Emergence {
     }
 }
 
-/// C_V: 1 when three magnitudes are equal, falling to 0.
-fn comparability(coefficients: [f64; 3]) -> f64 {
-    let magnitudes = coefficients.map(f64::abs);
-    let mean = magnitudes.iter().sum::<f64>() / 3.0;
-    if mean == 0.0 {
-        return 0.0;
-    }
-    let spread: f64 = magnitudes.iter().map(|p| (p - mean).abs()).sum();
-    (1.0 - spread / (3.0 * mean.max(EPSILON))).max(0.0)
-}
-
 /// A_diag: the share of the diagonal in the ℓ1 mass after dividing every column by its ℓ2 norm.
 fn diagonality(entry: impl Fn(usize, usize) -> f64 + Copy, d: usize) -> f64 {
     let (mut on_diagonal, mut all) = (0.0, 0.0);
@@ -106,10 +95,10 @@ fn diagonality(entry: impl Fn(usize, usize) -> f64 + Copy, d: usize) -> f64 {
     on_diagonal / all.max(EPSILON)
 }
 
-/// C_A of the diagonal times `sign`: 1 when its entries are equal. Divides by the signed mean.
-fn uniformity(diagonal: impl ExactSizeIterator<Item = f64> + Clone, sign: f64) -> f64 {
-    let d = diagonal.len() as f64;
-    let mean = sign * diagonal.clone().sum::<f64>() / d;
-    let spread: f64 = diagonal.map(|a| (sign * a - mean).abs()).sum();
-    (1.0 - spread / (d * mean.max(EPSILON))).max(0.0)
+/// C_V of magnitudes and C_A of a diagonal: 1 when all are equal, falling to 0. Divides by the signed mean.
+fn evenness(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let spread: f64 = values.map(|x| (x - mean).abs()).sum();
+    (1.0 - spread / (count * mean.max(EPSILON))).max(0.0)
 }

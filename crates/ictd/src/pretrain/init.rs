@@ -13,22 +13,21 @@ pub(super) fn initial_params(config: &PretrainConfig, seed: u64) -> Vec<f64> {
     let d = shape.feature_dim;
     for pair in 0..shape.num_pairs() {
         for i in 0..d {
-            let entry = &mut params[shape.score_index(pair, i, i)];
-            match config.init.score_sign {
-                Sign::Random => {}
-                Sign::Td => *entry = entry.abs(),
-                Sign::Mirror => *entry = -entry.abs(),
-            }
+            impose(config.init.score_sign, 1.0, &mut params[shape.score_index(pair, i, i)]);
         }
         // The TD block's signs: (+, +, -) on reward, target and value.
         for (k, sign) in [1.0, 1.0, -1.0].into_iter().enumerate() {
-            let entry = &mut params[shape.value_index(pair, d + 2, d + k)];
-            match config.init.value_sign {
-                Sign::Random => {}
-                Sign::Td => *entry = sign * entry.abs(),
-                Sign::Mirror => *entry = -sign * entry.abs(),
-            }
+            impose(config.init.value_sign, sign, &mut params[shape.value_index(pair, d + 2, d + k)]);
         }
     }
     params
+}
+
+/// Gives an entry the sign asked for, where that of the TD block is `td`.
+fn impose(sign: Sign, td: f64, entry: &mut f64) {
+    match sign {
+        Sign::Random => {}
+        Sign::Td => *entry = td * entry.abs(),
+        Sign::Mirror => *entry = -td * entry.abs(),
+    }
 }

@@ -5,7 +5,6 @@ use super::config::{Loss, PretrainConfig};
 use super::drift::reduced_params;
 use super::engine::Precision;
 use super::init::initial_params;
-use super::shape::Shape;
 use super::trainer::{TrainError, named_kernel};
 
 /// What parameters do on fresh tasks, averaged over them.
@@ -34,7 +33,8 @@ pub fn measure<E: Precision>(
     num_tasks: u64,
 ) -> Result<Measurement, TrainError> {
     let mut batch = Batch::<E>::new(config, seed, &named_kernel(config)?)?;
-    let theta_star: Vec<E> = theta_star(&batch.shape).into_iter().map(E::of).collect();
+    let theta_star = reduced_params(&batch.shape, [1.0, 1.0, -1.0], 1.0);
+    let theta_star: Vec<E> = theta_star.into_iter().map(E::of).collect();
     let hyper = batch.hyper(config.num_steps());
     let mut sums = [0.0; 5];
     let mut diagonal_min = f64::INFINITY;
@@ -97,9 +97,4 @@ pub fn first_gradient(
         found.value_correlation.push(sums[1]);
     }
     Ok(found)
-}
-
-/// theta_* in every pair of a shape.
-pub(super) fn theta_star(shape: &Shape) -> Vec<f64> {
-    reduced_params(shape, [1.0, 1.0, -1.0], 1.0)
 }

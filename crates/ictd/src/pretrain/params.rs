@@ -106,19 +106,16 @@ impl<'a, E: Element> ParamsView<'a, E> {
         (matrix(self.value_matrix(layer)), matrix(self.score_matrix(layer)))
     }
 
-    /// V and A of a layer, checked.
-    pub fn attention_params(&self, layer: usize) -> Result<AttentionParams, ParamsError> {
-        let (value_matrix, score_matrix) = self.matrices(layer);
-        AttentionParams::new(value_matrix, score_matrix)
-    }
-
     /// The parameters of all layers as a Transformer takes them.
     pub fn parameters(&self) -> Result<Parameters, ParamsError> {
+        let of_layer = |layer| {
+            let (value_matrix, score_matrix) = self.matrices(layer);
+            AttentionParams::new(value_matrix, score_matrix)
+        };
         if self.shape.tied {
-            return Ok(Parameters::Tied(self.attention_params(0)?));
+            return Ok(Parameters::Tied(of_layer(0)?));
         }
-        let layers = (0..self.shape.num_layers).map(|l| self.attention_params(l));
-        Ok(Parameters::PerLayer(layers.collect::<Result<_, _>>()?))
+        Ok(Parameters::PerLayer((0..self.shape.num_layers).map(of_layer).collect::<Result<_, _>>()?))
     }
 
     /// The emergence scores of the first layer.
@@ -136,13 +133,11 @@ impl PretrainConfig {
     /// [`QueryMix::Mixed`](super::QueryMix::Mixed): other readings of the prompt exist during training only.
     pub fn transformer<E: Element>(&self, params: &[E], step: u64) -> Result<Transformer, ModelError> {
         self.check()?;
+        let attention = Attention::new(self.kernel.at(self.temperature)?, self.rho.at(step))?;
         let config = TransformerConfig {
             block: self.block,
-            attention: Attention::new(self.kernel.at(self.temperature)?, self.rho.at(step))?,
             parameters: ParamsView::new(&self.shape(), params).parameters()?,
-            num_layers: self.num_layers,
-            gamma: self.task.gamma,
-            step_sizes: vec![1.0],
+            ..TransformerConfig::theta_star(attention, self.num_layers, self.task.gamma)
         };
         Ok(config.check()?)
     }

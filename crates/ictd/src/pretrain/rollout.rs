@@ -103,14 +103,9 @@ impl Rollout {
         self.returns.clear();
         // Measuring compares with exact values.
         if config.loss == Loss::MonteCarlo && !source.evaluation {
-            let mut stream = source.stream(Purpose::MonteCarlo);
+            let (mut stream, gamma) = (source.stream(Purpose::MonteCarlo), config.task.gamma);
             for &query in &self.queries[..num_windows] {
-                self.returns.push(chain.sample_return(
-                    query,
-                    config.task.gamma,
-                    RETURN_TOLERANCE,
-                    &mut stream,
-                ));
+                self.returns.push(chain.sample_return(query, gamma, RETURN_TOLERANCE, &mut stream));
             }
         }
         let known = chain.table();
@@ -118,17 +113,14 @@ impl Rollout {
         if known.features.len() != d * states {
             return Err(TaskError::Features { rows: known.features.len() / d, cols: d, states });
         }
-        self.table.clear();
-        self.table.extend_from_slice(known.features);
-        self.rewards.clear();
-        self.rewards.extend_from_slice(known.rewards);
-        self.values.clear();
+        known.features.clone_into(&mut self.table);
+        known.rewards.clone_into(&mut self.rewards);
         match known.values {
-            Some(values) => self.values.extend_from_slice(values),
+            Some(values) => values.clone_into(&mut self.values),
             None if config.loss == Loss::TrueValue => {
                 return Err(TaskError::Unknown("the values that predictions are compared with"));
             }
-            None => self.values.resize(known.rewards.len(), f64::NAN),
+            None => self.values = vec![f64::NAN; states],
         }
         Ok(())
     }
@@ -173,18 +165,6 @@ impl Rollout {
         let shown = shape.columns.rewarded(shape.context_len);
         let sum: f64 = self.states[t..t + shown].iter().map(|&s| self.rewards[s]).sum();
         sum / shape.context_len as f64
-    }
-
-    /// Window `t` as a context with a query of its own.
-    #[cfg(test)]
-    pub fn context(&self, t: usize, shape: &Shape) -> crate::context::Context {
-        let (n, d) = (shape.context_len, shape.feature_dim);
-        let row = |s: usize| &self.table[s * d..(s + 1) * d];
-        let rows: Vec<&[f64]> = self.states[t..=t + n].iter().map(|&s| row(s)).collect();
-        let rewards: Vec<f64> = self.states[t..t + n].iter().map(|&s| self.rewards[s]).collect();
-        let builder = crate::context::Context::builder();
-        let builder = builder.episode(&rows, &rewards, crate::context::End::Truncated);
-        builder.query(row(self.queries[t])).build().unwrap()
     }
 
     /// The exact value of the query of window `t`; NaN where it is not known.

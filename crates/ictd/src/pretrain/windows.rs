@@ -34,9 +34,8 @@ impl<E: Element> Windows<E> {
         }
         for (p, (x, reward)) in positions.enumerate() {
             self.rewards[p] = E::of(reward);
-            x.iter()
-                .zip(self.features[p..].iter_mut().step_by(self.stride))
-                .for_each(|(x, slot)| *slot = E::of(*x));
+            let slots = self.features[p..].iter_mut().step_by(self.stride);
+            x.iter().zip(slots).for_each(|(x, slot)| *slot = E::of(*x));
         }
         for (t, x) in queries.enumerate() {
             let slots = self.queries[t..].iter_mut().step_by(self.query_stride);

@@ -1,11 +1,6 @@
 //! Statistics of samples: means and their errors, shares, ranks, straight lines; and the paper's error of value estimates.
 
 pub mod fit;
-mod rank;
-mod share;
-
-pub use rank::{quantile, spearman};
-pub use share::wilson;
 
 /// The mean square value error Σ_s μ(s)·(v̂(s) - v(s))² (paper, caption of Figure 1).
 ///
@@ -46,4 +41,39 @@ impl MeanSem {
         let sem = if count == 1 { 0.0 } else { (squares / (n - 1.0) / n).sqrt() };
         Some(Self { mean, sem, count })
     }
+}
+
+/// Spearman's rank correlation: Pearson's, of ranks, where ties share their mean rank; 0 when one list is
+/// constant.
+pub fn spearman(x: &[f64], y: &[f64]) -> f64 {
+    let centred_ranks = |values: &[f64]| -> Vec<f64> {
+        let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
+        let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
+        values.iter().map(|&v| below(v) + 0.5 * (equal(v) - values.len() as f64)).collect()
+    };
+    let (a, b) = (centred_ranks(x), centred_ranks(y));
+    let product = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(p, q)| p * q).sum::<f64>();
+    let size = (product(&a, &a) * product(&b, &b)).sqrt();
+    if size == 0.0 { 0.0 } else { product(&a, &b) / size }
+}
+
+/// The quantile of sorted numbers, interpolated linearly between them; 0 of none.
+pub fn quantile(sorted: &[f64], q: f64) -> f64 {
+    if sorted.is_empty() {
+        return 0.0;
+    }
+    let at = q * (sorted.len() - 1) as f64;
+    let below = at.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (at - below as f64) * (sorted[above] - sorted[below])
+}
+
+/// Wilson's 95 % interval of a share.
+pub fn wilson(successes: u64, total: u64) -> (f64, f64) {
+    let (z, n) = (1.959_963_984_540_054, total as f64);
+    let p = successes as f64 / n;
+    let centre = p + z * z / (2.0 * n);
+    let spread = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + z * z / n;
+    (((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0))
 }

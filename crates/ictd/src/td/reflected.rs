@@ -31,8 +31,12 @@ impl Estimator for ReflectedTd {
         // The reflected data, written out: sources −x and rewards −R.
         let reflected: Vec<Vec<f64>> =
             sources.iter().map(|&k| context.features_of(k).iter().map(|x| -x).collect()).collect();
-        let weights: Vec<Vec<f64>> =
-            (0..context.num_columns()).map(|j| self.weights(&reflected, context.features_of(j))).collect();
+        let score =
+            |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>() / self.temperature;
+        // K(−x_k, x_j) for every column and reflected source.
+        let weights: Vec<Vec<f64>> = (0..context.num_columns())
+            .map(|j| softmax(reflected.iter().map(|x| score(x, context.features_of(j)))))
+            .collect();
         iterate(context, &self.step_sizes, |step_size, v| {
             // The value of a reflected state is minus that of the state itself.
             let of_reflected = |column: usize| -v[column];
@@ -41,13 +45,5 @@ impl Estimator for ReflectedTd {
             let errors: Vec<f64> = sources.iter().map(error).collect();
             weighted_step(step_size, v, &errors, &weights)
         })
-    }
-}
-
-impl ReflectedTd {
-    /// K(−x_k, y) for every reflected source.
-    fn weights(&self, reflected: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
-        let score = |x: &Vec<f64>| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>() / self.temperature;
-        softmax(reflected.iter().map(score))
     }
 }

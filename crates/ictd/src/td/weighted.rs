@@ -2,7 +2,7 @@
 
 use super::{Estimator, iterate, sources, td_errors, weighted_step};
 use crate::context::Context;
-use crate::kernel::{Attention, Normalization, Similarity};
+use crate::kernel::{Attention, Normalization};
 use crate::transformer::ForwardError;
 
 /// Weighted softmax TD (paper, eq:wktd-update with the weights of eq:softmax-weight-sync):
@@ -43,14 +43,7 @@ impl WeightedSoftmaxTd {
     fn weights(&self, context: &Context, sources: &[usize], j: usize) -> Vec<f64> {
         let kernel = self.attention.kernel();
         let y = context.features_of(j);
-        let similarity = |&k: &usize| {
-            let pairs = context.features_of(k).iter().zip(y);
-            match kernel.similarity() {
-                Similarity::InnerProduct => pairs.map(|(a, b)| a * b).sum(),
-                Similarity::SquaredDistance => pairs.map(|(a, b)| (a - b).powi(2)).sum(),
-                Similarity::SameState => f64::from(u8::from(context.features_of(k) == y)),
-            }
-        };
+        let similarity = |&k: &usize| kernel.similarity().of(context.features_of(k), y);
         let mut weights: Vec<f64> = sources.iter().map(similarity).collect();
         kernel.weigh(&mut weights);
         let divisor = match kernel.normalization() {

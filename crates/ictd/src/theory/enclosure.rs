@@ -69,11 +69,6 @@ impl<'a> Enclosure<'a> {
         (defect <= VERIFIED).then_some(Self { operator, coordinates, inverse, response, defect, unit })
     }
 
-    /// The limit as computed: U Q β.
-    pub fn limit(&self) -> Ball {
-        self.around(&self.inverse.mul_vec(&self.coordinates.right))
-    }
-
     /// U y, and a bound on its distance from v_∞, state by state.
     pub fn around(&self, y: &[f64]) -> Ball {
         let (centre, mut radius, summed) = self.values(y);
@@ -150,7 +145,8 @@ impl<'a> Enclosure<'a> {
     pub fn sufficient_layers(&self, step_size: f64, norm: f64, tolerance: f64) -> Option<u64> {
         let statistics = self.operator.statistics();
         let sources = statistics.num_source_groups();
-        let limit = self.limit();
+        // The limit as computed: U Q β.
+        let limit = self.around(&self.inverse.mul_vec(&self.coordinates.right));
         let upper: Vec<f64> = limit.centre.iter().zip(&limit.radius).map(|(c, r)| c.abs() + r).collect();
         // Before any layer every value is 0.
         if largest(upper.iter().copied()) <= tolerance {

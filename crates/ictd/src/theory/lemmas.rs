@@ -71,32 +71,3 @@ pub fn kernel_derivative(sources: &Matrix, columns: &Matrix) -> f64 {
     }
     largest
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::{Purpose, Stream};
-
-    /// The derivative against central differences.
-    #[test]
-    fn kernel_derivative_matches_differences() {
-        let mut stream = Stream::new(2, Purpose::Prompt, 0);
-        let sources = Matrix::from_fn(6, 3, |_, _| stream.uniform_in(-1.0, 1.0));
-        let columns = Matrix::from_fn(2, 3, |_, _| stream.uniform_in(-1.0, 1.0));
-        let weights = |block: &Matrix, j: usize| {
-            let key = block.mul_vec(columns.row(j));
-            softmax(sources.rows().map(|y| y.iter().zip(&key).map(|(a, b)| a * b).sum::<f64>()))
-        };
-        let mut largest: f64 = 0.0;
-        for (a, b, j) in (0..18).map(|k| (k / 6, k / 2 % 3, k % 2)) {
-            let at = |h: f64| {
-                let mut block = Matrix::identity(3);
-                block[(a, b)] += h;
-                weights(&block, j)
-            };
-            let slope = at(1e-5).iter().zip(at(-1e-5)).map(|(p, m)| ((p - m) / 2e-5).abs()).sum::<f64>();
-            largest = largest.max(slope);
-        }
-        assert!((largest - kernel_derivative(&sources, &columns)).abs() < 1e-9);
-    }
-}

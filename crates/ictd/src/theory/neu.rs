@@ -11,8 +11,7 @@ use crate::random::{Purpose, Stream, running_sums};
 use crate::statistics::MeanSem;
 use crate::task::{FiniteTask, TaskError};
 use crate::transformer::{
-    Adjoint, AdjointError, AttentionParams, Block, ForwardError, Parameters, TransformerConfig,
-    TransformerError,
+    Adjoint, AdjointError, AttentionParams, ForwardError, Parameters, TransformerConfig, TransformerError,
 };
 
 /// Samples per unit of parallel work; fixed, so that sums have one order for any number of threads.
@@ -135,15 +134,9 @@ impl<F: Fn(u64) -> Result<FiniteTask, TaskError> + Sync> NeuSampler<F> {
     fn chunk(&self, params: &AttentionParams, samples: Range<u64>) -> Result<Vec<Updates>, NeuError> {
         let d = params.feature_dim();
         let n = self.context_len;
-        let mut config = TransformerConfig {
-            block: Block::TemporalShift,
-            parameters: Parameters::Tied(params.clone()),
-            ..TransformerConfig::theta_star(
-                self.attention.clone(),
-                self.depths.iter().copied().max().unwrap_or(0),
-                0.0,
-            )
-        };
+        let deepest = self.depths.iter().copied().max().unwrap_or(0);
+        let mut config = TransformerConfig::theta_star(self.attention.clone(), deepest, 0.0);
+        config.parameters = Parameters::Tied(params.clone());
         let fresh = Updates { same_prompt: vec![0.0; 3 + d * d], ..Updates::default() };
         let mut found = vec![fresh; self.depths.len()];
         let (mut prompt, mut shifted) = (Prompt::default(), Prompt::default());

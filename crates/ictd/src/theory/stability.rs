@@ -86,10 +86,7 @@ impl Stability {
         });
         // Queries that nothing leads to are no part of the map on the states that were left.
         let closed = operator.never_left().is_empty();
-        let form_margin = match masses {
-            Some(masses) if closed => form_margin(operator, masses),
-            _ => None,
-        };
+        let form_margin = masses.filter(|_| closed).and_then(|masses| form_margin(operator, masses));
         // Rows are sums of up to a few thousand rounded weights.
         let is_stochastic = |u: usize| (operator.predecessor_weights(u).sum::<f64>() - 1.0).abs() < 1e-9;
         let assumption = margin > 0.0 && closed && (0..sources).all(is_stochastic);

@@ -82,13 +82,6 @@ pub struct Suggestions {
     pub dropped: usize,
 }
 
-impl Suggestions {
-    /// Whether some change lowers the error at the depth asked for.
-    pub fn help_at_this_depth(&self) -> bool {
-        self.found.iter().any(|s| s.helps == Helps::AtThisDepth)
-    }
-}
-
 /// Temperatures that are tried, as multiples of the one in use.
 const TEMPERATURES: [f64; 8] = [0.05, 0.1, 0.2, 0.5, 2.0, 5.0, 10.0, 20.0];
 /// Above this many states every second temperature is tried: each costs an eigenvalue problem.
@@ -151,17 +144,17 @@ impl SuggestionConfig<'_> {
             changes.extend(others.map(Change::UnitFeaturesAndTemperature));
         }
         let trial = Trial {
+            config: self,
             operator,
             certificate,
-            num_layers: self.num_layers,
             limit: operator.infinite_depth().ok(),
+            same: (0..statistics.num_groups()).collect(),
             merged: statistics.unit_features().map(|(_, group_of)| group_of),
         };
-        let same: Vec<usize> = (0..statistics.num_groups()).collect();
-        let error_at_depth =
-            trial.measure(operator, &same).and_then(|m| m.error(certificate.step_size, self.num_layers));
+        let as_it_is = trial.measure(operator, &trial.same);
+        let error_at_depth = as_it_is.and_then(|m| m.error(certificate.step_size, self.num_layers));
         let tried: Vec<Result<Vec<Suggestion>, OperatorError>> =
-            changes.into_par_iter().map(|change| trial.examine(change, error_at_depth, self)).collect();
+            changes.into_par_iter().map(|change| trial.examine(change, error_at_depth)).collect();
         let dropped = tried.iter().filter(|t| t.is_err()).count();
         let tried: Vec<Suggestion> = tried.into_iter().flatten().flatten().collect();
         let (mut now, mut later): (Vec<_>, Vec<_>) =
@@ -188,12 +181,13 @@ fn best_of_every_kind(mut sorted: Vec<Suggestion>) -> Vec<Suggestion> {
 
 /// What changes are compared with.
 struct Trial<'a> {
+    config: &'a SuggestionConfig<'a>,
     operator: &'a StateOperator,
     certificate: &'a Certificate,
-    num_layers: usize,
     /// The limit as it is.
     limit: Option<Vec<f64>>,
-    /// Where every state goes when features are divided by their lengths.
+    /// Where every state goes: where it was, or when features are divided by their lengths.
+    same: Vec<usize>,
     merged: Option<Vec<usize>>,
 }
 
@@ -239,29 +233,21 @@ impl Trial<'_> {
     }
 
     /// What a change does at its best step size for this depth, and at its best in the long run.
-    fn examine(
-        &self,
-        change: Change,
-        error_as_it_is: Option<f64>,
-        config: &SuggestionConfig<'_>,
-    ) -> Result<Vec<Suggestion>, OperatorError> {
+    fn examine(&self, change: Change, error_as_it_is: Option<f64>) -> Result<Vec<Suggestion>, OperatorError> {
         let as_it_is = self.certificate;
-        let Some(changed) = change.apply(self.operator, config)? else {
+        let Some(changed) = change.apply(self.operator, self.config)? else {
             return Ok(Vec::new());
         };
-        let same: Vec<usize>;
         let group_of = match (&change, &self.merged) {
             (Change::UnitFeatures | Change::UnitFeaturesAndTemperature(_), Some(merged)) => merged,
-            _ => {
-                same = (0..self.operator.statistics().num_groups()).collect();
-                &same
-            }
+            _ => &self.same,
         };
         let stability = Stability::of(&changed)?;
         let spectrum = &stability.spectrum;
         let Some(limit) = spectrum.largest_stable_step() else { return Ok(Vec::new()) };
         let measure = self.measure(&changed, group_of);
-        let error = |step_size: f64| measure.as_ref().and_then(|m| m.error(step_size, self.num_layers));
+        let error =
+            |step_size: f64| measure.as_ref().and_then(|m| m.error(step_size, self.config.num_layers));
         let best = spectrum.best_step().map(|best| round_down(best.step_size));
         let mut steps: Vec<f64> = STEPS.iter().map(|share| round_down(share * limit)).collect();
         steps.extend(best);
@@ -285,21 +271,14 @@ impl Trial<'_> {
             if new.status == Status::Refused || known || (helps == Helps::InTheLongRun && !better) {
                 continue;
             }
-            let change = match change {
-                Change::StepSize(_) => Change::StepSize(step_size),
-                other => other,
-            };
-            let limit_change = measure.as_ref().map(|m| m.limit_change);
-            let error_at_depth = error(step_size);
-            let status = new.status;
             found.push(Suggestion {
-                change,
+                change: if let Change::StepSize(_) = change { Change::StepSize(step_size) } else { change },
                 step_size,
-                status,
+                status: new.status,
                 norm_inf,
                 spectral_radius,
-                error_at_depth,
-                limit_change,
+                error_at_depth: error(step_size),
+                limit_change: measure.as_ref().map(|m| m.limit_change),
                 helps,
             });
         }

@@ -3,7 +3,7 @@
 use super::groups::{GroupPass, ValueRow, bootstrap};
 use super::{ForwardError, Transformer};
 use crate::context::ContextStatistics;
-use crate::kernel::{AttentionError, Scores, add_block_gradient};
+use crate::kernel::{Scores, add_block_gradient};
 use crate::matrix::Matrix;
 use crate::vector;
 
@@ -31,12 +31,6 @@ pub enum AdjointError {
     /// The kernel must say how its weights change ([`Kernel::slope`](crate::kernel::Kernel::slope)).
     #[error("kernel: its weights have no derivative, expected one with a slope")]
     NoSlope,
-}
-
-impl From<AttentionError> for AdjointError {
-    fn from(error: AttentionError) -> Self {
-        Self::Forward(error.into())
-    }
 }
 
 /// A forward pass on groups that can be differentiated, with buffers that are reused.
@@ -143,7 +137,7 @@ impl Adjoint {
             let rows = table.weights.chunks_exact_mut(stride).zip(table.slopes.chunks_exact_mut(stride));
             for (u, (weights, slopes)) in rows.enumerate() {
                 let scores = Scores { attention, block: &block, statistics };
-                if !scores.column_and_slopes(u, weights, slopes)? {
+                if !scores.column_and_slopes(u, weights, slopes).map_err(ForwardError::from)? {
                     self.columns.clear();
                     return Err(AdjointError::NoSlope);
                 }
@@ -216,6 +210,3 @@ impl Adjoint {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -52,34 +52,20 @@ impl Block {
         tokens: &TokenMatrix,
         roles: &[Role],
     ) -> TokenMatrix {
-        match self {
-            Block::DualHead => dual_head(params, weights, step_size, gamma, tokens, roles),
-            Block::TemporalShift => {
-                let half = attend(params, weights, step_size, tokens);
-                temporal_shift(half, gamma, roles)
-            }
+        if self == Block::TemporalShift {
+            return temporal_shift(attend(params, weights, step_size, tokens), gamma, roles);
         }
+        let d = tokens.feature_dim();
+        let messages = params.value_matrix().matmul(tokens.matrix());
+        let aggregate = Matrix::from_fn(1, roles.len(), |_, j| messages[(d + 2, j)]).matmul(weights.matrix());
+        let mut next = tokens.clone();
+        let add = |row: &mut [f64], update: &[f64], factor: f64| {
+            row.iter_mut().zip(update).for_each(|(z, u)| *z += factor * u);
+        };
+        add(next.matrix_mut().row_mut(d + 2), aggregate.row(0), step_size);
+        add(next.matrix_mut().row_mut(d + 1), &shift(aggregate.row(0), roles), step_size * gamma);
+        next
     }
-}
-
-fn dual_head(
-    params: &AttentionParams,
-    weights: &KernelWeights,
-    step_size: f64,
-    gamma: f64,
-    tokens: &TokenMatrix,
-    roles: &[Role],
-) -> TokenMatrix {
-    let d = tokens.feature_dim();
-    let messages = params.value_matrix().matmul(tokens.matrix());
-    let aggregate = Matrix::from_fn(1, roles.len(), |_, j| messages[(d + 2, j)]).matmul(weights.matrix());
-    let mut next = tokens.clone();
-    let add = |row: &mut [f64], update: &[f64], factor: f64| {
-        row.iter_mut().zip(update).for_each(|(z, u)| *z += factor * u);
-    };
-    add(next.matrix_mut().row_mut(d + 2), aggregate.row(0), step_size);
-    add(next.matrix_mut().row_mut(d + 1), &shift(aggregate.row(0), roles), step_size * gamma);
-    next
 }
 
 /// Z_{l+½} = Z + α V Z K~ (paper, eq:zhalf): the attention half of the single-head layer.
@@ -117,35 +103,5 @@ impl FromStr for Block {
     type Err = BlockError;
     fn from_str(name: &str) -> Result<Self, BlockError> {
         Self::ALL.into_iter().find(|b| b.as_str() == name).ok_or_else(|| BlockError(name.to_owned()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The module equals the matrices of the paper: U = I - e e', W = γ e_{d+2} e_{d+3}', Z ↦ UZ + WZΠ.
-    #[test]
-    fn temporal_shift_is_u_z_plus_w_z_pi() {
-        let (d, n, gamma) = (2, 3, 0.9);
-        let z = Matrix::from_fn(d + 3, n + 1, |i, j| (i * 7 + j * 3) as f64 - 5.5);
-        let mut u = Matrix::identity(d + 3);
-        u[(d + 1, d + 1)] = 0.0;
-        let mut w = Matrix::zeros(d + 3, d + 3);
-        w[(d + 1, d + 2)] = gamma;
-        let pi = Matrix::from_fn(n + 1, n + 1, |i, j| f64::from(u8::from(i == j + 1)));
-        let (uz, wzpi) = (u.matmul(&z), w.matmul(&z).matmul(&pi));
-        let literal = Matrix::from_fn(d + 3, n + 1, |i, j| uz[(i, j)] + wzpi[(i, j)]);
-        let roles = [Role::Source, Role::Source, Role::Source, Role::Last];
-        let shifted = temporal_shift(TokenMatrix::from_matrix(z), gamma, &roles);
-        assert_eq!(shifted.matrix(), &literal);
-    }
-
-    #[test]
-    fn names_round_trip() {
-        for block in Block::ALL {
-            assert_eq!(block.as_str().parse(), Ok(block));
-        }
-        assert!("both".parse::<Block>().is_err());
     }
 }

@@ -66,7 +66,8 @@ impl AttentionParams {
     /// A is diag(-I_d, 0). Its forward pass is [`ReflectedTd`](crate::td::ReflectedTd).
     pub fn mirror(feature_dim: usize) -> Self {
         let theta = Self::theta_star(feature_dim);
-        Self { value_matrix: -&theta.value_matrix, score_matrix: -&theta.score_matrix }
+        let negated = |matrix: &Matrix| matrix.map(|x| -x);
+        Self { value_matrix: negated(&theta.value_matrix), score_matrix: negated(&theta.score_matrix) }
     }
 
     /// V.

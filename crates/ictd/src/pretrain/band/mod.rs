@@ -323,6 +323,14 @@ mod tests {
     }
 
     #[test]
+    fn the_adjoint_identity_holds() {
+        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+            let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 7));
+            problem.assert_adjoint(|| band(&shape, &kernel));
+        }
+    }
+
+    #[test]
     fn the_wide_band_agrees_with_the_reference() {
         let hyper = Hyper { diagonal_mix: 0.3, query_mix: QueryMix::Unmixed, ..HYPER };
         for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {

@@ -36,9 +36,8 @@ const DECAY: Range = |x| (0.0..1.0).contains(&x);
 impl PretrainConfig {
     /// Checks every key against its range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let refuse = |key, found: &dyn ToString, expected| {
-            Err(ConfigError { key, found: found.to_string(), expected })
-        };
+        let refuse =
+            |key, found: &dyn ToString, expected| Err(ConfigError::new(key, found.to_string(), expected));
         // Beyond these a size is a mistyped zero and not an experiment.
         let sizes = [
             ("n", self.context_len as u64, 100_000),

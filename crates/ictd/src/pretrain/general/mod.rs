@@ -200,13 +200,8 @@ mod tests {
     use super::super::config::PretrainConfig;
     use super::super::engine::Hyper;
     use super::super::level::SimdLevel;
-    use super::super::params::ParamsView;
-    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns, general, largest};
-    use super::super::weighing::BuiltIn;
+    use super::super::testing::{HYPER, KERNELS, Problem, all_columns, general};
     use super::*;
-    use crate::context::{Context, End};
-    use crate::kernel::Attention;
-    use crate::transformer::TransformerConfig;
 
     fn shapes() -> impl Iterator<Item = Shape> {
         let base = Shape { feature_dim: 3, context_len: 5, ..PretrainConfig::paper().shape() };
@@ -217,69 +212,11 @@ mod tests {
         })
     }
 
-    /// The pass predicts what the Transformer outputs, whose contexts have the paper's columns; the others are in
-    /// the golden values of `tests/golden_values.rs`.
     #[test]
-    fn predictions_are_those_of_the_transformer() {
-        for shape in shapes().filter(|s| s.columns.last_state && !s.columns.last_reward_hidden) {
-            for (rho, kernel) in [0.0, 0.4].into_iter().flat_map(|rho| KERNELS.map(|kernel| (rho, kernel))) {
-                let hyper = Hyper { diagonal_mix: rho, ..HYPER };
-                let problem = Problem::new(&shape, 4);
-                let mut pass = general(&shape, &Weighing::named(kernel).unwrap());
-                let out = problem.forward(&mut pass, hyper).unwrap();
-                let transformer = TransformerConfig {
-                    block: shape.block,
-                    attention: Attention::new(kernel.at(1.2).unwrap(), rho).unwrap(),
-                    parameters: ParamsView::new(&shape, &problem.params).parameters().unwrap(),
-                    num_layers: 3,
-                    gamma: 0.9,
-                    step_sizes: vec![1.0],
-                };
-                let transformer = transformer.check().unwrap();
-                for t in 0..4 {
-                    let (features, rewards) = (&problem.features[t..t + 6], &problem.rewards[t..t + 5]);
-                    let mut context = Context::builder().episode(features, rewards, End::Truncated);
-                    if shape.columns.separate_query {
-                        context = context.query(&problem.queries[t]);
-                    }
-                    let context = context.build().unwrap();
-                    let expected = transformer.values(&context).unwrap().output();
-                    // Three layers on numbers of order 1.
-                    assert!((out[t] - expected).abs() < 1e-13, "{shape:?} {kernel}: {} {expected}", out[t]);
-                }
-            }
-        }
-    }
-
-    /// Central differences with step 1e-5: truncation about 1e-10 of third derivatives of order 10,
-    /// rounding about 1e-11; 1e-7 of the largest gradient is the bound the software promises. Mixings and kernels take
-    /// turns over the shapes beyond softmax, so that every pair of them is met.
-    #[test]
-    fn gradients_are_finite_differences_for_every_kernel_mask_block_tying_and_rho() {
-        for (turn, shape) in shapes().enumerate() {
-            for (k, (rho, query_mix)) in MIXINGS.into_iter().enumerate() {
-                let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
-                for kernel in [KERNELS[0], KERNELS[1 + (turn + k) % 3]] {
-                    let (problem, weighing) = (Problem::new(&shape, 3), Weighing::named(kernel).unwrap());
-                    let mut pass = general(&shape, &weighing);
-                    let gradient = problem.gradient(&mut pass, hyper, &problem.bar).unwrap();
-                    let differences = problem.differences(&mut pass, hyper);
-                    assert!(largest(&differences) > 1e-3, "{shape:?} {kernel} {rho}");
-                    problem.assert_gradients_agree(&gradient, &differences, 1e-7);
-                }
-            }
-        }
-    }
-
-    /// V's row d+1 has no influence: its gradient is exactly 0.
-    #[test]
-    fn target_row_of_the_value_matrix_has_zero_gradient() {
-        for shape in shapes() {
-            let problem = Problem::new(&shape, 3);
-            let mut pass = general(&shape, &Weighing::BuiltIn(BuiltIn::Softmax));
-            let gradient = problem.gradient(&mut pass, HYPER, &problem.bar).unwrap();
-            let row = shape.value_index(0, shape.feature_dim + 1, 0);
-            assert!(gradient[row..row + shape.num_rows()].iter().all(|&g| g == 0.0));
+    fn the_adjoint_identity_holds() {
+        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+            let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 3));
+            problem.assert_adjoint(|| general(&shape, &kernel));
         }
     }
 
