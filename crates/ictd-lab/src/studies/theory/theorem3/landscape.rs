@@ -75,10 +75,8 @@ impl Landscape {
         };
         // Every fourth point has a name: 0, ½, … 2.
         let name = |k: usize| if k.is_multiple_of(4) { (k as f64 / 8.0).to_string() } else { String::new() };
-        let tick = |k: usize| {
-            let share = k as f64 / 4.0;
-            (share, format!("10^{{{:.1}}}", low + share * (high - low)).replace('-', "−"))
-        };
+        let tick = |log: f64| ((log - low) / (high - low), format!("10^{{{log}}}").replace('-', "−"));
+        let decades = (low.ceil() as i32..=high.floor() as i32).map(f64::from);
         let map = Cells {
             title: "NEU on a plane through θ_{∗}".into(),
             x: "scale of *V*".into(),
@@ -90,7 +88,7 @@ impl Landscape {
             bar: Some(ColorBar {
                 color: sequential,
                 label: "*J*".into(),
-                ticks: (0..=4).map(tick).collect(),
+                ticks: decades.map(tick).collect(),
             }),
             note: self.note.clone(),
             ..Cells::default()
