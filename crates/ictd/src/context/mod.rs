@@ -4,7 +4,6 @@
 //! and one for its last state, which is not one; query columns follow. The paper's context, one
 //! trajectory whose last state is the query, is the special case of a single truncated episode.
 
-mod grouping;
 mod statistics;
 mod tally;
 mod unit_features;

@@ -21,28 +21,29 @@
 //! }
 //! ```
 
-mod attention;
 mod elu1;
-mod group_weights;
 mod linear;
-mod named;
 mod rbf;
 mod relu;
 mod softmax;
 mod tabular;
 mod weights;
 
-pub use attention::{Attention, AttentionError};
 pub use elu1::Elu1;
 pub use linear::Linear;
-pub use named::{KernelError, KernelName, Temperature};
 pub use rbf::Rbf;
 pub use relu::Relu;
 pub use softmax::Softmax;
 pub use tabular::Tabular;
 pub use weights::KernelWeights;
 
-pub(crate) use group_weights::{GroupWeights, Scores, add_block_gradient};
+pub(crate) use weights::{GroupWeights, Scores, add_block_gradient};
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 /// What a kernel looks at for a source i and a column j.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,5 +127,188 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
     /// certificates take weights as they are computed.
     fn sensitivity(&self) -> Option<Sensitivity> {
         None
+    }
+}
+
+/// The name of a built-in kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum KernelName {
+    /// [`Softmax`], the paper's.
+    #[default]
+    Softmax,
+    /// [`Relu`].
+    Relu,
+    /// [`Elu1`].
+    Elu1,
+    /// [`Rbf`].
+    Rbf,
+    /// [`Linear`].
+    Linear,
+    /// [`Tabular`].
+    Tabular,
+}
+
+/// Why a kernel could not be made.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The name must be that of a built-in kernel.
+    #[error("kernel is '{0}', expected one of softmax, relu, elu1, rbf, linear, tabular")]
+    Unknown(String),
+    /// The temperature must be positive and finite.
+    #[error("temperature is {0:?}, expected a finite number > 0 with a finite reciprocal")]
+    Temperature(f64),
+}
+
+/// A temperature τ that scores can be divided by: positive and finite, and so is its reciprocal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Temperature(f64);
+
+impl Temperature {
+    /// Refuses a number that is no temperature.
+    pub fn new(temperature: f64) -> Result<Self, KernelError> {
+        let usable = temperature > 0.0 && temperature.is_finite() && temperature.recip().is_finite();
+        if usable { Ok(Self(temperature)) } else { Err(KernelError::Temperature(temperature)) }
+    }
+
+    /// τ.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl KernelName {
+    /// All names, in the order of the tables.
+    pub const ALL: [KernelName; 6] =
+        [Self::Softmax, Self::Relu, Self::Elu1, Self::Rbf, Self::Linear, Self::Tabular];
+
+    /// The name as typed and printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Softmax => "softmax",
+            Self::Relu => "relu",
+            Self::Elu1 => "elu1",
+            Self::Rbf => "rbf",
+            Self::Linear => "linear",
+            Self::Tabular => "tabular",
+        }
+    }
+
+    /// The kernel at a temperature.
+    pub fn at(self, temperature: f64) -> Result<Arc<dyn Kernel>, KernelError> {
+        // Kernels without a temperature are as strict about it, so that a mistake does not depend on the kernel.
+        let temperature = Temperature::new(temperature)?;
+        Ok(match self {
+            Self::Softmax => Arc::new(Softmax(temperature)),
+            Self::Relu => Arc::new(Relu),
+            Self::Elu1 => Arc::new(Elu1(temperature)),
+            Self::Rbf => Arc::new(Rbf(temperature)),
+            Self::Linear => Arc::new(Linear(temperature)),
+            Self::Tabular => Arc::new(Tabular),
+        })
+    }
+}
+
+impl fmt::Display for KernelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for KernelName {
+    type Err = KernelError;
+    fn from_str(name: &str) -> Result<Self, KernelError> {
+        Self::ALL
+            .into_iter()
+            .find(|k| k.as_str() == name)
+            .ok_or_else(|| KernelError::Unknown(name.to_owned()))
+    }
+}
+
+/// A kernel and the paper's diagonal mixing ρ: weights (1-ρ)·K + ρ·[i = j] on context columns (paper, eq:rho).
+///
+/// A column that is not a source has no diagonal entry and keeps only the (1-ρ) part.
+#[derive(Clone, Debug)]
+pub struct Attention {
+    kernel: Arc<dyn Kernel>,
+    diagonal_mix: f64,
+}
+
+/// Why attention weights could not be computed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
+pub enum AttentionError {
+    /// ρ must be in [0, 1].
+    #[error("diagonal mix is {0:?}, expected 0 <= rho <= 1")]
+    DiagonalMix(f64),
+    /// Scores must not overflow; `column` is the first whose scores are not finite.
+    #[error("features: the scores of column {column} overflow; scale the features (or A) down")]
+    ScoreOverflow { column: usize },
+}
+
+impl Attention {
+    /// Attention with a kernel and ρ.
+    pub fn new(kernel: Arc<dyn Kernel>, diagonal_mix: f64) -> Result<Self, AttentionError> {
+        // A range test, so that NaN is refused.
+        if !(0.0..=1.0).contains(&diagonal_mix) {
+            return Err(AttentionError::DiagonalMix(diagonal_mix));
+        }
+        Ok(Self { kernel, diagonal_mix })
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &dyn Kernel {
+        &*self.kernel
+    }
+
+    /// ρ.
+    pub fn diagonal_mix(&self) -> f64 {
+        self.diagonal_mix
+    }
+
+    /// Turns the unnormalised weights of all sources for one column into its weights, `visits[i]` being how often source
+    /// i occurred and `own` the source that is the column itself, if any; returns what each was multiplied by before
+    /// mixing.
+    pub(crate) fn normalize_column(
+        &self,
+        column: &mut [f64],
+        visits: &[f64],
+        num_transitions: usize,
+        own: Option<usize>,
+    ) -> f64 {
+        let mut largest = 1.0;
+        let divisor = match self.kernel.normalization() {
+            Normalization::ByCount => num_transitions as f64,
+            Normalization::ByColumn => {
+                let mut sum = crate::vector::dot(column, visits);
+                if !(1e-290..f64::INFINITY).contains(&sum) && sum > 0.0 {
+                    // A sum that overflows or whose reciprocal would: bring the largest weight to 1 first.
+                    largest = column.iter().copied().fold(0.0, f64::max);
+                    column.iter_mut().for_each(|w| *w /= largest);
+                    sum = crate::vector::dot(column, visits);
+                }
+                sum
+            }
+        };
+        let factor = if divisor == 0.0 { 0.0 } else { (1.0 - self.diagonal_mix) / divisor };
+        column.iter_mut().for_each(|w| *w *= factor);
+        if let Some(own) = own {
+            column[own] += self.diagonal_mix;
+        }
+        factor / largest
+    }
+
+    /// What moving the divisor takes off the gradient by a weight, per visit: Σ_s b(s)·K(s), with b the gradient by
+    /// weights and K the weights before mixing; 0 where the divisor is a count.
+    pub(crate) fn divisor_gradient(&self, weights: &[f64], bars: &[f64], own: Option<usize>) -> f64 {
+        let rho = self.diagonal_mix;
+        if self.kernel.normalization() == Normalization::ByCount || rho == 1.0 {
+            return 0.0;
+        }
+        let mixed = own.map_or(0.0, |own| rho * bars[own]);
+        (crate::vector::dot(weights, bars) - mixed) / (1.0 - rho)
     }
 }

@@ -1,9 +1,12 @@
-//! Attention weights as the matrix of the paper: the reference.
+//! Attention weights: as the matrix of the paper, the reference, and between groups of equal columns, the fast path.
+
+use rayon::prelude::*;
 
 use super::{Attention, AttentionError, Similarity};
-use crate::context::Role;
+use crate::context::{ContextStatistics, Role};
 use crate::matrix::Matrix;
 use crate::prompt::TokenMatrix;
+use crate::vector;
 
 /// The attention matrix K~: entry (i, j) is the weight of source i for column j (paper, eq:kermatrix).
 ///
@@ -62,5 +65,229 @@ fn similarity(attention: &Attention, a: &Matrix, z_i: &[f64], z_j: &[f64]) -> f6
             let d = z_i.len() - 3;
             f64::from(u8::from(z_i[..d] == z_j[..d]))
         }
+    }
+}
+
+/// Above this many weights (1 GiB) they are computed anew in every layer instead of being kept.
+const MAX_STORED: usize = 1 << 27;
+/// From this many weights on, columns are spread over threads. Every column is computed on its own,
+/// so the result does not depend on the number of threads.
+const MIN_PARALLEL: usize = 1 << 18;
+
+/// What weights between groups are made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scores<'a> {
+    pub attention: &'a Attention,
+    /// The d×d score block B.
+    pub block: &'a Matrix,
+    pub statistics: &'a ContextStatistics,
+}
+
+impl Scores<'_> {
+    /// The weights of column `u`, as a fresh vector over source groups.
+    pub fn column(self, u: usize) -> Result<Vec<f64>, AttentionError> {
+        let mut row = vec![0.0; self.statistics.stride()];
+        self.fill_column(u, &mut row)?;
+        row.truncate(self.statistics.num_source_groups());
+        Ok(row)
+    }
+
+    /// Fills `row`, which is zero and padded, with the weights of all source groups for group `u`.
+    fn fill_column(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
+        self.similarities(u, row)?;
+        self.attention.kernel().weigh(&mut row[..self.statistics.num_source_groups()]);
+        self.normalize(u, row);
+        Ok(())
+    }
+
+    /// Turns the unnormalised weights for group `u` into its weights and clears the padding; returns what each was
+    /// multiplied by before mixing.
+    fn normalize(self, u: usize, row: &mut [f64]) -> f64 {
+        let Self { attention, statistics, .. } = self;
+        let (weights, padding) = row.split_at_mut(statistics.num_source_groups());
+        padding.fill(0.0);
+        let n = statistics.num_transitions();
+        attention.normalize_column(weights, statistics.visits(), n, statistics.own(u))
+    }
+
+    /// Fills zero, padded rows with the weights of all source groups for group `u` and with their derivatives by
+    /// the groups' own similarities, the divisor held fixed. `false` when the kernel has no derivative.
+    pub fn column_and_slopes(
+        self,
+        u: usize,
+        weights: &mut [f64],
+        slopes: &mut [f64],
+    ) -> Result<bool, AttentionError> {
+        let (kernel, sources) = (self.attention.kernel(), self.statistics.num_source_groups());
+        self.similarities(u, weights)?;
+        slopes.copy_from_slice(weights);
+        kernel.weigh(&mut weights[..sources]);
+        for (slope, &weight) in slopes[..sources].iter_mut().zip(&*weights) {
+            let Some(derivative) = kernel.slope(*slope, weight) else { return Ok(false) };
+            *slope = derivative;
+        }
+        let factor = self.normalize(u, weights);
+        slopes.iter_mut().for_each(|slope| *slope *= factor);
+        Ok(true)
+    }
+
+    /// Fills `row`, which is zero and padded, with the similarities of all source groups to group `u`; the padding is
+    /// arbitrary.
+    fn similarities(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
+        let Self { attention, block, statistics } = self;
+        let x = statistics.features(u);
+        let sources = statistics.num_source_groups();
+        match attention.kernel().similarity() {
+            Similarity::InnerProduct => {
+                for a in 0..x.len() {
+                    let key: f64 = block.row(a).iter().zip(x).map(|(b, x)| b * x).sum();
+                    vector::axpy(key, statistics.source_feature(a), row);
+                }
+            }
+            Similarity::SquaredDistance => {
+                for a in 0..x.len() {
+                    for b in 0..x.len() {
+                        let weight = block[(a, b)];
+                        if weight == 0.0 {
+                            continue;
+                        }
+                        let (left, right) = (statistics.source_feature(a), statistics.source_feature(b));
+                        if a == b {
+                            vector::axpy_squared_difference(weight, left, x[a], row);
+                        } else {
+                            for (d2, (p, q)) in row.iter_mut().zip(left.iter().zip(right)) {
+                                *d2 += weight * (p - x[a]) * (q - x[b]);
+                            }
+                        }
+                    }
+                }
+            }
+            Similarity::SameState => {
+                for (s, same) in row[..sources].iter_mut().enumerate() {
+                    *same = f64::from(u8::from(statistics.features(s) == x));
+                }
+            }
+        }
+        // The padding does not count: there features are 0, and distances to 0 may overflow.
+        if !vector::all_finite(&row[..sources]) {
+            return Err(AttentionError::ScoreOverflow { column: statistics.first_column(u) });
+        }
+        Ok(())
+    }
+}
+
+/// Adds to `gradient`, by the score block, what the gradient by the similarities to group `u` makes of it.
+pub(crate) fn add_block_gradient(
+    similarity: Similarity,
+    statistics: &ContextStatistics,
+    u: usize,
+    by_similarity: &[f64],
+    gradient: &mut Matrix,
+) {
+    let x = statistics.features(u);
+    let mut add = |left: &[f64], right: &[f64], factor: f64| {
+        for (a, l) in left.iter().enumerate() {
+            let row = gradient.row_mut(a);
+            row.iter_mut().zip(right).for_each(|(g, r)| *g += factor * l * r);
+        }
+    };
+    let moved = by_similarity.iter().enumerate().filter(|(_, bar)| **bar != 0.0);
+    match similarity {
+        Similarity::InnerProduct => {
+            // Σ_s (share of s)·x_s, then its outer product with x_u.
+            let mut pulled = vec![0.0; x.len()];
+            for (s, bar) in moved {
+                let y = statistics.features(s);
+                pulled.iter_mut().zip(y).for_each(|(sum, y)| *sum += bar * y);
+            }
+            add(&pulled, x, 1.0);
+        }
+        Similarity::SquaredDistance => {
+            for (s, &bar) in moved {
+                let apart: Vec<f64> = statistics.features(s).iter().zip(x).map(|(p, q)| p - q).collect();
+                add(&apart, &apart, bar);
+            }
+        }
+        Similarity::SameState => {}
+    }
+}
+
+/// The weights W(s, u) of source group s for group u, and their product with a vector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupWeights {
+    /// Row u holds the weights of all source groups, padded to whole blocks; empty unless kept.
+    stored: Vec<f64>,
+    keep: bool,
+}
+
+impl GroupWeights {
+    /// Prepares for groups and scores: computes and keeps the weights where that pays.
+    pub fn fill(&mut self, scores: Scores<'_>) -> Result<(), AttentionError> {
+        let stride = scores.statistics.stride();
+        let num_weights = stride.saturating_mul(scores.statistics.num_groups());
+        let factored = scores.attention.kernel().linear_scale().is_some();
+        self.keep = !factored && num_weights <= MAX_STORED;
+        self.stored.clear();
+        if !self.keep {
+            return Ok(());
+        }
+        self.stored.resize(num_weights, 0.0);
+        if num_weights < MIN_PARALLEL {
+            let mut rows = self.stored.chunks_exact_mut(stride).enumerate();
+            rows.try_for_each(|(u, row)| scores.fill_column(u, row))
+        } else {
+            let rows = self.stored.par_chunks_exact_mut(stride).enumerate();
+            rows.try_for_each(|(u, row)| scores.fill_column(u, row))
+        }
+    }
+
+    /// Adds α · Σ_s W(s, u) · g(s) to every `out[u]`; `g` is padded with zeros.
+    pub fn add_product(
+        &self,
+        scores: Scores<'_>,
+        step_size: f64,
+        g: &[f64],
+        out: &mut [f64],
+    ) -> Result<(), AttentionError> {
+        let Scores { attention, block, statistics } = scores;
+        let stride = statistics.stride();
+        if let Some(scale) = attention.kernel().linear_scale() {
+            // Σ_s g(s) x_sᵀ B x_u: first y = Σ g(s) x_s, then Bᵀ y, then one product per group.
+            let rho = attention.diagonal_mix();
+            let y: Vec<f64> =
+                (0..block.num_rows()).map(|a| vector::dot(g, statistics.source_feature(a))).collect();
+            let factor = step_size * (1.0 - rho) * scale / statistics.num_transitions() as f64;
+            let readout: Vec<f64> = (0..block.num_cols())
+                .map(|b| factor * (0..y.len()).map(|a| y[a] * block[(a, b)]).sum::<f64>())
+                .collect();
+            for (u, value) in out.iter_mut().enumerate() {
+                let x = statistics.features(u);
+                *value += readout.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
+                if u < statistics.num_source_groups() {
+                    *value += step_size * rho * g[u];
+                }
+            }
+            return Ok(());
+        }
+        if self.keep {
+            let rows = self.stored.chunks_exact(stride);
+            if self.stored.len() < MIN_PARALLEL {
+                out.iter_mut().zip(rows).for_each(|(value, row)| *value += step_size * vector::dot(row, g));
+            } else {
+                out.par_iter_mut()
+                    .zip(self.stored.par_chunks_exact(stride))
+                    .for_each(|(value, row)| *value += step_size * vector::dot(row, g));
+            }
+            return Ok(());
+        }
+        out.par_iter_mut().enumerate().try_for_each_init(
+            || vec![0.0; stride],
+            |row, (u, value)| {
+                row.fill(0.0);
+                scores.fill_column(u, row)?;
+                *value += step_size * vector::dot(row, g);
+                Ok(())
+            },
+        )
     }
 }

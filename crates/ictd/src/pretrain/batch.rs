@@ -4,10 +4,10 @@ use super::config::{ConfigError, Loss, PretrainConfig};
 use super::engine::{Engine, Feedback, Hyper, Job, Precision};
 use super::params::ParamsView;
 use super::reading::Target;
+use super::rollout::Windows;
 use super::rollout::{Rollout, Source};
 use super::shape::Shape;
 use super::weighing::Weighing;
-use super::windows::Windows;
 use crate::task::TaskError;
 
 /// Everything that a minibatch of a seed needs: training, measuring and gradients of all kinds share it.

@@ -13,9 +13,9 @@ use super::lanes::{Element, Line, Machine, Plain, Wide};
 use super::level::SimdLevel;
 use super::params::ParamsView;
 use super::reading::QueryMix;
+use super::rollout::Windows;
 use super::shape::Shape;
 use super::weighing::Weighing;
-use super::windows::Windows;
 use crate::kernel::KernelName;
 
 /// What a pass needs besides parameters.

@@ -28,7 +28,6 @@ mod state;
 mod testing;
 mod trainer;
 mod weighing;
-mod windows;
 
 pub use config::{
     ConfigError, Init, Loss, Optimizer, OptimizerName, PretrainConfig, QueryPosition, RhoSchedule, Sign,

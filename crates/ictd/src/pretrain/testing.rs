@@ -8,9 +8,9 @@ use super::general::General;
 use super::level::SimdLevel;
 use super::params::ParamsView;
 use super::reading::QueryMix;
+use super::rollout::Windows;
 use super::shape::{Columns, Shape};
 use super::weighing::Weighing;
-use super::windows::Windows;
 use crate::kernel::KernelName;
 use crate::random::{Purpose, Stream};
 

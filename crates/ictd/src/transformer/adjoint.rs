@@ -1,7 +1,6 @@
 //! The reverse pass: gradients of value estimates by the parameters, on a context's statistics.
 
-use super::groups::{GroupPass, ValueRow, bootstrap};
-use super::{ForwardError, Transformer};
+use super::{ForwardError, GroupPass, Transformer, ValueRow, bootstrap};
 use crate::context::ContextStatistics;
 use crate::kernel::{Scores, add_block_gradient};
 use crate::matrix::Matrix;

@@ -1,4 +1,4 @@
-//! One layer on the full token matrix, in both constructions of the paper.
+//! Layers on full token matrices, in both constructions of the paper: the plain path.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::params::AttentionParams;
-use crate::context::Role;
+use super::{ForwardError, Transformer};
+use crate::context::{Context, Role};
 use crate::kernel::KernelWeights;
 use crate::matrix::Matrix;
 use crate::prompt::{TokenMatrix, shift};
@@ -103,5 +104,41 @@ impl FromStr for Block {
     type Err = BlockError;
     fn from_str(name: &str) -> Result<Self, BlockError> {
         Self::ALL.into_iter().find(|b| b.as_str() == name).ok_or_else(|| BlockError(name.to_owned()))
+    }
+}
+
+impl Transformer {
+    /// The token matrices Z_0, …, Z_L: the reference path, exactly as the paper writes it (eq:tfupdate,
+    /// eq:tfupdate-prev; eq:tsm-forward with the temporal shift).
+    ///
+    /// Attention is computed once when it does not depend on the layer.
+    pub fn tokens(&self, context: &Context) -> Result<Vec<TokenMatrix>, ForwardError> {
+        Ok(self.trace(context)?.0)
+    }
+
+    /// The token matrices Z_0, …, Z_L and the attention matrices of the layers; a single one stands
+    /// for all layers when attention does not depend on the layer.
+    pub fn trace(&self, context: &Context) -> Result<(Vec<TokenMatrix>, Vec<KernelWeights>), ForwardError> {
+        self.check_dim(context.feature_dim())?;
+        let (roles, d, config) = (context.roles(), context.feature_dim(), &self.config);
+        let mut tokens = vec![TokenMatrix::prompt(context)];
+        let mut attention: Vec<KernelWeights> = Vec::new();
+        for layer in 0..config.num_layers {
+            let params = self.params(layer, d);
+            // Dual heads write memory rows only, whatever V says.
+            let inputs_change = config.block == Block::TemporalShift && params.overwrites_inputs();
+            let reusable = self.is_tied() && !inputs_change && !params.scores_memory();
+            let z = &tokens[layer];
+            if layer == 0 || !reusable {
+                attention.push(KernelWeights::new(&config.attention, params.score_matrix(), z, roles)?);
+            }
+            let weights = &attention[attention.len() - 1];
+            let next = config.block.layer(&params, weights, self.step_size(layer), config.gamma, z, roles);
+            if next.matrix().as_slice().iter().any(|x| !x.is_finite()) {
+                return Err(ForwardError::Diverged { layer: layer + 1 });
+            }
+            tokens.push(next);
+        }
+        Ok((tokens, attention))
     }
 }

@@ -3,9 +3,9 @@
 use super::super::engine::{Hyper, Job, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
+use super::super::rollout::Windows;
 use super::super::shape::Shape;
 use super::super::weighing::Weighing;
-use super::super::windows::Windows;
 use super::{General, Layout, by_width, chunks};
 use crate::transformer::Block;
 
