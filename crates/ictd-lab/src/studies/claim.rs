@@ -199,6 +199,11 @@ impl Verdict {
         }
     }
 
+    /// Two conditions, of which the second alone is nothing.
+    pub(super) fn stepwise(first: bool, second: bool) -> Self {
+        if first { Self::both(first, second) } else { Self::NotReproduced }
+    }
+
     /// Two conditions, each half of a claim.
     pub fn both(first: bool, second: bool) -> Self {
         Self::by_share(u64::from(first) + u64::from(second), 2)

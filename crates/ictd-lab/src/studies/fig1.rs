@@ -2,13 +2,12 @@
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
-use ictd::statistics::{MeanSem, msve, spearman};
+use ictd::statistics::{msve, spearman};
 use ictd::task::{Family, Kind};
 use ictd::transformer::{Block, Evaluator, Transformer, TransformerConfig};
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Claim, Plan, Section, Study, Tasks, Verdict, mean_sem};
+use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean_sem};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
@@ -125,80 +124,75 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         ..TransformerConfig::theta_star(attention, config.num_layers, config.tasks.gamma())
     }
     .check()?;
-    // Collected in task order, so that sums do not depend on the number of threads.
-    let errors = (0..config.num_tasks)
-        .into_par_iter()
-        .map(|task| errors_of_task(&config.tasks, &transformer, &lens, task))
-        .collect::<Result<Vec<TaskErrors>, LabError>>()?;
-    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_sem("tasks", errors.iter().map(of));
-    let points = lens
-        .iter()
-        .enumerate()
-        .map(|(i, &context_len)| {
-            let MeanSem { mean, sem, count } = statistic(&|e| e.by_length[i])?;
-            let gain = statistic(&|e| e.zero - e.by_length[i])?;
-            if !sem.is_finite() {
-                return Err(LabError::diverged(format!(
-                    "the error at context length {context_len} overflows; lower the step size"
-                )));
-            }
-            Ok(MsvePoint { context_len, mean, sem, gain: gain.mean, gain_sem: gain.sem, tasks: count })
-        })
-        .collect::<Result<Vec<_>, LabError>>()?;
+    let depth = [config.num_layers];
+    let of_task = |task| errors_of_task(&config.tasks, &transformer, &lens, &depth, task);
+    let errors = in_parallel(0..config.num_tasks, of_task)?;
+    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| -> Result<(f64, f64), LabError> {
+        let found = mean_sem("tasks", errors.iter().map(of))?;
+        Ok((found.mean, found.sem))
+    };
+    let mut points = Vec::new();
+    for (i, &context_len) in lens.iter().enumerate() {
+        let (mean, sem) = statistic(&|e| e.found[i])?;
+        let (gain, gain_sem) = statistic(&|e| e.zero - e.found[i])?;
+        if !sem.is_finite() {
+            return Err(LabError::diverged(format!(
+                "the error at context length {context_len} overflows; lower the step size"
+            )));
+        }
+        points.push(MsvePoint { context_len, mean, sem, gain, gain_sem, tasks: errors.len() });
+    }
     let last = config.context_lens.len() - 1;
-    let drop = statistic(&|e| e.by_length[0] - e.by_length[last])?;
-    let judged = &points[..=last];
-    let lens: Vec<f64> = judged.iter().map(|p| p.context_len as f64).collect();
-    let means: Vec<f64> = judged.iter().map(|p| p.mean).collect();
+    let (drop, drop_sem) = statistic(&|e| e.found[0] - e.found[last])?;
+    let (lens, means): (Vec<f64>, Vec<f64>) =
+        points[..=last].iter().map(|p| (p.context_len as f64, p.mean)).unzip();
     let rank_correlation = spearman(&lens, &means);
-    let zero = statistic(&|e| e.zero)?;
+    let (zero, zero_sem) = statistic(&|e| e.zero)?;
     let better = points.iter().rev().take_while(|p| p.gain > 3.0 * p.gain_sem);
     let beats_zero_from = better.last().map(|p| p.context_len);
-    let verdict = match (drop.mean > 3.0 * drop.sem, rank_correlation <= -0.9) {
-        (true, true) => Verdict::Reproduced,
-        (true, false) => Verdict::Partly,
-        (false, _) => Verdict::NotReproduced,
-    };
+    let verdict = Verdict::stepwise(drop > 3.0 * drop_sem, rank_correlation <= -0.9);
     Ok(MsveCurve {
         config,
         points,
-        zero: zero.mean,
-        zero_sem: zero.sem,
+        zero,
+        zero_sem,
         beats_zero_from,
-        drop: drop.mean,
-        drop_sem: drop.sem,
+        drop,
+        drop_sem,
         rank_correlation,
         verdict,
     })
 }
 
 /// The errors of a task.
-struct TaskErrors {
-    by_length: Vec<f64>,
+pub(super) struct TaskErrors {
+    /// By context length, and for each by depth.
+    pub found: Vec<f64>,
+    /// That of the predictor 0.
     zero: f64,
 }
 
-fn errors_of_task(
+/// Mean square value errors on prefixes of one trajectory of a task, every state a query.
+pub(super) fn errors_of_task(
     tasks: &Tasks,
     transformer: &Transformer,
     lens: &[usize],
+    depths: &[usize],
     index: u64,
 ) -> Result<TaskErrors, LabError> {
     let task = tasks.draw(index)?;
     let longest = lens.last().copied().unwrap_or(0);
     let states = task.mrp().sample_states(longest, &mut Stream::new(tasks.seed, Purpose::Trajectory, index));
     let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
-    let mut evaluator = Evaluator::default();
     let error_of = |estimates: &[f64]| msve(estimates, task.values(), task.stationary_distribution());
-    let error = |&n: &usize| -> Result<f64, LabError> {
-        let context = task.context_of(&states[..=n], &queries);
-        let values = evaluator.evaluate(transformer, &context)?;
-        let estimates: Vec<f64> =
-            queries.iter().map(|s| values.value(transformer.num_layers(), n + 1 + s)).collect();
-        Ok(error_of(&estimates))
-    };
-    let zero = error_of(&vec![0.0; queries.len()]);
-    Ok(TaskErrors { by_length: lens.iter().map(error).collect::<Result<_, LabError>>()?, zero })
+    let (mut evaluator, mut found) = (Evaluator::default(), Vec::new());
+    for &n in lens {
+        let values = evaluator.evaluate(transformer, &task.context_of(&states[..=n], &queries))?;
+        found.extend(depths.iter().map(|&layers| {
+            error_of(&queries.iter().map(|s| values.value(layers, n + 1 + s)).collect::<Vec<_>>())
+        }));
+    }
+    Ok(TaskErrors { found, zero: error_of(&vec![0.0; queries.len()]) })
 }
 
 impl MsveCurve {

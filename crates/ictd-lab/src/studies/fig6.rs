@@ -29,8 +29,8 @@ pub const STATIONARY: Study =
 fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, RunResult), LabError> {
     let seeds = plan.seeds(10);
     let run = |preset: &str| -> Result<(EmergenceFigures, RunResult), LabError> {
-        let (settings, result) = setting.train_mixed(preset, &seeds)?;
-        Ok((EmergenceFigures::new(&settings, setting.mixed_title, &result.states), result))
+        let result = setting.train_mixed(preset, &seeds)?;
+        Ok((EmergenceFigures::new(setting.mixed_title, &result), result))
     };
     let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
     let name = format!("fig6{}", setting.suffix);
@@ -93,7 +93,7 @@ fn figure(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
 /// What the paper says of mixing: it accelerates training "without changing the qualitative emergence behavior".
 fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, LabError> {
     let seeds = plan.seeds(10);
-    let (_, plain) = setting.train("mask-full", &["rho.start=0.0", "rho.end=0.0"], &seeds)?;
+    let plain = setting.train("mask-full", &["rho.start=0.0", "rho.end=0.0"], &seeds)?;
     let same = mixed.seeds.iter().zip(&plain.seeds).filter(|(a, b)| a.last.branch == b.last.branch).count();
     let (with, without) = (onset_steps(mixed), onset_steps(&plain));
     let (fast, slow) = (median(&with), median(&without));

@@ -1,11 +1,10 @@
 //! Which way the first gradient turns the reward coefficient, and the correlation behind it.
 
 use ictd::pretrain::first_gradient;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::mean_sem;
 use super::pretrain::Settings;
+use super::{in_parallel, mean_sem};
 use crate::LabError;
 
 /// Tasks per seed.
@@ -29,10 +28,7 @@ pub struct FirstGradientSign {
 impl FirstGradientSign {
     /// Measures the first gradient of the seeds, 50 tasks each.
     pub fn measure(query: &str, settings: &Settings, seeds: &[u64]) -> Result<Self, LabError> {
-        let found = seeds
-            .par_iter()
-            .map(|&seed| first_gradient(&settings.config, seed, TASKS))
-            .collect::<Result<Vec<_>, _>>()?;
+        let found = in_parallel(seeds, |&seed| Ok(first_gradient(&settings.config, seed, TASKS)?))?;
         let gradient = mean_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
         let factor = -2.0 * settings.config.num_layers as f64;
         let rewards = found.iter().flat_map(|f| &f.reward_correlation);

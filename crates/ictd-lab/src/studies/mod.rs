@@ -34,8 +34,23 @@ pub use study::{Plan, Section, Study};
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::statistics::MeanSem;
+use rayon::prelude::*;
 
 use crate::LabError;
+
+/// What `of` makes of every item, in the order of the items, so that sums do not depend on the number of threads.
+fn in_parallel<I: Send, T: Send>(
+    items: impl IntoParallelIterator<Item = I>,
+    of: impl Fn(I) -> Result<T, LabError> + Sync + Send,
+) -> Result<Vec<T>, LabError> {
+    items.into_par_iter().map(of).collect()
+}
+
+/// The mean of numbers; NaN of none.
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}
 
 /// Mean and standard error of at least one sample; `of` says what samples are.
 fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem, LabError> {

@@ -6,12 +6,12 @@ use std::time::Instant;
 use ictd::matrix::Matrix;
 use ictd::prompt::TokenMatrix;
 use ictd::random::{Purpose, Stream};
-use ictd::task::{Family, FiniteTask, TaskSource as _};
+use ictd::task::FiniteTask;
 use ictd::transformer::{AttentionParams, Block, TransformerConfig};
 use serde::Serialize;
 
 use super::theorem1::verify::{gap, nan_max};
-use super::{Claim, Plan, Section, Study, softmax, verdict};
+use super::{Claim, Plan, Section, Study, Tasks, softmax, verdict};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -135,10 +135,6 @@ pub struct CostRow {
     pub discrepancy: f64,
 }
 
-fn task() -> Result<FiniteTask, LabError> {
-    Ok(Family::paper().draw(&mut Stream::new(0, Purpose::Task, 0))?)
-}
-
 /// The prompt after one layer, so that memory is not 0, with the transformer's next layer.
 fn second_layer(task: &FiniteTask, n: usize, block: Block) -> Result<[TokenMatrix; 2], LabError> {
     let context = task.sample_context(n, &mut Stream::new(0, Purpose::Trajectory, 0)).0;
@@ -150,7 +146,7 @@ fn second_layer(task: &FiniteTask, n: usize, block: Block) -> Result<[TokenMatri
 
 /// Counts at every length. Counts depend on shapes alone, so nothing here is random.
 pub fn run() -> Result<Vec<CostRow>, LabError> {
-    let task = task()?;
+    let task = Tasks::paper(0).draw(0)?;
     let d = task.features().num_cols();
     let params = AttentionParams::theta_star(d);
     let row = |n: usize| {
@@ -194,7 +190,7 @@ pub struct CostTimes {
 /// Times the layers that [`run`] counts: the best of five, which other programs disturb least.
 pub fn measure() -> Result<CostTimes, LabError> {
     let n = 500;
-    let [before, _] = second_layer(&task()?, n, Block::TemporalShift)?;
+    let [before, _] = second_layer(&Tasks::paper(0).draw(0)?, n, Block::TemporalShift)?;
     // Dense ones: products skip zeros, of which theta_* is full.
     let rows = before.feature_dim() + 3;
     let mut stream = Stream::new(0, Purpose::Prompt, 0);
@@ -221,18 +217,14 @@ pub fn figure(rows: &[CostRow]) -> Scene {
     let line = |name: &str, color, of: fn(&CostRow) -> u64| {
         Series::new(name, color, rows.iter().map(|r| (r.n as f64, of(r) as f64)).collect())
     };
-    Chart {
-        title: "Operations of a layer".into(),
-        x: Axis::log("context length *n*"),
-        y: Axis::log("operations"),
-        series: vec![
-            line("two heads", PALETTE[1], |r| r.two_heads),
-            line("one head and shift", PALETTE[0], |r| r.temporal_shift),
-            line("two heads, shared", PALETTE[2], |r| r.shared_heads).dashed(),
-        ],
-        note: "multiply-adds, exponentials and other operations, counted; 4 features".into(),
-    }
-    .scene(Width::Column)
+    let series = vec![
+        line("two heads", PALETTE[1], |r| r.two_heads),
+        line("one head and shift", PALETTE[0], |r| r.temporal_shift),
+        line("two heads, shared", PALETTE[2], |r| r.shared_heads).dashed(),
+    ];
+    Chart::new("Operations of a layer", Axis::log("context length *n*"), Axis::log("operations"), series)
+        .noted("multiply-adds, exponentials and other operations, counted; 4 features")
+        .scene(Width::Column)
 }
 
 /// What one head and the temporal shift cost, against two heads.
