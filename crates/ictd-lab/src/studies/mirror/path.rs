@@ -3,7 +3,7 @@
 use ictd::pretrain::{ParamsView, PretrainConfig, TrainError, Trainer};
 use serde::Serialize;
 
-use crate::studies::extent;
+use crate::studies::{extent, mean};
 
 /// The four numbers of a seed after an epoch: (p_r, p_t, p_v) and A's mean diagonal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,8 +94,7 @@ pub fn trace(config: &PretrainConfig, seed: u64) -> Result<Trace, TrainError> {
 
 /// The mean over seeds of (p_r, p_t, p_v) and A's mean diagonal.
 pub fn mean_point(traces: &[Trace], epoch: usize) -> [f64; 4] {
-    [0, 1, 2, 3]
-        .map(|k| traces.iter().map(|t| t.points[epoch].numbers()[k]).sum::<f64>() / traces.len() as f64)
+    [0, 1, 2, 3].map(|k| mean(traces.iter().map(|t| t.points[epoch].numbers()[k])))
 }
 
 fn middle(sorted: &[usize]) -> usize {
