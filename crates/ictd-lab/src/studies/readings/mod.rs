@@ -8,7 +8,7 @@
 mod prompt;
 mod show;
 
-use prompt::{PROMPTS, Prompt};
+use prompt::{Prompt, prompts};
 
 use std::fs;
 use std::path::Path;
@@ -42,18 +42,18 @@ enum Figure {
 }
 
 impl Figure {
-    /// All figures, in the order of the paper.
-    const ALL: [Figure; 5] =
-        [Self::Matrices, Self::Diagonality, Self::Training, Self::FullMask, Self::RelaxedMask];
+    /// All figures, in the order of the paper, and their names in it.
+    const ALL: [(Figure, &str); 5] = [
+        (Self::Matrices, "3(a)"),
+        (Self::Diagonality, "3(b)"),
+        (Self::Training, "5"),
+        (Self::FullMask, "6, full mask"),
+        (Self::RelaxedMask, "6, relaxed mask"),
+    ];
 
     fn name(self) -> &'static str {
-        match self {
-            Self::Matrices => "3(a)",
-            Self::Diagonality => "3(b)",
-            Self::Training => "5",
-            Self::FullMask => "6, full mask",
-            Self::RelaxedMask => "6, relaxed mask",
-        }
+        // Declared in the same order.
+        Self::ALL[self as usize].1
     }
 
     /// When a seed shows it: the criteria of the claims in `reproduce`, seed by seed.
@@ -80,7 +80,7 @@ struct Experiment {
 /// All experiments, prompt by prompt.
 fn experiments() -> Vec<Experiment> {
     let mut all = Vec::new();
-    for prompt in PROMPTS {
+    for prompt in prompts() {
         let figures: &[Figure] = &[Figure::Matrices, Figure::Diagonality, Figure::Training];
         all.push(Experiment { prompt, mixing: None, preset: "paper", figures });
         for &mixing in prompt.mixings() {
@@ -198,13 +198,10 @@ fn progress_line(
 pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Result<Readings, LabError> {
     check_range("seeds", search.seeds.len(), 1..=100_000)?;
     let chosen = ["query", "source", "target", "rho", "mask"];
-    if let Some(key) =
-        search.changes.iter().find(|c| chosen.contains(&c.split(['.', '=']).next().unwrap_or("")))
-    {
-        return Err(LabError::refused(
-            "set",
-            format!("'{key}' is what readings differ in, expected another key"),
-        ));
+    let is_chosen = |c: &&String| chosen.contains(&c.split(['.', '=']).next().unwrap_or(""));
+    if let Some(key) = search.changes.iter().find(is_chosen) {
+        let problem = format!("'{key}' is what readings differ in, expected another key");
+        return Err(LabError::refused("set", problem));
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
@@ -221,23 +218,21 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
             Some(counts) => counts,
             None => {
                 let start = Instant::now();
-                let counts = count(experiment, settings, &search.seeds)?;
-                journal.json(&experiment.name(), &Finished { key, counts: counts.clone() })?;
+                let finished = Finished { key, counts: count(experiment, settings, &search.seeds)? };
+                journal.json(&experiment.name(), &finished)?;
                 trained += work(settings);
                 seconds += start.elapsed().as_secs_f64();
-                counts
+                finished.counts
             }
         };
         left -= work(settings);
         let first = rows.len();
-        rows.extend(
-            counts.into_iter().map(|(f, counts)| row(experiment, settings, &search.seeds, f, counts)),
-        );
+        let row = |(figure, counts)| row(experiment, settings, &search.seeds, figure, counts);
+        rows.extend(counts.into_iter().map(row));
         let seconds_left = (trained > 0.0).then(|| seconds / trained * left);
         progress(&progress_line((done + 1, all.len()), &rows[first..], cached, seconds_left));
     }
-    let gradients = PROMPTS
-        .iter()
+    let gradients = prompts()
         .filter(|p| p.target == "shifted")
         .map(|p| {
             let overrides = [p.overrides(), search.changes.clone()].concat();
@@ -257,10 +252,8 @@ fn read_finished(journal: &OutputDir, experiment: &Experiment, key: &str) -> Opt
         c.shown <= c.seeds && ends == Some(c.seeds)
     };
     let figures = finished.counts.iter().map(|(figure, _)| figure);
-    (finished.key == key
-        && figures.eq(experiment.figures)
-        && finished.counts.iter().all(|(_, counts)| possible(counts)))
-    .then_some(finished.counts)
+    let fits = finished.key == key && figures.eq(experiment.figures);
+    (fits && finished.counts.iter().all(|(_, counts)| possible(counts))).then_some(finished.counts)
 }
 
 fn count(
@@ -328,7 +321,7 @@ impl Readings {
 
     /// Every reading once: prompt and mixing.
     fn readings(&self) -> impl Iterator<Item = (Prompt, &'static str)> {
-        PROMPTS.into_iter().flat_map(|p| p.mixings().iter().map(move |&m| (p, m)))
+        prompts().flat_map(|p| p.mixings().iter().map(move |&m| (p, m)))
     }
 
     /// The readings that show most figures on every seed, with those figures.
