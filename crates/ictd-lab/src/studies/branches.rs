@@ -90,7 +90,7 @@ fn count(
     seeds: &[u64],
 ) -> Result<BranchCount, LabError> {
     let shape = settings.config.shape();
-    let states = pretrain::train(settings, seeds, false)?;
+    let states = pretrain::train(settings, seeds, false)?.states;
     if let Some(k) = states.iter().position(Option::is_none) {
         let message = format!("{change}, query {query}: training of seed {} diverged", seeds[k]);
         return Err(LabError::diverged(message));

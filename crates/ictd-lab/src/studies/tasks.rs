@@ -4,8 +4,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{CartPole, FiniteTask, Kind, TaskSource as _};
 use serde::Serialize;
 
-use super::TaskChoice;
-use super::fig4::ChainTopology;
+use super::{TaskChoice, extent, fig4};
 use crate::LabError;
 use crate::files::{AnyTask, ContextFile, OutputDir, TaskFile};
 use crate::report::Report;
@@ -36,7 +35,8 @@ pub struct MadeTask {
     file: TaskFile,
     /// In the form that `forward` reads.
     trajectory: Option<ContextFile>,
-    topology: Option<ChainTopology>,
+    /// Whether it is a chain of Boyan's that is short enough for a drawing.
+    is_drawn: bool,
 }
 
 /// Makes the task.
@@ -45,11 +45,11 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
         return Err(LabError::value("trajectory", n, format!("1 to {MAX_TRAJECTORY} transitions")));
     }
     let stream = |purpose| Stream::new(request.seed, purpose, request.index);
-    let mut is_boyan = false;
+    let mut is_drawn = false;
     let task = match &request.task {
         TaskChoice::Family(family) => {
             family.check()?;
-            is_boyan = family.kind == Kind::Boyan;
+            is_drawn = family.kind == Kind::Boyan && family.num_states <= 16;
             match family.kind {
                 Kind::Cartpole => AnyTask::CartPole(CartPole::generate(family, &mut stream(Purpose::Task))?),
                 _ => AnyTask::Finite(family.draw(&mut stream(Purpose::Task))?),
@@ -64,11 +64,8 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
     };
     let mut file = TaskFile::of(&task)?;
     let mut walk = stream(Purpose::Trajectory);
-    let mut topology = None;
     let trajectory = match &task {
         AnyTask::Finite(task) => {
-            let m = task.mrp().num_states();
-            topology = (is_boyan && m <= 16).then_some(ChainTopology { num_states: m });
             request.trajectory.map(|n| trajectory_file(task, task.mrp().sample_states(n, &mut walk)))
         }
         AnyTask::CartPole(task) => {
@@ -77,7 +74,7 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
             request.trajectory.map(|n| cart_pole_trajectory(task, n, &mut walk))
         }
     };
-    Ok(MadeTask { task, file, trajectory, topology })
+    Ok(MadeTask { task, file, trajectory, is_drawn })
 }
 
 /// The value of the upright rest state and its standard error, from as many runs as the budget allows, each long
@@ -114,15 +111,23 @@ fn trajectory_file(task: &FiniteTask, states: Vec<usize>) -> ContextFile {
     }
 }
 
-impl MadeTask {
-    /// A few lines for a person.
-    fn summary(&self) -> String {
+/// As JSON the trajectory where there is one, the task otherwise.
+impl Serialize for MadeTask {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.trajectory {
+            Some(trajectory) => trajectory.serialize(serializer),
+            None => self.file.serialize(serializer),
+        }
+    }
+}
+
+impl Report for MadeTask {
+    fn text(&self, _: usize) -> String {
         let mut out = match &self.task {
             AnyTask::Finite(task) => {
                 let range = |v: &[f64]| {
-                    let (lo, hi) =
-                        v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(*x), h.max(*x)));
-                    format!("{lo:.4} to {hi:.4}")
+                    let (low, high) = extent(v.iter().copied());
+                    format!("{low:.4} to {high:.4}")
                 };
                 let spectrum = self.file.reversibilisation_spectrum.as_deref().unwrap_or_default();
                 let lambda = spectrum.get(1).copied().flatten().unwrap_or(0.0);
@@ -157,39 +162,17 @@ impl MadeTask {
         if let Some(rewards) = self.trajectory.as_ref().and_then(|t| t.rewards.as_ref()) {
             out += &format!("trajectory            {} transitions\n", rewards.len());
         }
-        out += "(--json prints everything, --out DIR writes JSON and CSV)\n";
-        out
+        out + "(--json prints everything, --out DIR writes JSON and CSV)\n"
     }
-}
-
-/// As JSON the trajectory where there is one, the task otherwise.
-impl Serialize for MadeTask {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.trajectory {
-            Some(trajectory) => trajectory.serialize(serializer),
-            None => self.file.serialize(serializer),
-        }
-    }
-}
-
-impl Report for MadeTask {
-    fn text(&self, _: usize) -> String {
-        self.summary()
-    }
-
     /// Writes the task, its tables and the trajectory.
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         if let AnyTask::Finite(task) = &self.task {
             let (mrp, features) = (task.mrp(), task.features());
+            let columns =
+                [mrp.initial_distribution(), mrp.rewards(), task.values(), task.stationary_distribution()];
             let states = (0..mrp.num_states()).map(|s| {
-                let fixed = [
-                    mrp.initial_distribution()[s],
-                    mrp.rewards()[s],
-                    task.values()[s],
-                    task.stationary_distribution()[s],
-                ];
-                let numbers = fixed.iter().chain(features.row(s)).map(f64::to_string);
-                [s.to_string()].into_iter().chain(numbers).collect()
+                let numbers = columns.iter().map(|column| &column[s]).chain(features.row(s));
+                [s.to_string()].into_iter().chain(numbers.map(f64::to_string)).collect()
             });
             let mut header: Vec<String> =
                 ["state", "initial", "reward", "value", "stationary"].map(String::from).into();
@@ -200,13 +183,13 @@ impl Report for MadeTask {
                 positive.map(move |(to, &probability)| Edge { from, to, probability })
             });
             out.csv("transitions", edges)?;
+            if self.is_drawn {
+                out.figure("topology", &fig4::figure(task.num_states()))?;
+            }
         }
         if let Some(trajectory) = &self.trajectory {
             out.csv("trajectory", trajectory_table(trajectory))?;
             out.json("trajectory", trajectory)?;
-        }
-        if let Some(topology) = &self.topology {
-            out.figure("topology", &topology.figure())?;
         }
         out.json("task", &self.file)
     }

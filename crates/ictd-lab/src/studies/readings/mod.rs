@@ -263,7 +263,7 @@ fn count(
 ) -> Result<Vec<(Figure, Counts)>, LabError> {
     // Only Figure 3(b) looks at the measurements.
     let measured = experiment.figures.contains(&Figure::Diagonality);
-    let states = pretrain::train(settings, seeds, measured)?;
+    let states = pretrain::train(settings, seeds, measured)?.states;
     let shape = settings.config.shape();
     let mut ends = Counts { seeds: seeds.len() as u64, ..Counts::default() };
     for state in &states {
