@@ -10,7 +10,7 @@ use ictd::task::FiniteTask;
 use ictd::transformer::{AttentionParams, Block, TransformerConfig};
 use serde::Serialize;
 
-use super::theorem1::verify::{gap, nan_max};
+use super::theorem1::verify::raise;
 use super::{Claim, Plan, Section, Study, Tasks, softmax, verdict};
 use crate::LabError;
 use crate::figure::style::PALETTE;
@@ -155,7 +155,7 @@ pub fn run() -> Result<Vec<CostRow>, LabError> {
             let [before, after] = second_layer(&task, n, block)?;
             let mut tally = Tally::default();
             let computed = tally.layer(layer, &params, before.matrix());
-            discrepancy = nan_max(discrepancy, gap(computed.as_slice(), after.matrix().as_slice()));
+            raise(&mut discrepancy, computed.as_slice(), after.matrix().as_slice());
             Ok(tally.total())
         };
         let two_heads = count(Layer::TwoHeads, Block::DualHead)?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::contexts::{ConstantRow, Contexts};
 use super::statistic;
 use crate::LabError;
-use crate::studies::theorem1::verify::{gap, nan_max};
+use crate::studies::theorem1::verify::raise;
 use crate::studies::{in_parallel, mean};
 
 /// Temperatures of the comparison; the slope is fitted from [`FIT_FROM`] on.
@@ -96,7 +96,7 @@ pub fn run(
     for context in &windows {
         let forward = mirror.values(context)?;
         for (layer, expected) in direct.run(context)?.iter().enumerate() {
-            discrepancy = nan_max(discrepancy, gap(&forward.values(layer), expected));
+            raise(&mut discrepancy, &forward.values(layer), expected);
         }
     }
     let temperatures = TEMPERATURES

@@ -106,16 +106,10 @@ fn contents(page: &mut String, claims: &[Claim]) {
     page.push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n");
     for (anchor, title, members) in sections(claims) {
         let _ = write!(page, "<h3><a href=\"#{anchor}\">{title}</a></h3>\n<details>\n<summary>");
-        let mut kinds: Vec<(String, usize)> = Vec::new();
-        for badge in members.iter().map(|c| badge_of(c)) {
-            match kinds.iter_mut().find(|kind| kind.0 == badge) {
-                Some(kind) => kind.1 += 1,
-                None => kinds.push((badge, 1)),
-            }
-        }
-        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.1));
-        for (badge, count) in kinds {
-            let _ = write!(page, "<span class=\"kind\"><b>{count}</b> {badge}</span> ");
+        let mut kinds = grouped(members.iter().copied(), badge_of);
+        kinds.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+        for (badge, members) in kinds {
+            let _ = write!(page, "<span class=\"kind\"><b>{}</b> {badge}</span> ", members.len());
         }
         page.push_str("</summary>\n<ul>\n");
         for claim in members {
@@ -167,16 +161,9 @@ fn article(page: &mut String, claim: &Claim) {
 /// the first sentence of the reason. All of it stands with the claim.
 fn differences(page: &mut String, claims: &[Claim]) {
     page.push_str("<section id=\"differences\">\n<h2>Where results differ, and why</h2>\n");
-    let mut reasons: Vec<(&str, Vec<&Claim>)> = Vec::new();
-    for (scope, _) in Scope::COUNTED {
-        let differs = |c: &&Claim| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly);
-        for claim in claims.iter().filter(|c| c.scope == scope).filter(differs) {
-            match reasons.iter_mut().find(|reason| reason.0 == claim.why) {
-                Some(reason) => reason.1.push(claim),
-                None => reasons.push((&claim.why, vec![claim])),
-            }
-        }
-    }
+    let differs = |c: &&Claim| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly);
+    let of_scope = |(scope, _)| claims.iter().filter(differs).filter(move |c| c.scope == scope);
+    let reasons = grouped(Scope::COUNTED.into_iter().flat_map(of_scope), |claim| claim.why.as_str());
     if reasons.is_empty() {
         page.push_str(
             "<p>Nowhere: every claim that can be tested was reproduced, or nothing contradicts it.</p>\n",
@@ -189,6 +176,22 @@ fn differences(page: &mut String, claims: &[Claim]) {
         let _ = writeln!(page, "<li>{}<br>{}</li>", names.join(", "), escape(why));
     }
     page.push_str("</ul>\n</section>\n");
+}
+
+/// Claims that have something in common, in the order in which it is first met.
+fn grouped<'a, K: PartialEq>(
+    claims: impl Iterator<Item = &'a Claim>,
+    of: impl Fn(&'a Claim) -> K,
+) -> Vec<(K, Vec<&'a Claim>)> {
+    let mut groups: Vec<(K, Vec<&Claim>)> = Vec::new();
+    for claim in claims {
+        let key = of(claim);
+        match groups.iter_mut().find(|group| group.0 == key) {
+            Some(group) => group.1.push(claim),
+            None => groups.push((key, vec![claim])),
+        }
+    }
+    groups
 }
 
 /// A text up to its first full stop that ends a sentence.

@@ -5,7 +5,7 @@ use ictd::td::{Estimator, WeightedSoftmaxTd};
 use ictd::transformer::{AttentionParams, Block, Parameters, TransformerConfig};
 use serde::Serialize;
 
-use super::verify::{VerifyConfig, gap, nan_max, prompt};
+use super::verify::{VerifyConfig, prompt, raise};
 use crate::LabError;
 use crate::studies::softmax;
 
@@ -42,7 +42,7 @@ pub fn run(config: &VerifyConfig) -> Result<Vec<StepSizeRow>, LabError> {
             let transformer = TransformerConfig { block: row.block, parameters, ..star };
             let tokens = transformer.check()?.tokens(&context)?;
             for (z, v) in tokens.iter().zip(&direct) {
-                row.discrepancy = nan_max(row.discrepancy, gap(z.values(), v));
+                raise(&mut row.discrepancy, z.values(), v);
             }
         }
     }
