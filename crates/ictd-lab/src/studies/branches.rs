@@ -160,17 +160,3 @@ impl Report for BranchMap {
         Ok(vec![Table::of("branches", &self.counts)?, Table::of("first_gradient", &self.gradients)?])
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_change_is_a_valid_setting() {
-        for (_, overrides) in CHANGES {
-            for query in QUERIES {
-                settings(&[], query, overrides).unwrap();
-            }
-        }
-    }
-}

@@ -257,22 +257,3 @@ fn judge(_: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let uncertainty = "counts; measured times are in timings.json".to_owned();
     Ok(vec![claim.found(verdict(holds), *ratio, measured, uncertainty)])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// By hand with p = d + 3 rows and T = n + 1 columns: a head has AZ and VZ with p²T each, the scores and the
-    /// aggregation with pT² each, and a softmax of 5nT.
-    #[test]
-    fn counts_are_those_of_the_shapes() {
-        for row in run().unwrap() {
-            let (p, n, t) = (row.features as u64 + 3, row.n as u64, row.n as u64 + 1);
-            let head = 2 * p * p * t + 2 * p * t * t + 5 * n * t;
-            assert_eq!(row.two_heads, 2 * head + 4 * t);
-            assert_eq!(row.shared_heads, head + 4 * t);
-            assert_eq!(row.temporal_shift, head + p * t + 2 * t);
-            assert!(row.discrepancy < 1e-12);
-        }
-    }
-}

@@ -48,15 +48,3 @@ pub fn run(config: &VerifyConfig) -> Result<Vec<StepSizeRow>, LabError> {
     }
     Ok(rows.to_vec())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scaled_values_are_step_sizes() {
-        let rows = run(&VerifyConfig { num_trials: 5, ..Default::default() }).unwrap();
-        assert_eq!(rows.len(), 2);
-        assert!(rows.iter().all(|r| r.discrepancy < 1e-12), "{rows:?}");
-    }
-}
