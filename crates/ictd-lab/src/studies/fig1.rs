@@ -7,7 +7,7 @@ use ictd::task::{Family, Kind};
 use ictd::transformer::{Block, Evaluator, Transformer, TransformerConfig};
 use serde::Serialize;
 
-use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean_sem};
+use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
@@ -120,10 +120,7 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
     let depth = [config.num_layers];
     let of_task = |task| errors_of_task(&config.tasks, &transformer, &lens, &depth, task);
     let errors = in_parallel(0..config.num_tasks, of_task)?;
-    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| -> Result<(f64, f64), LabError> {
-        let found = mean_sem("tasks", errors.iter().map(of))?;
-        Ok((found.mean, found.sem))
-    };
+    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_and_sem("tasks", errors.iter().map(of));
     let mut points = Vec::new();
     for (i, &context_len) in lens.iter().enumerate() {
         let (mean, sem) = statistic(&|e| e.found[i])?;
@@ -263,15 +260,11 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let curve = run(&MsveConfig { tasks, num_tasks: plan.samples(300, 60), ..MsveConfig::default() })?;
     curve.write(out)?;
     let (first, last) = (&curve.points[0], &curve.points[curve.config.context_lens.len() - 1]);
-    let beats = curve.beats_zero_from.map_or_else(
-        || "at no length tried".into(),
-        |n| {
-            format!(
-                "from n = {n} on, so {} the paper's range",
-                if n <= last.context_len { "within" } else { "beyond" }
-            )
-        },
-    );
+    let beats = match curve.beats_zero_from {
+        Some(n) if n <= last.context_len => format!("from n = {n} on, so within the paper's range"),
+        Some(n) => format!("from n = {n} on, so beyond the paper's range"),
+        None => "at no length tried".into(),
+    };
     let longest = &curve.points[curve.points.len() - 1];
     let measured = format!(
         "MSVE {:.2} at n = {}, {:.2} at n = {}; rank correlation {:.2}. The predictor 0 has {:.2}: the Transformer is better {beats} ({:.3} at n = {})",

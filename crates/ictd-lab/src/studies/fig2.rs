@@ -15,9 +15,8 @@ use crate::files::OutputDir;
 /// Figure 2: what the temporal shift does to the memory rows.
 pub const STUDY: Study = Study::new("fig2", Section::Equivalence, &["fig2"], judge);
 
-/// The two memory rows of a real forward pass around one temporal shift.
-#[derive(Clone, Debug)]
-pub struct ShiftPicture {
+/// A real forward pass before and after one temporal shift.
+struct ShiftPicture {
     gamma: f64,
     before: TokenMatrix,
     after: TokenMatrix,
@@ -33,7 +32,7 @@ struct Cell {
 }
 
 /// Runs two layers on a small Boyan chain and stops in the middle of the second.
-pub fn run(seed: u64) -> Result<ShiftPicture, LabError> {
+fn run(seed: u64) -> Result<ShiftPicture, LabError> {
     let task = Family { num_states: 8, ..Family::paper() }.draw(&mut Stream::new(seed, Purpose::Task, 0))?;
     let gamma = task.mrp().gamma();
     let (context, _) = task.sample_context(5, &mut Stream::new(seed, Purpose::Trajectory, 0));

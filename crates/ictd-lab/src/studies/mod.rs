@@ -32,6 +32,10 @@ pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use source::{TaskChoice, Tasks};
 pub use study::{Plan, Section, Study};
 
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
 use ictd::kernel::{Attention, KernelName};
 use ictd::statistics::MeanSem;
 use rayon::prelude::*;
@@ -56,6 +60,20 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem, LabError> {
     let samples: Vec<f64> = samples.into_iter().collect();
     MeanSem::of(&samples).ok_or_else(|| LabError::value(of, 0, "at least 1"))
+}
+
+/// The two numbers of [`mean_sem`] alone.
+fn mean_and_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<(f64, f64), LabError> {
+    mean_sem(of, samples).map(|found| (found.mean, found.sem))
+}
+
+/// Removes a file or a directory, if it is there.
+fn remove(path: PathBuf) -> Result<(), LabError> {
+    let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+    match removed {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(LabError::Write { path, source }),
+        _ => Ok(()),
+    }
 }
 
 /// The smallest and the largest of numbers.

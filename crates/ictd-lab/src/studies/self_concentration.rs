@@ -9,7 +9,7 @@ use ictd::theory::self_weights;
 use serde::Serialize;
 
 use super::setting::{LITERAL, SOURCE, Setting};
-use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean, mean_sem};
+use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean, mean_and_sem};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -89,10 +89,7 @@ fn run(reading: &str, config: &PretrainConfig, seeds: &[u64], seed: u64) -> Resu
     })?;
     type Of = fn(&(f64, f64)) -> f64;
     let over_tasks = |point: &[(f64, f64)], of: Of| mean(point.iter().map(of));
-    let statistic = |k: usize, of: Of| -> Result<(f64, f64), LabError> {
-        let found = mean_sem("seeds", curves.iter().map(|c| over_tasks(&c[k], of)))?;
-        Ok((found.mean, found.sem))
-    };
+    let statistic = |k: usize, of: Of| mean_and_sem("seeds", curves.iter().map(|c| over_tasks(&c[k], of)));
     let mut points = Vec::new();
     for k in 0..curves.iter().map(Vec::len).min().unwrap_or(0) {
         let ((mean, mean_sem), (smallest, smallest_sem)) = (statistic(k, |w| w.0)?, statistic(k, |w| w.1)?);

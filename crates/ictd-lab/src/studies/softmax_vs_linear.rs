@@ -6,7 +6,7 @@ use ictd::transformer::{Transformer, TransformerConfig};
 use serde::Serialize;
 
 use super::fig1::errors_of_task;
-use super::{Claim, Plan, Scope, Section, Study, Tasks, Verdict, in_parallel, mean_sem};
+use super::{Claim, Plan, Scope, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Grid, Scene, Series};
@@ -40,18 +40,6 @@ pub struct AttentionPoint {
     pub tasks: usize,
 }
 
-impl AttentionPoint {
-    /// Softmax is better by more than three standard errors.
-    fn softmax_wins(&self) -> bool {
-        self.log_ratio < -3.0 * self.log_ratio_sem
-    }
-
-    /// Linear is better by more than three standard errors.
-    fn linear_wins(&self) -> bool {
-        self.log_ratio > 3.0 * self.log_ratio_sem
-    }
-}
-
 /// Compares on the tasks of Figure 1, whose values are linear in the features.
 pub fn run(seed: u64, tasks: u64) -> Result<Vec<AttentionPoint>, LabError> {
     let deepest = LAYERS[LAYERS.len() - 1];
@@ -69,8 +57,7 @@ pub fn run(seed: u64, tasks: u64) -> Result<Vec<AttentionPoint>, LabError> {
     let cells = LENGTHS.into_iter().flat_map(|n| LAYERS.map(|layers| (n, layers)));
     let point = |(cell, (n, layers)): (usize, (usize, usize))| -> Result<AttentionPoint, LabError> {
         let statistic = |of: &dyn Fn(f64, f64) -> f64| {
-            let found = mean_sem("tasks", errors.iter().map(|[a, b]| of(a[cell], b[cell])));
-            found.map(|found| (found.mean, found.sem))
+            mean_and_sem("tasks", errors.iter().map(|[a, b]| of(a[cell], b[cell])))
         };
         let (softmax, softmax_sem) = statistic(&|a, _| a)?;
         let (linear, linear_sem) = statistic(&|_, b| b)?;
@@ -130,8 +117,10 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 
 /// What the points say.
 fn claim(points: &[AttentionPoint]) -> Claim {
-    let softmax: Vec<&AttentionPoint> = points.iter().filter(|p| p.softmax_wins()).collect();
-    let (total, linear) = (points.len(), points.iter().filter(|p| p.linear_wins()).count());
+    // Better by more than three standard errors.
+    let softmax = points.iter().filter(|p| p.log_ratio < -3.0 * p.log_ratio_sem).collect::<Vec<_>>();
+    let linear = points.iter().filter(|p| p.log_ratio > 3.0 * p.log_ratio_sem).count();
+    let total = points.len();
     let judged = Verdict::by_share((total - linear) as u64, total as u64);
     let place = |of: &[&AttentionPoint]| {
         let depths: Vec<String> = of.iter().map(|p| p.layers.to_string()).collect();

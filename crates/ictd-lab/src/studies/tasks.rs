@@ -130,32 +130,27 @@ impl Report for MadeTask {
                     format!("{low:.4} to {high:.4}")
                 };
                 let spectrum = self.file.reversibilisation_spectrum.as_deref().unwrap_or_default();
-                let lambda = spectrum.get(1).copied().flatten().unwrap_or(0.0);
+                let gap = 1.0 - spectrum.get(1).copied().flatten().unwrap_or(0.0);
+                let (m, d, gamma) = (task.num_states(), task.feature_dim(), task.gamma());
+                let (values, law) = (range(task.values()), range(task.stationary_distribution()));
                 format!(
-                    "states                {}\nfeatures              {}\ndiscount              {}\n\
-                     values                {}\nstationary law        {}\nright spectral gap    {:.6}\n",
-                    task.num_states(),
-                    task.feature_dim(),
-                    task.gamma(),
-                    range(task.values()),
-                    range(task.stationary_distribution()),
-                    1.0 - lambda
+                    "states                {m}\nfeatures              {d}\ndiscount              {gamma}\n\
+                     values                {values}\nstationary law        {law}\nright spectral gap    {gap:.6}\n"
                 )
             }
             AnyTask::CartPole(task) => {
                 let p = task.physics();
+                let rest = match (self.file.rest_value, self.file.rest_value_sem) {
+                    (Some(value), Some(error)) => format!("{value:.4} ± {error:.4} (Monte Carlo)"),
+                    _ => "not estimated: the discount is too close to 1".into(),
+                };
                 format!(
-                    "discount              {}\ngravity               {:.3} m/s²\n\
-                     time step             {:.4} s\nprobability of right  {:.3}\n\
-                     value at rest         {}\n",
+                    "discount              {}\ngravity               {:.3} m/s²\ntime step             {:.4} s\n\
+                     probability of right  {:.3}\nvalue at rest         {rest}\n",
                     task.gamma(),
                     p.gravity,
                     p.time_step,
-                    p.right_probability,
-                    match (self.file.rest_value, self.file.rest_value_sem) {
-                        (Some(value), Some(error)) => format!("{value:.4} ± {error:.4} (Monte Carlo)"),
-                        _ => "not estimated: the discount is too close to 1".into(),
-                    }
+                    p.right_probability
                 )
             }
         };

@@ -19,7 +19,7 @@ use gradients::{FirstGradientRow, PullRow};
 use held::HeldRow;
 use path::{PathRow, PredictedPhase, Settling};
 
-use super::{in_parallel, mean_sem};
+use super::{in_parallel, mean_and_sem};
 use crate::error::{LabError, check_range};
 
 /// Score scales at which the fixed point is sought, besides 1: outward from it. Towards 0 it is no longer
@@ -70,8 +70,7 @@ pub struct Mirror {
 
 /// Mean and standard error.
 fn statistic(samples: impl IntoIterator<Item = f64>) -> Result<(f64, f64), LabError> {
-    let found = mean_sem("seeds", samples)?;
-    Ok((found.mean, found.sem))
+    mean_and_sem("seeds", samples)
 }
 
 /// Runs the study; tells `progress` about each part.
