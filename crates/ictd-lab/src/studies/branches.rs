@@ -1,6 +1,6 @@
 //! Which solution pretraining finds, setting by setting: the branch map and the first gradient.
 
-use ictd::pretrain::emergence_of;
+use ictd::pretrain::{Branch, emergence_of};
 use ictd::statistics::wilson;
 use serde::Serialize;
 
@@ -95,23 +95,15 @@ fn count(
         let message = format!("{change}, query {query}: training of seed {} diverged", seeds[k]);
         return Err(LabError::diverged(message));
     }
-    let branches: Vec<&str> =
-        states.iter().flatten().map(|s| emergence_of(&shape, &s.params).branch.as_str()).collect();
+    let branches: Vec<Branch> =
+        states.iter().flatten().map(|s| emergence_of(&shape, &s.params).branch).collect();
     let of = |branch| branches.iter().filter(|found| **found == branch).count() as u64;
-    let (td, total) = (of("td"), seeds.len() as u64);
-    let (td_low, td_high) = wilson(td, total);
-    Ok(BranchCount {
-        change: change.replace('*', ""),
-        query,
-        overrides: settings.overrides.join(" "),
-        seeds: total,
-        td,
-        mirror: of("mirror"),
-        none: of("none"),
-        td_low,
-        td_high,
-        emerged: states.iter().flatten().filter(|s| emerged(s)).count() as u64,
-    })
+    let (td, mirror, none) = (of(Branch::Td), of(Branch::Mirror), of(Branch::None));
+    let emerged = states.iter().flatten().filter(|s| emerged(s)).count() as u64;
+    let (change, overrides) = (change.replace('*', ""), settings.overrides.join(" "));
+    let seeds = seeds.len() as u64;
+    let (td_low, td_high) = wilson(td, seeds);
+    Ok(BranchCount { change, query, overrides, seeds, td, mirror, none, td_low, td_high, emerged })
 }
 
 impl BranchMap {

@@ -226,20 +226,12 @@ impl MsveCurve {
 impl Report for MsveCurve {
     fn text(&self, width: usize) -> String {
         let beats = self.beats_zero_from.map_or_else(|| "nowhere".into(), |n| format!("from n = {n} on"));
-        self.shown(&["fig1"], width)
-            + &wrapped(
-                &format!(
-                    "predictor 0: {:.4} ± {:.4}; the Transformer is better {beats}\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
-                    self.zero,
-                    self.zero_sem,
-                    self.config.num_tasks,
-                    self.drop,
-                    self.drop_sem,
-                    self.rank_correlation,
-                    self.verdict
-                ),
-                width,
-            )
+        let Self { zero, zero_sem, drop, drop_sem, rank_correlation, verdict, .. } = self;
+        let tasks = self.config.num_tasks;
+        let below = format!(
+            "predictor 0: {zero:.4} ± {zero_sem:.4}; the Transformer is better {beats}\n{tasks} tasks; drop from first to last {drop:.4} ± {drop_sem:.4}, rank correlation {rank_correlation:.2}: {verdict}\n"
+        );
+        self.shown(&["fig1"], width) + &wrapped(&below, width)
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
@@ -266,16 +258,14 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         None => "at no length tried".into(),
     };
     let longest = &curve.points[curve.points.len() - 1];
+    let at = |p: &MsvePoint| format!("{:.2} at n = {}", p.mean, p.context_len);
+    let end = format!("{:.3} at n = {}", longest.mean, longest.context_len);
     let measured = format!(
-        "MSVE {:.2} at n = {}, {:.2} at n = {}; rank correlation {:.2}. The predictor 0 has {:.2}: the Transformer is better {beats} ({:.3} at n = {})",
-        first.mean,
-        first.context_len,
-        last.mean,
-        last.context_len,
+        "MSVE {}, {}; rank correlation {:.2}. The predictor 0 has {:.2}: the Transformer is better {beats} ({end})",
+        at(first),
+        at(last),
         curve.rank_correlation,
-        curve.zero,
-        longest.mean,
-        longest.context_len
+        curve.zero
     );
     let uncertainty = format!("± {:.2} and ± {:.2} (s.e.m. over {} tasks)", first.sem, last.sem, first.tasks);
     Ok(vec![

@@ -97,64 +97,42 @@ pub fn mean_point(traces: &[Trace], epoch: usize) -> [f64; 4] {
     [0, 1, 2, 3].map(|k| mean(traces.iter().map(|t| t.points[epoch].numbers()[k])))
 }
 
-fn middle(sorted: &[usize]) -> usize {
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+/// The first, the median and the last of epochs; 0 of none.
+fn summary(mut epochs: Vec<usize>) -> [usize; 3] {
+    epochs.sort_unstable();
+    [0, epochs.len() / 2, epochs.len().saturating_sub(1)].map(|k| epochs.get(k).copied().unwrap_or(0))
 }
 
 /// When each sign settles.
 pub fn settling(traces: &[Trace]) -> Vec<Settling> {
-    ["p_r", "p_t", "p_v", "mean diag A"]
-        .into_iter()
-        .enumerate()
-        .map(|(k, parameter)| {
-            let positive = |p: &Point| p.numbers()[k] > 0.0;
-            let end = |t: &Trace| t.points.last().is_some_and(positive);
-            let mut epochs: Vec<usize> = traces
-                .iter()
-                .map(|t| t.points.iter().rposition(|p| positive(p) != end(t)).map_or(0, |e| e + 1))
-                .collect();
-            epochs.sort_unstable();
-            Settling {
-                parameter,
-                positive: traces.iter().filter(|t| end(t)).count(),
-                seeds: traces.len(),
-                first: epochs.first().copied().unwrap_or(0),
-                median: middle(&epochs),
-                last: epochs.last().copied().unwrap_or(0),
-            }
-        })
-        .collect()
+    let row = |(k, parameter): (usize, &'static str)| {
+        let is_positive = |p: &Point| p.numbers()[k] > 0.0;
+        let end = |t: &Trace| t.points.last().is_some_and(is_positive);
+        let settled =
+            |t: &Trace| t.points.iter().rposition(|p| is_positive(p) != end(t)).map_or(0, |e| e + 1);
+        let [first, median, last] = summary(traces.iter().map(settled).collect());
+        let positive = traces.iter().filter(|t| end(t)).count();
+        Settling { parameter, positive, seeds: traces.len(), first, median, last }
+    };
+    ["p_r", "p_t", "p_v", "mean diag A"].into_iter().enumerate().map(row).collect()
 }
 
 /// How long the predicted signs last.
 pub fn predicted_phase(traces: &[Trace]) -> PredictedPhase {
-    let pattern = |p: &Point| p.signs() == "−++" && p.a < 0.0;
-    let mut spans = Vec::new();
-    let mut target_leaves_first = 0;
-    for trace in traces {
-        let from = trace.points.iter().position(pattern);
-        let until = trace.points.iter().rposition(pattern);
+    let has = |signs: &str, p: &Point| p.signs() == signs && p.a < 0.0;
+    let (mut firsts, mut lasts, mut target_leaves_first) = (Vec::new(), Vec::new(), 0);
+    for Trace { points, .. } in traces {
+        let from = points.iter().position(|p| has("−++", p));
+        let until = points.iter().rposition(|p| has("−++", p));
         if let (Some(from), Some(until)) = (from, until) {
-            spans.push((from, until));
-            let after = trace.points.get(until + 1);
-            target_leaves_first += usize::from(after.is_some_and(|p| p.signs() == "−−+" && p.a < 0.0));
+            firsts.push(from);
+            lasts.push(until);
+            target_leaves_first += usize::from(points.get(until + 1).is_some_and(|p| has("−−+", p)));
         }
     }
-    let sorted = |of: &dyn Fn(&(usize, usize)) -> usize| {
-        let mut all: Vec<usize> = spans.iter().map(of).collect();
-        all.sort_unstable();
-        all
-    };
-    let (from, until) = (sorted(&|s| s.0), sorted(&|s| s.1));
-    PredictedPhase {
-        seeds: traces.len(),
-        seen: spans.len(),
-        from: middle(&from),
-        until: middle(&until),
-        until_first: until.first().copied().unwrap_or(0),
-        until_last: until.last().copied().unwrap_or(0),
-        target_leaves_first,
-    }
+    let (seeds, seen) = (traces.len(), firsts.len());
+    let ([_, from, _], [until_first, until, until_last]) = (summary(firsts), summary(lasts));
+    PredictedPhase { seeds, seen, from, until, until_first, until_last, target_leaves_first }
 }
 
 /// The mean path, at about a hundred epochs spaced evenly in the logarithm.

@@ -174,25 +174,6 @@ struct Finished {
     counts: Vec<(Figure, Counts)>,
 }
 
-/// How far a search is, in a line.
-fn progress_line(
-    (done, total): (usize, usize),
-    rows: &[Row],
-    cached: bool,
-    seconds_left: Option<f64>,
-) -> String {
-    let figure = |r: &Row| format!("Figure {} {}/{}", r.figure.name(), r.shown, r.seeds);
-    let figures: Vec<String> = rows.iter().map(figure).collect();
-    let left = match seconds_left {
-        _ if cached => "from an earlier search".into(),
-        Some(seconds) => format!("{seconds:.0} s left"),
-        None => String::new(),
-    };
-    let prompt = rows[0].prompt();
-    let mixing = rows[0].mixing.map_or_else(String::new, |m| format!(", {m}"));
-    format!("[{done}/{total}] {prompt}{mixing}: {}; {left}", figures.join(", "))
-}
-
 /// Trains every reading and counts which figures it shows. Finished experiments are kept in the directory `out`, and a
 /// later search with the same seeds and program takes them up. Tells `progress` about each, in a line.
 pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Result<Readings, LabError> {
@@ -229,8 +210,16 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
         let first = rows.len();
         let row = |(figure, counts)| row(experiment, settings, &search.seeds, figure, counts);
         rows.extend(counts.into_iter().map(row));
-        let seconds_left = (trained > 0.0).then(|| seconds / trained * left);
-        progress(&progress_line((done + 1, all.len()), &rows[first..], cached, seconds_left));
+        let ahead = match cached {
+            true => "from an earlier search".into(),
+            false if trained > 0.0 => format!("{:.0} s left", seconds / trained * left),
+            false => String::new(),
+        };
+        let figure = |r: &Row| format!("Figure {} {}/{}", r.figure.name(), r.shown, r.seeds);
+        let figures: Vec<String> = rows[first..].iter().map(figure).collect();
+        let mixing = experiment.mixing.map_or_else(String::new, |m| format!(", {m}"));
+        let reading = format!("{}{mixing}: {}", experiment.prompt, figures.join(", "));
+        progress(&format!("[{}/{}] {reading}; {ahead}", done + 1, all.len()));
     }
     let gradients = prompts()
         .filter(|p| p.target == "shifted")

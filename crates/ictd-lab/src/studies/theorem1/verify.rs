@@ -137,14 +137,9 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
         if FIGURE_7.contains(&kernel) {
             figure_7.extend(at_query.into_iter().enumerate().map(|(layer, mut gaps)| {
                 gaps.sort_by(f64::total_cmp);
-                LayerDiscrepancy {
-                    kernel: kernel.to_string(),
-                    layer,
-                    min: gaps[0],
-                    median: median_of_sorted(&gaps),
-                    max: gaps[gaps.len() - 1],
-                    trials: config.num_trials,
-                }
+                let (min, median, max) = (gaps[0], median_of_sorted(&gaps), gaps[gaps.len() - 1]);
+                let (kernel, trials) = (kernel.to_string(), config.num_trials);
+                LayerDiscrepancy { kernel, layer, min, median, max, trials }
             }));
         }
         kernels.push(row);
