@@ -34,6 +34,9 @@ const CHANGES: [(&str, &[&str]); 11] = [
 #[derive(Clone, Debug, Serialize)]
 struct BranchCount {
     change: String,
+    /// The change with its markup, for figures.
+    #[serde(skip)]
+    title: &'static str,
     query: &'static str,
     /// Overrides that make the setting.
     overrides: String,
@@ -84,7 +87,7 @@ fn settings(base: &[String], query: &str, overrides: &[&str]) -> Result<Settings
 }
 
 fn count(
-    change: &str,
+    title: &'static str,
     query: &'static str,
     settings: &Settings,
     seeds: &[u64],
@@ -92,7 +95,7 @@ fn count(
     let shape = settings.config.shape();
     let states = pretrain::train(settings, seeds, false)?.states;
     if let Some(k) = states.iter().position(Option::is_none) {
-        let message = format!("{change}, query {query}: training of seed {} diverged", seeds[k]);
+        let message = format!("{title}, query {query}: training of seed {} diverged", seeds[k]);
         return Err(LabError::diverged(message));
     }
     let branches: Vec<Branch> =
@@ -100,10 +103,10 @@ fn count(
     let of = |branch| branches.iter().filter(|found| **found == branch).count() as u64;
     let (td, mirror, none) = (of(Branch::Td), of(Branch::Mirror), of(Branch::None));
     let emerged = states.iter().flatten().filter(|s| emerged(s)).count() as u64;
-    let (change, overrides) = (change.replace('*', ""), settings.overrides.join(" "));
+    let (change, overrides) = (title.replace('*', ""), settings.overrides.join(" "));
     let seeds = seeds.len() as u64;
     let (td_low, td_high) = wilson(td, seeds);
-    Ok(BranchCount { change, query, overrides, seeds, td, mirror, none, td_low, td_high, emerged })
+    Ok(BranchCount { change, title, query, overrides, seeds, td, mirror, none, td_low, td_high, emerged })
 }
 
 impl BranchMap {
@@ -118,15 +121,10 @@ impl BranchMap {
                 text: format!("{}/{}", count.td, count.seeds),
             }
         };
-        // As in the list, with its markup; changes that tasks of one's own do not have are left out.
-        let name = |count: &BranchCount| {
-            let own = CHANGES.iter().find(|(name, _)| name.replace('*', "") == count.change);
-            own.map_or(count.change.as_str(), |(name, _)| name).to_owned()
-        };
         let seeds = self.counts.first().map_or(0, |c| c.seeds);
         let map = Cells {
             columns: QUERIES.map(|query| format!("query: {query}")).to_vec(),
-            rows: self.counts.chunks(QUERIES.len()).map(|row| name(&row[0])).collect(),
+            rows: self.counts.chunks(QUERIES.len()).map(|row| row[0].title.to_owned()).collect(),
             cells: self.counts.chunks(QUERIES.len()).map(|row| row.iter().map(cell).collect()).collect(),
             row_height: 20.0,
             ..Cells::default()

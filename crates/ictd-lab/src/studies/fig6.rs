@@ -1,5 +1,7 @@
 //! Figure 6: the mask relaxed, and what diagonal mixing does.
 
+use ictd::pretrain::{Metric, TrainState};
+
 use super::fig3_5::{EMERGED, EmergenceFigures, branches, judge, mean, text};
 use super::pretrain::RunResult;
 use super::setting::{self, Setting};
@@ -39,11 +41,8 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
         tables.iter().try_for_each(|table| out.table(table))?;
     }
     out.figure(&name, &figure(&full.0, &relaxed.0))?;
-    let verdict = match (judge(&full.1), judge(&relaxed.1)) {
-        (Verdict::Reproduced, Verdict::Reproduced) => Verdict::Reproduced,
-        (Verdict::NotReproduced, Verdict::NotReproduced) => Verdict::NotReproduced,
-        _ => Verdict::Partly,
-    };
+    let verdicts = [judge(&full.1), judge(&relaxed.1)];
+    let verdict = if verdicts[0] == verdicts[1] { verdicts[0] } else { Verdict::Partly };
     let claim = Claim::new(
         &setting.id("fig6"),
         &setting.mixed_place("Figure 6"),
@@ -136,8 +135,7 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
 /// The first step at which both scores reach ½, seed by seed.
 fn onset_steps(result: &RunResult) -> Vec<Option<usize>> {
     let reached = |(v, a): (&f32, &f32)| f64::from(v.min(*a)) >= EMERGED;
-    let first = |s: &ictd::pretrain::TrainState<f32>| {
-        use ictd::pretrain::Metric;
+    let first = |s: &TrainState<f32>| {
         s.history[Metric::Value].iter().zip(&s.history[Metric::Score]).position(reached).map(|k| k + 1)
     };
     result.states.iter().map(first).collect()

@@ -1,7 +1,8 @@
 //! How training walks to the mirror block.
 
 use ictd::pretrain::{ParamsView, PretrainConfig, TrainError, Trainer};
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 
 use crate::studies::{extent, mean};
 
@@ -63,22 +64,27 @@ pub struct PredictedPhase {
     pub target_leaves_first: usize,
 }
 
-/// The path at an epoch: mean over seeds, smallest and largest.
-#[derive(Clone, Debug, Serialize)]
+/// (p_r, p_t, p_v) and A's mean diagonal at an epoch: mean over seeds, smallest and largest.
+#[derive(Clone, Debug)]
 pub struct PathRow {
     pub epoch: usize,
-    pub p_r: f64,
-    pub p_t: f64,
-    pub p_v: f64,
-    pub a: f64,
-    pub p_r_low: f64,
-    pub p_r_high: f64,
-    pub p_t_low: f64,
-    pub p_t_high: f64,
-    pub p_v_low: f64,
-    pub p_v_high: f64,
-    pub a_low: f64,
-    pub a_high: f64,
+    pub means: [f64; 4],
+    pub ranges: [(f64, f64); 4],
+}
+
+/// Flat, as CSV wants it.
+impl Serialize for PathRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_struct("PathRow", 13)?;
+        row.serialize_field("epoch", &self.epoch)?;
+        for (name, mean) in ["p_r", "p_t", "p_v", "a"].into_iter().zip(&self.means) {
+            row.serialize_field(name, mean)?;
+        }
+        let ends = self.ranges.iter().flat_map(|(low, high)| [low, high]);
+        let names = ["p_r_low", "p_r_high", "p_t_low", "p_t_high", "p_v_low", "p_v_high", "a_low", "a_high"];
+        names.into_iter().zip(ends).try_for_each(|(name, end)| row.serialize_field(name, end))?;
+        row.end()
+    }
 }
 
 /// Trains a seed and keeps its points.
@@ -142,24 +148,8 @@ pub fn path(traces: &[Trace]) -> Vec<PathRow> {
         (0..=100).map(|k| (epochs as f64).powf(k as f64 / 100.0).round() as usize).collect();
     at.dedup();
     let row = |epoch: usize| {
-        let [p_r, p_t, p_v, a] = mean_point(traces, epoch);
-        let [(p_r_low, p_r_high), (p_t_low, p_t_high), (p_v_low, p_v_high), (a_low, a_high)] =
-            [0, 1, 2, 3].map(|k| extent(traces.iter().map(|t| t.points[epoch].numbers()[k])));
-        PathRow {
-            epoch,
-            p_r,
-            p_t,
-            p_v,
-            a,
-            p_r_low,
-            p_r_high,
-            p_t_low,
-            p_t_high,
-            p_v_low,
-            p_v_high,
-            a_low,
-            a_high,
-        }
+        let range = |k: usize| extent(traces.iter().map(|t| t.points[epoch].numbers()[k]));
+        PathRow { epoch, means: mean_point(traces, epoch), ranges: [0, 1, 2, 3].map(range) }
     };
     at.into_iter().map(row).collect()
 }

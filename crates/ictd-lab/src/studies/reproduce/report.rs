@@ -221,25 +221,4 @@ mod tests {
         assert_eq!(sections.iter().map(|s| s.2.len()).sum::<usize>(), claims.len());
         assert_eq!(sections.last().map(|s| (s.0, s.2[0].id.as_str())), Some(("others", "own")));
     }
-
-    /// The news comes before the contents, the contents before the claims; a figure is taken as it is.
-    #[test]
-    fn the_page_opens_with_the_news() {
-        let mut claim = Claim::new("fig1", "Figure 1", "errors fall", "a drop");
-        (claim.verdict, claim.why) = (Verdict::Partly, "It is flat. More of it.".into());
-        claim.figure = Some("fig1".into());
-        let same = Claim { id: "thm1".into(), figure: None, ..claim.clone() };
-        let plan = Plan { seed: 0, seeds: None, quick: false };
-        let page = html(&[claim, same], &[("fig1".into(), "<svg>drawn</svg>".into())], &plan);
-        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
-        assert!(at("It is flat.<") < at("<nav") && at("<nav") < at("<article"));
-        assert!(at("<svg>drawn</svg>") > at("<article") && at("fig1.pdf") > at("<svg>"));
-        // One item for one reason, all of the reason with each claim.
-        assert_eq!((page.matches("It is flat.<").count(), page.matches("More of it.").count()), (1, 2));
-    }
-
-    #[test]
-    fn text_is_escaped() {
-        assert_eq!(escape("a < b & \"c\""), "a &lt; b &amp; &quot;c&quot;");
-    }
 }
