@@ -117,9 +117,9 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         ..TransformerConfig::theta_star(attention, config.num_layers, config.tasks.gamma())
     }
     .check()?;
-    let depth = [config.num_layers];
-    let of_task = |task| errors_of_task(&config.tasks, &transformer, &lens, &depth, task);
-    let errors = in_parallel(0..config.num_tasks, of_task)?;
+    let errors = in_parallel(0..config.num_tasks, |task| {
+        errors_of_task(&config.tasks, &transformer, &lens, &[config.num_layers], task)
+    })?;
     let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_and_sem("tasks", errors.iter().map(of));
     let mut points = Vec::new();
     for (i, &context_len) in lens.iter().enumerate() {

@@ -38,6 +38,7 @@ use std::path::PathBuf;
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::statistics::MeanSem;
+use ictd::transformer::{Transformer, TransformerConfig};
 use rayon::prelude::*;
 
 use crate::LabError;
@@ -84,6 +85,12 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
 /// The paper's attention: softmax at temperature 1, without mixing.
 fn softmax() -> Result<Attention, LabError> {
     Ok(Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?)
+}
+
+/// The Transformer at theta_*, temperature 1, without mixing.
+fn theta_star(kernel: KernelName, num_layers: usize, gamma: f64) -> Result<Transformer, LabError> {
+    let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
+    Ok(TransformerConfig::theta_star(attention, num_layers, gamma).check()?)
 }
 
 /// All studies of the paper, in its order.

@@ -1,12 +1,11 @@
 //! Softmax attention against linear attention at theta_*, on the same tasks and contexts.
 
-use ictd::kernel::{Attention, KernelName};
+use ictd::kernel::KernelName;
 use ictd::task::{Family, Kind};
-use ictd::transformer::{Transformer, TransformerConfig};
 use serde::Serialize;
 
 use super::fig1::errors_of_task;
-use super::{Claim, Plan, Scope, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem};
+use super::{Claim, Plan, Scope, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem, theta_star};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Grid, Scene, Series};
@@ -19,7 +18,6 @@ pub const STUDY: Study = Study::new("softmax-vs-linear", Section::Evaluation, &[
 const LENGTHS: [usize; 7] = [1, 5, 19, 39, 100, 300, 1000];
 /// Depths.
 const LAYERS: [usize; 6] = [1, 3, 7, 15, 30, 60];
-const KERNELS: [KernelName; 2] = [KernelName::Softmax, KernelName::Linear];
 /// The depth that the figure shows over lengths: Figure 1's.
 const SHOWN_DEPTH: usize = 15;
 
@@ -43,16 +41,13 @@ pub struct AttentionPoint {
 /// Compares on the tasks of Figure 1, whose values are linear in the features.
 pub fn run(seed: u64, tasks: u64) -> Result<Vec<AttentionPoint>, LabError> {
     let deepest = LAYERS[LAYERS.len() - 1];
-    let transformer = |name: KernelName| -> Result<Transformer, LabError> {
-        let attention = Attention::new(name.at(1.0)?, 0.0)?;
-        Ok(TransformerConfig::theta_star(attention, deepest, 0.9).check()?)
-    };
-    let transformers = [transformer(KERNELS[0])?, transformer(KERNELS[1])?];
+    let transformer = |kernel| theta_star(kernel, deepest, 0.9);
+    let (softmax, linear) = (transformer(KernelName::Softmax)?, transformer(KernelName::Linear)?);
     let family = Tasks::of_family(Family::of(Kind::Figure1), seed);
     // By task: errors of both kernels at every length and depth.
     let errors = in_parallel(0..tasks, |index| {
         let errors = |transformer| errors_of_task(&family, transformer, &LENGTHS, &LAYERS, index);
-        Ok([errors(&transformers[0])?.found, errors(&transformers[1])?.found])
+        Ok([errors(&softmax)?.found, errors(&linear)?.found])
     })?;
     let cells = LENGTHS.into_iter().flat_map(|n| LAYERS.map(|layers| (n, layers)));
     let point = |(cell, (n, layers)): (usize, (usize, usize))| -> Result<AttentionPoint, LabError> {

@@ -63,18 +63,15 @@ fn sections(claims: &[Claim]) -> Vec<(&'static str, &'static str, Vec<&Claim>)> 
     all.filter(|s| !s.2.is_empty()).collect()
 }
 
-fn class(verdict: Verdict) -> &'static str {
-    match verdict {
+fn badge(verdict: Verdict) -> String {
+    let class = match verdict {
         Verdict::Reproduced => "yes",
         Verdict::Consistent => "weak",
         Verdict::Partly => "partly",
         Verdict::NotReproduced => "no",
         Verdict::NotTestable => "none",
-    }
-}
-
-fn badge(verdict: Verdict) -> String {
-    format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
+    };
+    format!("<span class=\"badge {class}\">{verdict}</span>")
 }
 
 /// The verdict of a claim; illustrations have none.
@@ -172,7 +169,8 @@ fn differences(page: &mut String, claims: &[Claim]) {
     page.push_str("<ul class=\"news\">\n");
     for (why, claims) in reasons {
         let names: Vec<String> = claims.into_iter().map(link).collect();
-        let why = if why.is_empty() { "No reason is known." } else { first_sentence(why) };
+        let first_sentence = why.find(". ").map_or(why, |end| &why[..=end]);
+        let why = if why.is_empty() { "No reason is known." } else { first_sentence };
         let _ = writeln!(page, "<li>{}<br>{}</li>", names.join(", "), escape(why));
     }
     page.push_str("</ul>\n</section>\n");
@@ -192,11 +190,6 @@ fn grouped<'a, K: PartialEq>(
         }
     }
     groups
-}
-
-/// A text up to its first full stop that ends a sentence.
-fn first_sentence(text: &str) -> &str {
-    text.find(". ").map_or(text, |end| &text[..=end])
 }
 
 /// Three digits, without an exponent where they fit.

@@ -7,14 +7,14 @@ use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
 use ictd::task::{Family, TaskSource as _};
 use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxTd};
-use ictd::transformer::{Block, Evaluator, Path, Transformer, TransformerConfig};
+use ictd::transformer::{Block, Evaluator, Path, TransformerConfig};
 use serde::Serialize;
 
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
 use crate::report::{Report, Table, wrapped};
-use crate::studies::{Verdict, softmax, verdict};
+use crate::studies::{Verdict, softmax, theta_star, verdict};
 
 /// The kernels that Figure 7 shows.
 const FIGURE_7: [KernelName; 4] = [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf];
@@ -197,10 +197,7 @@ fn compare(
 /// The kernels that make a layer another algorithm, and its operator form.
 fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<SpecialCase>, LabError> {
     let (gamma, step_sizes) = (config.gamma, vec![1.0; config.num_layers]);
-    let transformer = |kernel: KernelName| -> Result<Transformer, LabError> {
-        let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
-        Ok(TransformerConfig::theta_star(attention, config.num_layers, gamma).check()?)
-    };
+    let transformer = |kernel| theta_star(kernel, config.num_layers, gamma);
     let kappa = |x: &[f64], y: &[f64]| {
         let d2: f64 = x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum();
         (-0.5 * d2).exp()
