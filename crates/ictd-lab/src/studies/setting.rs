@@ -62,8 +62,7 @@ pub const GAIN: Setting = Setting {
     changes: &["init.gain=1.0", "init.score_sign=td", "init.value_sign=td"],
     mixed: &[],
     mixed_title: "TD signs given, gain 1",
-    scope: Scope::ChangedSetting,
-    signs_given: true,
+    ..STATIONARY
 };
 
 impl Setting {

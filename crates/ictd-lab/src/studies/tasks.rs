@@ -65,9 +65,7 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
     let mut file = TaskFile::of(&task)?;
     let mut walk = stream(Purpose::Trajectory);
     let trajectory = match &task {
-        AnyTask::Finite(task) => {
-            request.trajectory.map(|n| trajectory_file(task, task.mrp().sample_states(n, &mut walk)))
-        }
+        AnyTask::Finite(task) => request.trajectory.map(|n| finite_trajectory(task, n, &mut walk)),
         AnyTask::CartPole(task) => {
             let rest = rest_value(task, &mut stream(Purpose::MonteCarlo));
             (file.rest_value, file.rest_value_sem) = rest.unzip();
@@ -99,9 +97,10 @@ fn cart_pole_trajectory(task: &CartPole, num_transitions: usize, stream: &mut St
     }
 }
 
-fn trajectory_file(task: &FiniteTask, states: Vec<usize>) -> ContextFile {
+fn finite_trajectory(task: &FiniteTask, num_transitions: usize, stream: &mut Stream) -> ContextFile {
+    let states = task.mrp().sample_states(num_transitions, stream);
     let some = |x: &f64| Some(*x);
-    let left = &states[..states.len() - 1];
+    let left = &states[..num_transitions];
     ContextFile {
         features: Some(states.iter().map(|&s| task.features().row(s).iter().map(some).collect()).collect()),
         rewards: Some(left.iter().map(|&s| Some(task.mrp().rewards()[s])).collect()),

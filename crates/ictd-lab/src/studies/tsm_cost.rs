@@ -227,7 +227,6 @@ pub fn figure(rows: &[CostRow]) -> Scene {
         .scene(Width::Column)
 }
 
-/// What one head and the temporal shift cost, against two heads.
 fn judge(_: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let rows = run()?;
     out.csv("tsm_cost", &rows)?;

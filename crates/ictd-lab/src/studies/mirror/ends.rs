@@ -76,8 +76,7 @@ pub fn run(
     literal: &[Trace],
     mut progress: impl FnMut(&EndRow),
 ) -> Result<(Vec<EndRow>, Vec<PairRow>), LabError> {
-    let mut rows = Vec::new();
-    let mut all = Vec::new();
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
     for (k, (setting, overrides)) in SETTINGS.into_iter().enumerate() {
         let overrides: Vec<String> =
             overrides.iter().map(|s| s.to_string()).chain([format!("epochs={}", study.epochs)]).collect();

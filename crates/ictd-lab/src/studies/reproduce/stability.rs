@@ -82,9 +82,8 @@ pub fn measure(
     mut progress: impl FnMut(u64, &Timing),
 ) -> Result<VerdictCounts, LabError> {
     claim_directory(path)?;
-    let ids = studies.iter().flat_map(|s| s.claims);
-    let mut claims: Vec<Verdicts> =
-        ids.map(|id| Verdicts { id: id.to_string(), verdicts: BTreeMap::new() }).collect();
+    let none = |id: &&str| Verdicts { id: id.to_string(), verdicts: BTreeMap::new() };
+    let mut claims: Vec<Verdicts> = studies.iter().flat_map(|s| s.claims).map(none).collect();
     for k in SEEDS {
         let plan = Plan { seed: k * SEED_STRIDE, seeds: None, quick: false };
         let below = path.join(format!("seed_{}", plan.seed));
