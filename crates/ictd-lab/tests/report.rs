@@ -1,10 +1,13 @@
 //! Results as text, as tables and as files; claims and what lowers their verdicts.
 #![allow(missing_docs)]
 
+use std::fs;
+
 use ictd_lab::LabError;
+use ictd_lab::figure::Scene;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::{Records, Report, Table, wrapped};
-use ictd_lab::studies::reproduce::{Stability, select};
+use ictd_lab::studies::reproduce::{self, Stability, select};
 use ictd_lab::studies::{Claim, Plan, STUDIES, Section, Study, Verdict};
 use serde::Serialize;
 
@@ -183,4 +186,31 @@ fn names_are_unique_and_known() {
 fn doubt_begins_with_the_second_seed() {
     let stability = |same| Stability { seeds: 20, same };
     assert!(!stability(19).is_doubtful() && stability(18).is_doubtful());
+}
+
+fn two_that_differ(_: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
+    out.figure("fig1", &Scene::new(10.0, 10.0, "drawn"))?;
+    let claim = |id: &str| {
+        let claim = Claim::new(id, "Figure 1", "a < b & \"c\"", "a drop");
+        let claim = claim.found(Verdict::Partly, 1.0, String::new(), String::new());
+        claim.because("It is flat. More of it.")
+    };
+    Ok(vec![claim("fig1").shown(Some("fig1"), None), claim("thm1")])
+}
+
+/// The news comes before the contents, the contents before the claims; a figure is taken as it is, text is escaped.
+#[test]
+fn the_page_opens_with_the_news() {
+    let dir = tempfile::tempdir().unwrap();
+    let study = Study::new("own", Section::Others, &["fig1", "thm1"], two_that_differ);
+    let plan = Plan { seed: 0, seeds: Some(1), quick: false };
+    reproduce::run(&[study], &plan, dir.path(), true, |_, _| {}).unwrap();
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let (page, svg) = (read("report.html"), read("fig1.svg"));
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+    assert!(at("It is flat.<") < at("<nav") && at("<nav") < at("<article"));
+    assert!(at(&svg) > at("<article") && at("fig1.pdf") > at(&svg));
+    // One item for one reason, all of the reason with each claim.
+    assert_eq!((page.matches("It is flat.<").count(), page.matches("More of it.").count()), (1, 2));
+    assert_eq!(page.matches("<p>a &lt; b &amp; &quot;c&quot;</p>").count(), 2);
 }

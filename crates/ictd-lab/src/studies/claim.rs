@@ -176,12 +176,6 @@ pub enum Verdict {
 /// measurement rather than reproduced by it.
 pub const SLACK_LIMIT: f64 = 10.0;
 
-impl Verdict {
-    /// All verdicts, from the best.
-    pub const ALL: [Verdict; 5] =
-        [Self::Reproduced, Self::Consistent, Self::Partly, Self::NotReproduced, Self::NotTestable];
-}
-
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Its name as in JSON, padded where asked.
@@ -190,6 +184,10 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
+    /// All verdicts, from the best.
+    pub const ALL: [Verdict; 5] =
+        [Self::Reproduced, Self::Consistent, Self::Partly, Self::NotReproduced, Self::NotTestable];
+
     /// By how many of its parts are met: all, none, or some.
     pub fn by_share(met: u64, parts: u64) -> Self {
         match met {
@@ -197,6 +195,11 @@ impl Verdict {
             met if met == parts => Self::Reproduced,
             _ => Self::Partly,
         }
+    }
+
+    /// Two conditions, of which the second alone is nothing.
+    pub(super) fn stepwise(first: bool, second: bool) -> Self {
+        if first { Self::both(first, second) } else { Self::NotReproduced }
     }
 
     /// Two conditions, each half of a claim.

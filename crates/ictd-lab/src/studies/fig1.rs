@@ -2,13 +2,12 @@
 
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
-use ictd::statistics::{MeanSem, msve, spearman};
+use ictd::statistics::{msve, spearman};
 use ictd::task::{Family, Kind};
 use ictd::transformer::{Block, Evaluator, Transformer, TransformerConfig};
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Claim, Plan, Section, Study, Tasks, Verdict, mean_sem};
+use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
@@ -41,13 +40,6 @@ pub struct MsveConfig {
     pub temperature: f64,
     /// Step size α.
     pub step_size: f64,
-}
-
-impl MsveConfig {
-    /// Figure 1's tasks of a seed.
-    pub fn of_seed(seed: u64) -> Self {
-        Self { tasks: Tasks::of_family(Family::of(Kind::Figure1), seed), ..Self::default() }
-    }
 }
 
 impl Default for MsveConfig {
@@ -125,80 +117,72 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         ..TransformerConfig::theta_star(attention, config.num_layers, config.tasks.gamma())
     }
     .check()?;
-    // Collected in task order, so that sums do not depend on the number of threads.
-    let errors = (0..config.num_tasks)
-        .into_par_iter()
-        .map(|task| errors_of_task(&config.tasks, &transformer, &lens, task))
-        .collect::<Result<Vec<TaskErrors>, LabError>>()?;
-    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_sem("tasks", errors.iter().map(of));
-    let points = lens
-        .iter()
-        .enumerate()
-        .map(|(i, &context_len)| {
-            let MeanSem { mean, sem, count } = statistic(&|e| e.by_length[i])?;
-            let gain = statistic(&|e| e.zero - e.by_length[i])?;
-            if !sem.is_finite() {
-                return Err(LabError::diverged(format!(
-                    "the error at context length {context_len} overflows; lower the step size"
-                )));
-            }
-            Ok(MsvePoint { context_len, mean, sem, gain: gain.mean, gain_sem: gain.sem, tasks: count })
-        })
-        .collect::<Result<Vec<_>, LabError>>()?;
+    let errors = in_parallel(0..config.num_tasks, |task| {
+        errors_of_task(&config.tasks, &transformer, &lens, &[config.num_layers], task)
+    })?;
+    let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_and_sem("tasks", errors.iter().map(of));
+    let mut points = Vec::new();
+    for (i, &context_len) in lens.iter().enumerate() {
+        let (mean, sem) = statistic(&|e| e.found[i])?;
+        let (gain, gain_sem) = statistic(&|e| e.zero - e.found[i])?;
+        if !sem.is_finite() {
+            return Err(LabError::diverged(format!(
+                "the error at context length {context_len} overflows; lower the step size"
+            )));
+        }
+        points.push(MsvePoint { context_len, mean, sem, gain, gain_sem, tasks: errors.len() });
+    }
     let last = config.context_lens.len() - 1;
-    let drop = statistic(&|e| e.by_length[0] - e.by_length[last])?;
-    let judged = &points[..=last];
-    let lens: Vec<f64> = judged.iter().map(|p| p.context_len as f64).collect();
-    let means: Vec<f64> = judged.iter().map(|p| p.mean).collect();
+    let (drop, drop_sem) = statistic(&|e| e.found[0] - e.found[last])?;
+    let (lens, means): (Vec<f64>, Vec<f64>) =
+        points[..=last].iter().map(|p| (p.context_len as f64, p.mean)).unzip();
     let rank_correlation = spearman(&lens, &means);
-    let zero = statistic(&|e| e.zero)?;
+    let (zero, zero_sem) = statistic(&|e| e.zero)?;
     let better = points.iter().rev().take_while(|p| p.gain > 3.0 * p.gain_sem);
     let beats_zero_from = better.last().map(|p| p.context_len);
-    let verdict = match (drop.mean > 3.0 * drop.sem, rank_correlation <= -0.9) {
-        (true, true) => Verdict::Reproduced,
-        (true, false) => Verdict::Partly,
-        (false, _) => Verdict::NotReproduced,
-    };
+    let verdict = Verdict::stepwise(drop > 3.0 * drop_sem, rank_correlation <= -0.9);
     Ok(MsveCurve {
         config,
         points,
-        zero: zero.mean,
-        zero_sem: zero.sem,
+        zero,
+        zero_sem,
         beats_zero_from,
-        drop: drop.mean,
-        drop_sem: drop.sem,
+        drop,
+        drop_sem,
         rank_correlation,
         verdict,
     })
 }
 
 /// The errors of a task.
-struct TaskErrors {
-    by_length: Vec<f64>,
+pub(super) struct TaskErrors {
+    /// By context length, and for each by depth.
+    pub found: Vec<f64>,
+    /// That of the predictor 0.
     zero: f64,
 }
 
-fn errors_of_task(
+/// Mean square value errors on prefixes of one trajectory of a task, every state a query.
+pub(super) fn errors_of_task(
     tasks: &Tasks,
     transformer: &Transformer,
     lens: &[usize],
+    depths: &[usize],
     index: u64,
 ) -> Result<TaskErrors, LabError> {
     let task = tasks.draw(index)?;
     let longest = lens.last().copied().unwrap_or(0);
     let states = task.mrp().sample_states(longest, &mut Stream::new(tasks.seed, Purpose::Trajectory, index));
     let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
-    let mut evaluator = Evaluator::default();
     let error_of = |estimates: &[f64]| msve(estimates, task.values(), task.stationary_distribution());
-    let error = |&n: &usize| -> Result<f64, LabError> {
-        let context = task.context_of(&states[..=n], &queries);
-        let values = evaluator.evaluate(transformer, &context)?;
-        let estimates: Vec<f64> =
-            queries.iter().map(|s| values.value(transformer.num_layers(), n + 1 + s)).collect();
-        Ok(error_of(&estimates))
-    };
-    let zero = error_of(&vec![0.0; queries.len()]);
-    Ok(TaskErrors { by_length: lens.iter().map(error).collect::<Result<_, LabError>>()?, zero })
+    let (mut evaluator, mut found) = (Evaluator::default(), Vec::new());
+    for &n in lens {
+        let values = evaluator.evaluate(transformer, &task.context_of(&states[..=n], &queries))?;
+        found.extend(depths.iter().map(|&layers| {
+            error_of(&queries.iter().map(|s| values.value(layers, n + 1 + s)).collect::<Vec<_>>())
+        }));
+    }
+    Ok(TaskErrors { found, zero: error_of(&vec![0.0; queries.len()]) })
 }
 
 impl MsveCurve {
@@ -242,20 +226,12 @@ impl MsveCurve {
 impl Report for MsveCurve {
     fn text(&self, width: usize) -> String {
         let beats = self.beats_zero_from.map_or_else(|| "nowhere".into(), |n| format!("from n = {n} on"));
-        self.shown(&["fig1"], width)
-            + &wrapped(
-                &format!(
-                    "predictor 0: {:.4} ± {:.4}; the Transformer is better {beats}\n{} tasks; drop from first to last {:.4} ± {:.4}, rank correlation {:.2}: {}\n",
-                    self.zero,
-                    self.zero_sem,
-                    self.config.num_tasks,
-                    self.drop,
-                    self.drop_sem,
-                    self.rank_correlation,
-                    self.verdict
-                ),
-                width,
-            )
+        let Self { zero, zero_sem, drop, drop_sem, rank_correlation, verdict, .. } = self;
+        let tasks = self.config.num_tasks;
+        let below = format!(
+            "predictor 0: {zero:.4} ± {zero_sem:.4}; the Transformer is better {beats}\n{tasks} tasks; drop from first to last {drop:.4} ± {drop_sem:.4}, rank correlation {rank_correlation:.2}: {verdict}\n"
+        );
+        self.shown(&["fig1"], width) + &wrapped(&below, width)
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
@@ -272,30 +248,24 @@ impl Report for MsveCurve {
 }
 
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let config = MsveConfig { num_tasks: plan.samples(300, 60), ..MsveConfig::of_seed(plan.seed) };
-    let curve = run(&config)?;
+    let tasks = Tasks::of_family(Family::of(Kind::Figure1), plan.seed);
+    let curve = run(&MsveConfig { tasks, num_tasks: plan.samples(300, 60), ..MsveConfig::default() })?;
     curve.write(out)?;
     let (first, last) = (&curve.points[0], &curve.points[curve.config.context_lens.len() - 1]);
-    let beats = curve.beats_zero_from.map_or_else(
-        || "at no length tried".into(),
-        |n| {
-            format!(
-                "from n = {n} on, so {} the paper's range",
-                if n <= last.context_len { "within" } else { "beyond" }
-            )
-        },
-    );
+    let beats = match curve.beats_zero_from {
+        Some(n) if n <= last.context_len => format!("from n = {n} on, so within the paper's range"),
+        Some(n) => format!("from n = {n} on, so beyond the paper's range"),
+        None => "at no length tried".into(),
+    };
     let longest = &curve.points[curve.points.len() - 1];
+    let at = |p: &MsvePoint| format!("{:.2} at n = {}", p.mean, p.context_len);
+    let end = format!("{:.3} at n = {}", longest.mean, longest.context_len);
     let measured = format!(
-        "MSVE {:.2} at n = {}, {:.2} at n = {}; rank correlation {:.2}. The predictor 0 has {:.2}: the Transformer is better {beats} ({:.3} at n = {})",
-        first.mean,
-        first.context_len,
-        last.mean,
-        last.context_len,
+        "MSVE {}, {}; rank correlation {:.2}. The predictor 0 has {:.2}: the Transformer is better {beats} ({end})",
+        at(first),
+        at(last),
         curve.rank_correlation,
-        curve.zero,
-        longest.mean,
-        longest.context_len
+        curve.zero
     );
     let uncertainty = format!("± {:.2} and ± {:.2} (s.e.m. over {} tasks)", first.sem, last.sem, first.tasks);
     Ok(vec![
@@ -309,39 +279,4 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
         .found(curve.verdict, curve.rank_correlation, measured, uncertainty)
         .shown(Some("fig1"), Some("fig1.csv")),
     ])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thread_counts_do_not_change_a_bit() {
-        let config = MsveConfig { num_tasks: 20, ..Default::default() };
-        let with = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            serde_json::to_string(&pool.install(|| run(&config)).unwrap()).unwrap()
-        };
-        assert_eq!(with(1), with(4));
-    }
-
-    /// An error that does not fall must not be called reproduced: with step size 0 it is constant, that of the
-    /// predictor 0.
-    #[test]
-    fn a_flat_curve_is_not_reproduced() {
-        let flat = MsveConfig { num_tasks: 10, step_size: 0.0, ..Default::default() };
-        let curve = run(&flat).unwrap();
-        assert_eq!((curve.verdict, curve.beats_zero_from), (Verdict::NotReproduced, None));
-        assert!(curve.points.iter().all(|p| p.mean == curve.zero && p.gain == 0.0));
-    }
-
-    #[test]
-    fn longer_contexts_do_not_decide() {
-        let short = MsveConfig { num_tasks: 20, longer_lens: Vec::new(), ..Default::default() };
-        let long = MsveConfig { longer_lens: vec![500, 7], ..short.clone() };
-        let (a, b) = (run(&short).unwrap(), run(&long).unwrap());
-        assert_eq!((a.points.len(), b.points.len()), (20, 21));
-        // One trajectory per task: longer contexts change nothing about its prefixes.
-        assert_eq!((a.rank_correlation, a.drop, a.zero), (b.rank_correlation, b.drop, b.zero));
-    }
 }

@@ -1,14 +1,13 @@
 //! Figure 2: the memory rows before and after the temporal shift.
 
-use ictd::context::Context;
-use ictd::kernel::{Attention, KernelName, KernelWeights};
+use ictd::kernel::KernelWeights;
 use ictd::prompt::TokenMatrix;
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Family, TaskSource as _};
 use ictd::transformer::{AttentionParams, TransformerConfig, attend, temporal_shift};
 use serde::Serialize;
 
-use super::{Claim, Plan, Section, Study};
+use super::{Claim, Plan, Section, Study, softmax};
 use crate::LabError;
 use crate::figure::{Anchor, Scene, Stroke, Width, style::*};
 use crate::files::OutputDir;
@@ -16,9 +15,8 @@ use crate::files::OutputDir;
 /// Figure 2: what the temporal shift does to the memory rows.
 pub const STUDY: Study = Study::new("fig2", Section::Equivalence, &["fig2"], judge);
 
-/// The two memory rows of a real forward pass around one temporal shift.
-#[derive(Clone, Debug)]
-pub struct ShiftPicture {
+/// A real forward pass before and after one temporal shift.
+struct ShiftPicture {
     gamma: f64,
     before: TokenMatrix,
     after: TokenMatrix,
@@ -34,22 +32,18 @@ struct Cell {
 }
 
 /// Runs two layers on a small Boyan chain and stops in the middle of the second.
-pub fn run(seed: u64) -> Result<ShiftPicture, LabError> {
+fn run(seed: u64) -> Result<ShiftPicture, LabError> {
     let task = Family { num_states: 8, ..Family::paper() }.draw(&mut Stream::new(seed, Purpose::Task, 0))?;
     let gamma = task.mrp().gamma();
     let (context, _) = task.sample_context(5, &mut Stream::new(seed, Purpose::Trajectory, 0));
-    let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?;
+    let attention = softmax()?;
     let layer_1 =
         TransformerConfig::theta_star(attention.clone(), 1, gamma).check()?.tokens(&context)?.swap_remove(1);
-    let before = half_layer(&attention, &context, &layer_1)?;
+    let theta = AttentionParams::theta_star(context.feature_dim());
+    let weights = KernelWeights::new(&attention, theta.score_matrix(), &layer_1, context.roles())?;
+    let before = attend(&theta, &weights, 1.0, &layer_1);
     let after = temporal_shift(before.clone(), gamma, context.roles());
     Ok(ShiftPicture { gamma, before, after })
-}
-
-fn half_layer(attention: &Attention, context: &Context, z: &TokenMatrix) -> Result<TokenMatrix, LabError> {
-    let theta = AttentionParams::theta_star(context.feature_dim());
-    let weights = KernelWeights::new(attention, theta.score_matrix(), z, context.roles())?;
-    Ok(attend(&theta, &weights, 1.0, z))
 }
 
 /// The layout of the figure: a cell, room for names at its left, where the two stages start.
@@ -111,23 +105,20 @@ impl ShiftPicture {
         scene.text(0.5 * width, HEIGHT - 10.0, &note, TEXT_SIZE, Anchor::Middle, MUTED);
         scene
     }
-
-    /// Writes the figure and its numbers.
-    pub fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        let d = self.before.feature_dim();
-        let cells = [("before", &self.before), ("after", &self.after)].into_iter().flat_map(|(stage, z)| {
-            (d + 1..d + 3).flat_map(move |i| {
-                let values = z.matrix().row(i).iter().enumerate();
-                values.map(move |(column, &value)| Cell { stage, row: z.row_name(i), column, value })
-            })
-        });
-        out.csv("fig2", cells)?;
-        out.figure("fig2", &self.figure())
-    }
 }
 
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    run(plan.seed)?.write(out)?;
+    let picture = run(plan.seed)?;
+    let d = picture.before.feature_dim();
+    let stages = [("before", &picture.before), ("after", &picture.after)];
+    let cells = stages.into_iter().flat_map(|(stage, z)| {
+        (d + 1..d + 3).flat_map(move |i| {
+            let values = z.matrix().row(i).iter().enumerate();
+            values.map(move |(column, &value)| Cell { stage, row: z.row_name(i), column, value })
+        })
+    });
+    out.csv("fig2", cells)?;
+    out.figure("fig2", &picture.figure())?;
     let says = "The memory rows before and after the temporal shift.";
     Ok(vec![Claim::illustration("fig2", "Figure 2", says, "drawn from a real forward pass")])
 }

@@ -1,5 +1,7 @@
 //! Figure 6: the mask relaxed, and what diagonal mixing does.
 
+use ictd::pretrain::{Metric, TrainState};
+
 use super::fig3_5::{EMERGED, EmergenceFigures, branches, judge, mean, text};
 use super::pretrain::RunResult;
 use super::setting::{self, Setting};
@@ -29,8 +31,8 @@ pub const STATIONARY: Study =
 fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, RunResult), LabError> {
     let seeds = plan.seeds(10);
     let run = |preset: &str| -> Result<(EmergenceFigures, RunResult), LabError> {
-        let (settings, result) = setting.train_mixed(preset, &seeds)?;
-        Ok((EmergenceFigures::new(&settings, setting.mixed_title, &result.states), result))
+        let result = setting.train_mixed(preset, &seeds)?;
+        Ok((EmergenceFigures::new(setting.mixed_title, &result), result))
     };
     let (full, relaxed) = (run("mask-full")?, run("mask-relaxed")?);
     let name = format!("fig6{}", setting.suffix);
@@ -39,11 +41,8 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
         tables.iter().try_for_each(|table| out.records(table))?;
     }
     out.figure(&name, &figure(&full.0, &relaxed.0))?;
-    let verdict = match (judge(&full.1), judge(&relaxed.1)) {
-        (Verdict::Reproduced, Verdict::Reproduced) => Verdict::Reproduced,
-        (Verdict::NotReproduced, Verdict::NotReproduced) => Verdict::NotReproduced,
-        _ => Verdict::Partly,
-    };
+    let verdicts = [judge(&full.1), judge(&relaxed.1)];
+    let verdict = if verdicts[0] == verdicts[1] { verdicts[0] } else { Verdict::Partly };
     let claim = Claim::new(
         &setting.id("fig6"),
         &setting.mixed_place("Figure 6"),
@@ -93,7 +92,7 @@ fn figure(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
 /// What the paper says of mixing: it accelerates training "without changing the qualitative emergence behavior".
 fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, LabError> {
     let seeds = plan.seeds(10);
-    let (_, plain) = setting.train("mask-full", &["rho.start=0.0", "rho.end=0.0"], &seeds)?;
+    let plain = setting.train("mask-full", &["rho.start=0.0", "rho.end=0.0"], &seeds)?;
     let same = mixed.seeds.iter().zip(&plain.seeds).filter(|(a, b)| a.last.branch == b.last.branch).count();
     let (with, without) = (onset_steps(mixed), onset_steps(&plain));
     let (fast, slow) = (median(&with), median(&without));
@@ -136,8 +135,7 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
 /// The first step at which both scores reach ½, seed by seed.
 fn onset_steps(result: &RunResult) -> Vec<Option<usize>> {
     let reached = |(v, a): (&f32, &f32)| f64::from(v.min(*a)) >= EMERGED;
-    let first = |s: &ictd::pretrain::TrainState<f32>| {
-        use ictd::pretrain::Metric;
+    let first = |s: &TrainState<f32>| {
         s.history[Metric::Value].iter().zip(&s.history[Metric::Score]).position(reached).map(|k| k + 1)
     };
     result.states.iter().map(first).collect()

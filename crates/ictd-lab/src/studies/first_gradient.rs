@@ -1,11 +1,10 @@
 //! Which way the first gradient turns the reward coefficient, and the correlation behind it.
 
 use ictd::pretrain::first_gradient;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::mean_sem;
 use super::pretrain::Settings;
+use super::{in_parallel, mean_and_sem};
 use crate::LabError;
 
 /// Tasks per seed.
@@ -29,23 +28,21 @@ pub struct FirstGradientSign {
 impl FirstGradientSign {
     /// Measures the first gradient of the seeds, 50 tasks each.
     pub fn measure(query: &str, settings: &Settings, seeds: &[u64]) -> Result<Self, LabError> {
-        let found = seeds
-            .par_iter()
-            .map(|&seed| first_gradient(&settings.config, seed, TASKS))
-            .collect::<Result<Vec<_>, _>>()?;
-        let gradient = mean_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
+        let found = in_parallel(seeds, |&seed| Ok(first_gradient(&settings.config, seed, TASKS)?))?;
         let factor = -2.0 * settings.config.num_layers as f64;
+        let (gradient, gradient_sem) = mean_and_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
         let rewards = found.iter().flat_map(|f| &f.reward_correlation);
-        let predicted = mean_sem("seeds", rewards.map(|c| factor * c))?;
-        let values = mean_sem("seeds", found.iter().flat_map(|f| f.value_correlation.clone()))?;
+        let (predicted, predicted_sem) = mean_and_sem("seeds", rewards.map(|c| factor * c))?;
+        let values = found.iter().flat_map(|f| f.value_correlation.clone());
+        let (value_correlation, value_correlation_sem) = mean_and_sem("seeds", values)?;
         Ok(Self {
             query: query.to_owned(),
-            gradient: gradient.mean,
-            gradient_sem: gradient.sem,
-            predicted: predicted.mean,
-            predicted_sem: predicted.sem,
-            value_correlation: values.mean,
-            value_correlation_sem: values.sem,
+            gradient,
+            gradient_sem,
+            predicted,
+            predicted_sem,
+            value_correlation,
+            value_correlation_sem,
         })
     }
 }

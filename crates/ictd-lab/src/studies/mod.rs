@@ -32,15 +32,49 @@ pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use source::{TaskChoice, Tasks};
 pub use study::{Plan, Section, Study};
 
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
 use ictd::kernel::{Attention, KernelName};
 use ictd::statistics::MeanSem;
+use ictd::transformer::{Transformer, TransformerConfig};
+use rayon::prelude::*;
 
 use crate::LabError;
+
+/// What `of` makes of every item, in the order of the items, so that sums do not depend on the number of threads.
+fn in_parallel<I: Send, T: Send>(
+    items: impl IntoParallelIterator<Item = I>,
+    of: impl Fn(I) -> Result<T, LabError> + Sync + Send,
+) -> Result<Vec<T>, LabError> {
+    items.into_par_iter().map(of).collect()
+}
+
+/// The mean of numbers; NaN of none.
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}
 
 /// Mean and standard error of at least one sample; `of` says what samples are.
 fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem, LabError> {
     let samples: Vec<f64> = samples.into_iter().collect();
     MeanSem::of(&samples).ok_or_else(|| LabError::value(of, 0, "at least 1"))
+}
+
+/// The two numbers of [`mean_sem`] alone.
+fn mean_and_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<(f64, f64), LabError> {
+    mean_sem(of, samples).map(|found| (found.mean, found.sem))
+}
+
+/// Removes a file or a directory, if it is there.
+fn remove(path: PathBuf) -> Result<(), LabError> {
+    let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+    match removed {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(LabError::Write { path, source }),
+        _ => Ok(()),
+    }
 }
 
 /// The smallest and the largest of numbers.
@@ -51,6 +85,12 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
 /// The paper's attention: softmax at temperature 1, without mixing.
 fn softmax() -> Result<Attention, LabError> {
     Ok(Attention::new(KernelName::Softmax.at(1.0)?, 0.0)?)
+}
+
+/// The Transformer at theta_*, temperature 1, without mixing.
+fn theta_star(kernel: KernelName, num_layers: usize, gamma: f64) -> Result<Transformer, LabError> {
+    let attention = Attention::new(kernel.at(1.0)?, 0.0)?;
+    Ok(TransformerConfig::theta_star(attention, num_layers, gamma).check()?)
 }
 
 /// All studies of the paper, in its order.

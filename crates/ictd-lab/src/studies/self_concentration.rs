@@ -6,11 +6,10 @@ use ictd::matrix::Matrix;
 use ictd::pretrain::{ParamsView, PretrainConfig, Trainer};
 use ictd::task::FiniteTask;
 use ictd::theory::self_weights;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::setting::{LITERAL, SOURCE, Setting};
-use super::{Claim, Plan, Section, Study, Tasks, Verdict, mean_sem};
+use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean, mean_and_sem};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -62,7 +61,7 @@ fn summaries(tasks: &[FiniteTask], block: &Matrix, tau: f64) -> Result<Vec<(f64,
         .map(|task| {
             let weights = self_weights(task, &attention, block)?;
             let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
-            Ok((weights.iter().sum::<f64>() / weights.len() as f64, smallest))
+            Ok((mean(weights.iter().copied()), smallest))
         })
         .collect()
 }
@@ -77,37 +76,26 @@ fn run(reading: &str, config: &PretrainConfig, seeds: &[u64], seed: u64) -> Resu
         summaries(&tasks, &block, config.temperature)
     };
     // Entry [seed][point]: the weights task by task.
-    let curves = seeds
-        .par_iter()
-        .map(|&seed| {
-            let mut trainer = Trainer::<f32>::new(config, seed)?;
-            let mut points = vec![measure(&trainer)?];
-            while !trainer.is_done() {
-                trainer.epoch_unmeasured()?;
-                if trainer.state().epoch % every == 0 || trainer.is_done() {
-                    points.push(measure(&trainer)?);
-                }
+    let curves = in_parallel(seeds, |&seed| {
+        let mut trainer = Trainer::<f32>::new(config, seed)?;
+        let mut points = vec![measure(&trainer)?];
+        while !trainer.is_done() {
+            trainer.epoch_unmeasured()?;
+            if trainer.state().epoch % every == 0 || trainer.is_done() {
+                points.push(measure(&trainer)?);
             }
-            Ok(points)
-        })
-        .collect::<Result<Vec<_>, LabError>>()?;
+        }
+        Ok(points)
+    })?;
     type Of = fn(&(f64, f64)) -> f64;
-    let over_tasks = |point: &[(f64, f64)], of: Of| point.iter().map(of).sum::<f64>() / point.len() as f64;
-    let number = curves.iter().map(Vec::len).min().unwrap_or(0);
-    let statistic = |k: usize, of: Of| mean_sem("seeds", curves.iter().map(|c| over_tasks(&c[k], of)));
-    let points = (0..number)
-        .map(|k| {
-            let (mean, smallest) = (statistic(k, |w| w.0)?, statistic(k, |w| w.1)?);
-            Ok(ConcentrationPoint {
-                reading: reading.to_owned(),
-                epoch: (k as u64 * every).min(config.epochs),
-                mean: mean.mean,
-                mean_sem: mean.sem,
-                smallest: smallest.mean,
-                smallest_sem: smallest.sem,
-            })
-        })
-        .collect::<Result<Vec<_>, LabError>>()?;
+    let over_tasks = |point: &[(f64, f64)], of: Of| mean(point.iter().map(of));
+    let statistic = |k: usize, of: Of| mean_and_sem("seeds", curves.iter().map(|c| over_tasks(&c[k], of)));
+    let mut points = Vec::new();
+    for k in 0..curves.iter().map(Vec::len).min().unwrap_or(0) {
+        let ((mean, mean_sem), (smallest, smallest_sem)) = (statistic(k, |w| w.0)?, statistic(k, |w| w.1)?);
+        let (reading, epoch) = (reading.to_owned(), (k as u64 * every).min(config.epochs));
+        points.push(ConcentrationPoint { reading, epoch, mean, mean_sem, smallest, smallest_sem });
+    }
     let required = 0.5 * (1.0 + config.task.gamma);
     let last = curves.iter().filter_map(|c| c.last());
     let holds = last.clone().flatten().filter(|w| w.1 > required).count() as u64;
@@ -135,14 +123,10 @@ pub fn figure(found: &[Concentration]) -> Scene {
         let line = vec![(0.0, first.required), (end, first.required)];
         series.push(Series { dash: vec![1.5, 1.5], ..Series::new("Assumption 5.1", PALETTE[2], line) });
     }
-    Chart {
-        title: "Self-concentration over pretraining".into(),
-        x: Axis::linear("tasks trained on"),
-        y: Axis::log("*M*_{π}(*s*, *s*)"),
-        series,
-        note: format!("mean over states (dashed: the smallest), {TASKS} tasks; band: s.e.m. over seeds"),
-    }
-    .scene(Width::Column)
+    let (x, y) = (Axis::linear("tasks trained on"), Axis::log("*M*_{π}(*s*, *s*)"));
+    Chart::new("Self-concentration over pretraining", x, y, series)
+        .noted(format!("mean over states (dashed: the smallest), {TASKS} tasks; band: s.e.m. over seeds"))
+        .scene(Width::Column)
 }
 
 /// Trains both readings and follows the self-weights.
@@ -162,11 +146,7 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 fn claim(setting: &Setting, found: &Concentration) -> Claim {
     let rising = found.ends.iter().filter(|(before, after)| after > before).count();
     let (holds, total) = found.assumption;
-    let verdict = match (rising == found.ends.len(), holds == total) {
-        (true, true) => Verdict::Reproduced,
-        (true, false) => Verdict::Partly,
-        (false, _) => Verdict::NotReproduced,
-    };
+    let verdict = Verdict::stepwise(rising == found.ends.len(), holds == total);
     let claim = Claim::new(
         &setting.id("self-concentration"),
         &setting.place("Section 5, after Assumption 5.1"),

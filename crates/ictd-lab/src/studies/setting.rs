@@ -62,8 +62,7 @@ pub const GAIN: Setting = Setting {
     changes: &["init.gain=1.0", "init.score_sign=td", "init.value_sign=td"],
     mixed: &[],
     mixed_title: "TD signs given, gain 1",
-    scope: Scope::ChangedSetting,
-    signs_given: true,
+    ..STATIONARY
 };
 
 impl Setting {
@@ -74,19 +73,12 @@ impl Setting {
     }
 
     /// Trains a preset, with further changes.
-    pub fn train(
-        &self,
-        preset: &str,
-        more: &[&str],
-        seeds: &[u64],
-    ) -> Result<(Settings, RunResult), LabError> {
-        let settings = self.settings(preset, more)?;
-        let result = pretrain::run_in_memory(&settings, seeds)?;
-        Ok((settings, result))
+    pub fn train(&self, preset: &str, more: &[&str], seeds: &[u64]) -> Result<RunResult, LabError> {
+        pretrain::run_in_memory(&self.settings(preset, more)?, seeds)
     }
 
     /// Trains a preset that mixes.
-    pub fn train_mixed(&self, preset: &str, seeds: &[u64]) -> Result<(Settings, RunResult), LabError> {
+    pub fn train_mixed(&self, preset: &str, seeds: &[u64]) -> Result<RunResult, LabError> {
         self.train(preset, self.mixed, seeds)
     }
 

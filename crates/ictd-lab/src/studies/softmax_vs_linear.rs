@@ -1,14 +1,11 @@
 //! Softmax attention against linear attention at theta_*, on the same tasks and contexts.
 
-use ictd::kernel::{Attention, KernelName};
-use ictd::random::{Purpose, Stream};
-use ictd::statistics::msve;
-use ictd::task::{Family, Kind, TaskSource as _};
-use ictd::transformer::{Evaluator, Transformer, TransformerConfig};
-use rayon::prelude::*;
+use ictd::kernel::KernelName;
+use ictd::task::{Family, Kind};
 use serde::Serialize;
 
-use super::{Claim, Plan, Scope, Section, Study, Verdict, mean_sem};
+use super::fig1::errors_of_task;
+use super::{Claim, Plan, Scope, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem, theta_star};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Grid, Scene, Series};
@@ -21,7 +18,6 @@ pub const STUDY: Study = Study::new("softmax-vs-linear", Section::Evaluation, &[
 const LENGTHS: [usize; 7] = [1, 5, 19, 39, 100, 300, 1000];
 /// Depths.
 const LAYERS: [usize; 6] = [1, 3, 7, 15, 30, 60];
-const KERNELS: [KernelName; 2] = [KernelName::Softmax, KernelName::Linear];
 /// The depth that the figure shows over lengths: Figure 1's.
 const SHOWN_DEPTH: usize = 15;
 
@@ -42,75 +38,39 @@ pub struct AttentionPoint {
     pub tasks: usize,
 }
 
-impl AttentionPoint {
-    /// Softmax is better by more than three standard errors.
-    fn softmax_wins(&self) -> bool {
-        self.log_ratio < -3.0 * self.log_ratio_sem
-    }
-
-    /// Linear is better by more than three standard errors.
-    fn linear_wins(&self) -> bool {
-        self.log_ratio > 3.0 * self.log_ratio_sem
-    }
-}
-
 /// Compares on the tasks of Figure 1, whose values are linear in the features.
 pub fn run(seed: u64, tasks: u64) -> Result<Vec<AttentionPoint>, LabError> {
     let deepest = LAYERS[LAYERS.len() - 1];
-    let transformer = |name: KernelName| -> Result<Transformer, LabError> {
-        let attention = Attention::new(name.at(1.0)?, 0.0)?;
-        Ok(TransformerConfig::theta_star(attention, deepest, 0.9).check()?)
-    };
-    let transformers = [transformer(KERNELS[0])?, transformer(KERNELS[1])?];
+    let transformer = |kernel| theta_star(kernel, deepest, 0.9);
+    let (softmax, linear) = (transformer(KernelName::Softmax)?, transformer(KernelName::Linear)?);
+    let family = Tasks::of_family(Family::of(Kind::Figure1), seed);
     // By task: errors of both kernels at every length and depth.
-    let errors = (0..tasks)
-        .into_par_iter()
-        .map(|index| errors_of_task(seed, index, &transformers))
-        .collect::<Result<Vec<Vec<[f64; 2]>>, LabError>>()?;
+    let errors = in_parallel(0..tasks, |index| {
+        let errors = |transformer| errors_of_task(&family, transformer, &LENGTHS, &LAYERS, index);
+        Ok([errors(&softmax)?.found, errors(&linear)?.found])
+    })?;
     let cells = LENGTHS.into_iter().flat_map(|n| LAYERS.map(|layers| (n, layers)));
-    cells
-        .enumerate()
-        .map(|(cell, (n, layers))| {
-            let statistic =
-                |of: &dyn Fn([f64; 2]) -> f64| mean_sem("tasks", errors.iter().map(|e| of(e[cell])));
-            let (softmax, linear) = (statistic(&|e| e[0])?, statistic(&|e| e[1])?);
-            let ratio = statistic(&|e| (e[0] / e[1]).log10())?;
-            Ok(AttentionPoint {
-                n,
-                layers,
-                softmax: softmax.mean,
-                softmax_sem: softmax.sem,
-                linear: linear.mean,
-                linear_sem: linear.sem,
-                log_ratio: ratio.mean,
-                log_ratio_sem: ratio.sem,
-                tasks: ratio.count,
-            })
+    let point = |(cell, (n, layers)): (usize, (usize, usize))| -> Result<AttentionPoint, LabError> {
+        let statistic = |of: &dyn Fn(f64, f64) -> f64| {
+            mean_and_sem("tasks", errors.iter().map(|[a, b]| of(a[cell], b[cell])))
+        };
+        let (softmax, softmax_sem) = statistic(&|a, _| a)?;
+        let (linear, linear_sem) = statistic(&|_, b| b)?;
+        let (log_ratio, log_ratio_sem) = statistic(&|a, b| (a / b).log10())?;
+        let tasks = errors.len();
+        Ok(AttentionPoint {
+            n,
+            layers,
+            softmax,
+            softmax_sem,
+            linear,
+            linear_sem,
+            log_ratio,
+            log_ratio_sem,
+            tasks,
         })
-        .collect()
-}
-
-fn errors_of_task(seed: u64, index: u64, transformers: &[Transformer; 2]) -> Result<Vec<[f64; 2]>, LabError> {
-    let mut stream = Stream::new(seed, Purpose::Task, index);
-    let task = Family::of(Kind::Figure1).draw(&mut stream)?;
-    let longest = LENGTHS[LENGTHS.len() - 1];
-    let states = task.mrp().sample_states(longest, &mut Stream::new(seed, Purpose::Trajectory, index));
-    let queries: Vec<usize> = (0..task.mrp().num_states()).collect();
-    let mut evaluator = Evaluator::default();
-    let mut errors = Vec::new();
-    for n in LENGTHS {
-        let context = task.context_of(&states[..=n], &queries);
-        let mut both = [[0.0; 2]; LAYERS.len()];
-        for (k, transformer) in transformers.iter().enumerate() {
-            let values = evaluator.evaluate(transformer, &context)?;
-            for (cell, layers) in both.iter_mut().zip(LAYERS) {
-                let estimates: Vec<f64> = queries.iter().map(|s| values.value(layers, n + 1 + s)).collect();
-                cell[k] = msve(&estimates, task.values(), task.stationary_distribution());
-            }
-        }
-        errors.extend(both);
-    }
-    Ok(errors)
+    };
+    cells.enumerate().map(point).collect()
 }
 
 /// Errors over lengths at Figure 1's depth, and over depths at the longest context.
@@ -126,16 +86,11 @@ pub fn figure(points: &[AttentionPoint]) -> Scene {
             Series::new(name, color, own.iter().map(|p| (x(p) as f64, y(p)[0])).collect())
                 .with_band(band.collect())
         };
-        Chart {
-            title,
-            x: Axis::log(label),
-            y: Axis::log("mean square value error"),
-            series: vec![
-                line("softmax", PALETTE[0], |p| [p.softmax, p.softmax_sem]),
-                line("linear", PALETTE[1], |p| [p.linear, p.linear_sem]),
-            ],
-            note: String::new(),
-        }
+        let series = vec![
+            line("softmax", PALETTE[0], |p| [p.softmax, p.softmax_sem]),
+            line("linear", PALETTE[1], |p| [p.linear, p.linear_sem]),
+        ];
+        Chart::new(title, Axis::log(label), Axis::log("mean square value error"), series)
     };
     let by_length = format!("(a) context length, *L* = {SHOWN_DEPTH}");
     let by_depth = format!("(b) depth, *n* = {longest}");
@@ -157,8 +112,10 @@ fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 
 /// What the points say.
 fn claim(points: &[AttentionPoint]) -> Claim {
-    let softmax: Vec<&AttentionPoint> = points.iter().filter(|p| p.softmax_wins()).collect();
-    let (total, linear) = (points.len(), points.iter().filter(|p| p.linear_wins()).count());
+    // Better by more than three standard errors.
+    let softmax = points.iter().filter(|p| p.log_ratio < -3.0 * p.log_ratio_sem).collect::<Vec<_>>();
+    let linear = points.iter().filter(|p| p.log_ratio > 3.0 * p.log_ratio_sem).count();
+    let total = points.len();
     let judged = Verdict::by_share((total - linear) as u64, total as u64);
     let place = |of: &[&AttentionPoint]| {
         let depths: Vec<String> = of.iter().map(|p| p.layers.to_string()).collect();
@@ -208,14 +165,5 @@ mod tests {
         assert_eq!(verdict([-1.0, 0.2]), Verdict::Reproduced);
         assert_eq!(verdict([-1.0, 0.4]), Verdict::Partly);
         assert_eq!(verdict([0.4, 0.4]), Verdict::NotReproduced);
-    }
-
-    #[test]
-    fn thread_counts_do_not_change_a_bit() {
-        let with = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            serde_json::to_string(&pool.install(|| run(3, 6)).unwrap()).unwrap()
-        };
-        assert_eq!(with(1), with(3));
     }
 }

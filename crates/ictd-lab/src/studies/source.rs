@@ -32,15 +32,11 @@ impl TaskChoice {
         match text.parse::<Kind>() {
             Ok(kind) => Ok(Self::Family(Family::of(kind))),
             // What is no path at all is more likely a mistyped name.
-            Err(_) if text != "-" && !Path::new(text).exists() => Err(LabError::value(
-                "task",
-                format!("'{text}'"),
-                format!(
-                    "{} or a task file that exists{}",
-                    Kind::names(),
-                    did_you_mean(text, Kind::NAMED.map(Kind::as_str))
-                ),
-            )),
+            Err(_) if text != "-" && !Path::new(text).exists() => {
+                let meant = did_you_mean(text, Kind::NAMED.map(Kind::as_str));
+                let expected = format!("{} or a task file that exists{meant}", Kind::names());
+                Err(LabError::value("task", format!("'{text}'"), expected))
+            }
             Err(_) => {
                 let file = Box::new(read_task(Path::new(text))?);
                 Ok(Self::File { file, unit_norm: false, score_scale: 1.0 })
@@ -53,10 +49,8 @@ impl TaskChoice {
         match self {
             Self::Family(family) => Ok(Tasks::of_family(family.clone(), seed)),
             Self::File { file, unit_norm, score_scale } => {
-                let mut tasks = Tasks::own(&file.name, file.source(false, 1.0)?, seed);
-                if let About::Own { sha256, .. } = &mut tasks.about {
-                    *sha256 = Some(file.sha256.clone());
-                }
+                let (task, sha256) = (file.name.clone(), Some(file.sha256.clone()));
+                let tasks = Tasks::new(About::Own { task, sha256 }, file.source(false, 1.0)?, seed);
                 Ok(tasks.rescaled(*unit_norm, *score_scale))
             }
         }
@@ -88,16 +82,18 @@ enum About {
 }
 
 impl Tasks {
+    fn new(about: About, source: Arc<dyn TaskSource>, seed: u64) -> Self {
+        Self { about, seed, source, unit_norm: false, rescaled_by: 1.0 }
+    }
+
     /// Those of a family.
     pub fn of_family(family: Family, seed: u64) -> Self {
-        let source = Arc::new(family.clone());
-        Self { about: About::Family(family), seed, source, unit_norm: false, rescaled_by: 1.0 }
+        Self::new(About::Family(family.clone()), Arc::new(family), seed)
     }
 
     /// Those of a source of one's own, under a name.
     pub fn own(name: &str, source: Arc<dyn TaskSource>, seed: u64) -> Self {
-        let about = About::Own { task: name.to_owned(), sha256: None };
-        Self { about, seed, source, unit_norm: false, rescaled_by: 1.0 }
+        Self::new(About::Own { task: name.to_owned(), sha256: None }, source, seed)
     }
 
     /// The paper's (Table 1).

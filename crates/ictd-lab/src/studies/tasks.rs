@@ -4,8 +4,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{CartPole, FiniteTask, Kind, TaskSource as _};
 use serde::Serialize;
 
-use super::TaskChoice;
-use super::fig4::ChainTopology;
+use super::{TaskChoice, extent, fig4};
 use crate::LabError;
 use crate::files::{AnyTask, ContextFile, OutputDir, TaskFile};
 use crate::report::Report;
@@ -36,7 +35,8 @@ pub struct MadeTask {
     file: TaskFile,
     /// In the form that `forward` reads.
     trajectory: Option<ContextFile>,
-    topology: Option<ChainTopology>,
+    /// Whether it is a chain of Boyan's that is short enough for a drawing.
+    is_drawn: bool,
 }
 
 /// Makes the task.
@@ -45,11 +45,11 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
         return Err(LabError::value("trajectory", n, format!("1 to {MAX_TRAJECTORY} transitions")));
     }
     let stream = |purpose| Stream::new(request.seed, purpose, request.index);
-    let mut is_boyan = false;
+    let mut is_drawn = false;
     let task = match &request.task {
         TaskChoice::Family(family) => {
             family.check()?;
-            is_boyan = family.kind == Kind::Boyan;
+            is_drawn = family.kind == Kind::Boyan && family.num_states <= 16;
             match family.kind {
                 Kind::Cartpole => AnyTask::CartPole(CartPole::generate(family, &mut stream(Purpose::Task))?),
                 _ => AnyTask::Finite(family.draw(&mut stream(Purpose::Task))?),
@@ -64,20 +64,15 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
     };
     let mut file = TaskFile::of(&task)?;
     let mut walk = stream(Purpose::Trajectory);
-    let mut topology = None;
     let trajectory = match &task {
-        AnyTask::Finite(task) => {
-            let m = task.mrp().num_states();
-            topology = (is_boyan && m <= 16).then_some(ChainTopology { num_states: m });
-            request.trajectory.map(|n| trajectory_file(task, task.mrp().sample_states(n, &mut walk)))
-        }
+        AnyTask::Finite(task) => request.trajectory.map(|n| finite_trajectory(task, n, &mut walk)),
         AnyTask::CartPole(task) => {
             let rest = rest_value(task, &mut stream(Purpose::MonteCarlo));
             (file.rest_value, file.rest_value_sem) = rest.unzip();
             request.trajectory.map(|n| cart_pole_trajectory(task, n, &mut walk))
         }
     };
-    Ok(MadeTask { task, file, trajectory, topology })
+    Ok(MadeTask { task, file, trajectory, is_drawn })
 }
 
 /// The value of the upright rest state and its standard error, from as many runs as the budget allows, each long
@@ -102,63 +97,16 @@ fn cart_pole_trajectory(task: &CartPole, num_transitions: usize, stream: &mut St
     }
 }
 
-fn trajectory_file(task: &FiniteTask, states: Vec<usize>) -> ContextFile {
+fn finite_trajectory(task: &FiniteTask, num_transitions: usize, stream: &mut Stream) -> ContextFile {
+    let states = task.mrp().sample_states(num_transitions, stream);
     let some = |x: &f64| Some(*x);
-    let left = &states[..states.len() - 1];
+    let left = &states[..num_transitions];
     ContextFile {
         features: Some(states.iter().map(|&s| task.features().row(s).iter().map(some).collect()).collect()),
         rewards: Some(left.iter().map(|&s| Some(task.mrp().rewards()[s])).collect()),
         values: Some(states.iter().map(|&s| Some(task.values()[s])).collect()),
         states: Some(states),
         ..ContextFile::default()
-    }
-}
-
-impl MadeTask {
-    /// A few lines for a person.
-    fn summary(&self) -> String {
-        let mut out = match &self.task {
-            AnyTask::Finite(task) => {
-                let range = |v: &[f64]| {
-                    let (lo, hi) =
-                        v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(*x), h.max(*x)));
-                    format!("{lo:.4} to {hi:.4}")
-                };
-                let spectrum = self.file.reversibilisation_spectrum.as_deref().unwrap_or_default();
-                let lambda = spectrum.get(1).copied().flatten().unwrap_or(0.0);
-                format!(
-                    "states                {}\nfeatures              {}\ndiscount              {}\n\
-                     values                {}\nstationary law        {}\nright spectral gap    {:.6}\n",
-                    task.num_states(),
-                    task.feature_dim(),
-                    task.gamma(),
-                    range(task.values()),
-                    range(task.stationary_distribution()),
-                    1.0 - lambda
-                )
-            }
-            AnyTask::CartPole(task) => {
-                let p = task.physics();
-                format!(
-                    "discount              {}\ngravity               {:.3} m/s²\n\
-                     time step             {:.4} s\nprobability of right  {:.3}\n\
-                     value at rest         {}\n",
-                    task.gamma(),
-                    p.gravity,
-                    p.time_step,
-                    p.right_probability,
-                    match (self.file.rest_value, self.file.rest_value_sem) {
-                        (Some(value), Some(error)) => format!("{value:.4} ± {error:.4} (Monte Carlo)"),
-                        _ => "not estimated: the discount is too close to 1".into(),
-                    }
-                )
-            }
-        };
-        if let Some(rewards) = self.trajectory.as_ref().and_then(|t| t.rewards.as_ref()) {
-            out += &format!("trajectory            {} transitions\n", rewards.len());
-        }
-        out += "(--json prints everything, --out DIR writes JSON and CSV)\n";
-        out
     }
 }
 
@@ -174,22 +122,51 @@ impl Serialize for MadeTask {
 
 impl Report for MadeTask {
     fn text(&self, _: usize) -> String {
-        self.summary()
+        let mut out = match &self.task {
+            AnyTask::Finite(task) => {
+                let range = |v: &[f64]| {
+                    let (low, high) = extent(v.iter().copied());
+                    format!("{low:.4} to {high:.4}")
+                };
+                let spectrum = self.file.reversibilisation_spectrum.as_deref().unwrap_or_default();
+                let gap = 1.0 - spectrum.get(1).copied().flatten().unwrap_or(0.0);
+                let (m, d, gamma) = (task.num_states(), task.feature_dim(), task.gamma());
+                let (values, law) = (range(task.values()), range(task.stationary_distribution()));
+                format!(
+                    "states                {m}\nfeatures              {d}\ndiscount              {gamma}\n\
+                     values                {values}\nstationary law        {law}\nright spectral gap    {gap:.6}\n"
+                )
+            }
+            AnyTask::CartPole(task) => {
+                let p = task.physics();
+                let rest = match (self.file.rest_value, self.file.rest_value_sem) {
+                    (Some(value), Some(error)) => format!("{value:.4} ± {error:.4} (Monte Carlo)"),
+                    _ => "not estimated: the discount is too close to 1".into(),
+                };
+                format!(
+                    "discount              {}\ngravity               {:.3} m/s²\ntime step             {:.4} s\n\
+                     probability of right  {:.3}\nvalue at rest         {rest}\n",
+                    task.gamma(),
+                    p.gravity,
+                    p.time_step,
+                    p.right_probability
+                )
+            }
+        };
+        if let Some(rewards) = self.trajectory.as_ref().and_then(|t| t.rewards.as_ref()) {
+            out += &format!("trajectory            {} transitions\n", rewards.len());
+        }
+        out + "(--json prints everything, --out DIR writes JSON and CSV)\n"
     }
-
     /// Writes the task, its tables and the trajectory.
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         if let AnyTask::Finite(task) = &self.task {
             let (mrp, features) = (task.mrp(), task.features());
+            let columns =
+                [mrp.initial_distribution(), mrp.rewards(), task.values(), task.stationary_distribution()];
             let states = (0..mrp.num_states()).map(|s| {
-                let fixed = [
-                    mrp.initial_distribution()[s],
-                    mrp.rewards()[s],
-                    task.values()[s],
-                    task.stationary_distribution()[s],
-                ];
-                let numbers = fixed.iter().chain(features.row(s)).map(f64::to_string);
-                [s.to_string()].into_iter().chain(numbers).collect()
+                let numbers = columns.iter().map(|column| &column[s]).chain(features.row(s));
+                [s.to_string()].into_iter().chain(numbers.map(f64::to_string)).collect()
             });
             let mut header: Vec<String> =
                 ["state", "initial", "reward", "value", "stationary"].map(String::from).into();
@@ -200,13 +177,13 @@ impl Report for MadeTask {
                 positive.map(move |(to, &probability)| Edge { from, to, probability })
             });
             out.csv("transitions", edges)?;
+            if self.is_drawn {
+                out.figure("topology", &fig4::figure(task.num_states()))?;
+            }
         }
         if let Some(trajectory) = &self.trajectory {
             out.csv("trajectory", trajectory_table(trajectory))?;
             out.json("trajectory", trajectory)?;
-        }
-        if let Some(topology) = &self.topology {
-            out.figure("topology", &topology.figure())?;
         }
         out.json("task", &self.file)
     }

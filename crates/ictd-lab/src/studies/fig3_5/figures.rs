@@ -1,6 +1,6 @@
 //! The statistics and panels of Figures 3, 5 and 6: what emerges during pretraining.
 
-use ictd::pretrain::{ParamsView, TrainState};
+use ictd::pretrain::ParamsView;
 use serde::Serialize;
 
 use super::trend::{Bin, CurvePoint, SMOOTHING, Trend, bins, curves, shown};
@@ -9,7 +9,7 @@ use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Cells, Chart, Grid, Scene, Series, Width};
 use crate::files::OutputDir;
 use crate::report::Records;
-use crate::studies::pretrain::Settings;
+use crate::studies::pretrain::RunResult;
 
 /// Points drawn of a curve over steps: more cannot be told apart at the figure's size.
 const DRAWN: usize = 150;
@@ -37,8 +37,9 @@ struct Entry<'a> {
 
 impl EmergenceFigures {
     /// The statistics of a run.
-    pub fn new(settings: &Settings, title: &str, states: &[TrainState<f32>]) -> Self {
-        let shape = settings.config.shape();
+    pub fn new(title: &str, run: &RunResult) -> Self {
+        let (config, states) = (&run.settings.config, &run.states);
+        let shape = config.shape();
         let mut row_names: Vec<String> = (1..=shape.feature_dim).map(|i| format!("*x*_{{{i}}}")).collect();
         row_names.extend(["*r*", "γ*v*′", "*v*"].map(String::from));
         let average = |of: fn(&ParamsView<'_, f32>) -> Vec<f32>| {
@@ -50,7 +51,7 @@ impl EmergenceFigures {
             let largest = entries.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
             entries.chunks(rows).map(|row| row.iter().map(|x| x / largest).collect()).collect()
         };
-        let (curves, bins) = (curves(states), bins(settings.config.batches, states));
+        let (curves, bins) = (curves(states), bins(config.batches, states));
         Self {
             title: title.to_owned(),
             num_seeds: states.len(),

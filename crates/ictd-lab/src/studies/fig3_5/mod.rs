@@ -49,9 +49,9 @@ const MIRROR: &str = "With the paper's query, the last state of the context, the
      has it, every seed shows the published picture (docs/readings.md).";
 
 fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let (settings, result) = setting.train("paper", &[], &plan.seeds(5))?;
+    let result = setting.train("paper", &[], &plan.seeds(5))?;
     let (figure_3, figure_5) = (format!("fig3{}", setting.suffix), format!("fig5{}", setting.suffix));
-    let figures = EmergenceFigures::new(&settings, setting.title, &result.states);
+    let figures = EmergenceFigures::new(setting.title, &result);
     figures.write(out, &figure_3, &figure_5)?;
     let seeds = format!("{} seeds", result.seeds.len());
     let all_mirror = result.seeds.iter().all(|s| s.last.branch == "mirror");

@@ -4,7 +4,7 @@ use ictd::pretrain::{Metric, TrainState};
 use ictd::statistics::{MeanSem, quantile, spearman};
 use serde::Serialize;
 
-use crate::studies::extent;
+use crate::studies::{extent, mean};
 
 /// Window of the trailing mean (paper, "Emergence vs. training step").
 pub(super) const SMOOTHING: usize = 50;
@@ -223,23 +223,23 @@ pub(super) fn bins(batches: usize, states: &[TrainState<f32>]) -> Vec<Bin> {
             if members.is_empty() {
                 return None;
             }
-            let sorted = |i: usize| {
+            let quartiles = |i: usize| {
                 let mut values: Vec<f64> = members.iter().map(|p| p[i]).collect();
                 values.sort_by(f64::total_cmp);
-                values
+                [0.25, 0.75].map(|q| quantile(&values, q))
             };
-            let mean = |i: usize| members.iter().map(|p| p[i]).sum::<f64>() / members.len() as f64;
-            let (v, a) = (sorted(1), sorted(2));
+            let mean = |i: usize| mean(members.iter().map(|p| p[i]));
+            let ([v_em_q25, v_em_q75], [a_em_q25, a_em_q75]) = (quartiles(1), quartiles(2));
             Some(Bin {
                 diag_low: low + k as f64 * width,
                 diag_high: low + (k + 1) as f64 * width,
                 points: members.len(),
                 v_em: mean(1),
-                v_em_q25: quantile(&v, 0.25),
-                v_em_q75: quantile(&v, 0.75),
+                v_em_q25,
+                v_em_q75,
                 a_em: mean(2),
-                a_em_q25: quantile(&a, 0.25),
-                a_em_q75: quantile(&a, 0.75),
+                a_em_q25,
+                a_em_q75,
                 v_em_signed: mean(3),
                 a_em_signed: mean(4),
             })

@@ -291,14 +291,8 @@ impl Contexts {
             }
         }
         let [reward_own, reward_next, value_own, reward_change, change_square, own_square] = sums;
-        ConstantRow {
-            query,
-            reward_own,
-            reward_next,
-            value_own,
-            best_for_td_loss: -reward_change / change_square,
-            best_for_msve: value_own / own_square,
-        }
+        let (best_for_td_loss, best_for_msve) = (-reward_change / change_square, value_own / own_square);
+        ConstantRow { query, reward_own, reward_next, value_own, best_for_td_loss, best_for_msve }
     }
 
     /// How much δ still correlates at (u, a·I) with what predictions are made of, order by order in A, each without its

@@ -1,16 +1,14 @@
 //! Where training ends, and what it costs: mirror and TD block on the same fresh tasks.
 
-use ictd::pretrain::{
-    Branch, Measurement, PretrainConfig, TrainError, emergence_of, first_gradient, measure,
-};
+use ictd::pretrain::{Branch, Measurement, emergence_of, first_gradient, measure};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::path::{Point, Trace, trace};
 use super::{MirrorConfig, statistic};
 use crate::LabError;
-use crate::studies::extent;
 use crate::studies::pretrain::Settings;
+use crate::studies::{extent, in_parallel, mean};
 
 /// Overrides that lead to the TD block from the paper's query.
 const TD_START: [&str; 3] = ["init.score_sign=td", "init.value_sign=td", "init.gain=1"];
@@ -78,26 +76,23 @@ pub fn run(
     literal: &[Trace],
     mut progress: impl FnMut(&EndRow),
 ) -> Result<(Vec<EndRow>, Vec<PairRow>), LabError> {
-    let mut rows = Vec::new();
-    let mut all = Vec::new();
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
     for (k, (setting, overrides)) in SETTINGS.into_iter().enumerate() {
         let overrides: Vec<String> =
             overrides.iter().map(|s| s.to_string()).chain([format!("epochs={}", study.epochs)]).collect();
         let config = Settings::preset("paper", &overrides)?.config;
-        let ends = seeds
-            .par_iter()
-            .enumerate()
-            .map(|(s, &seed)| {
-                let params = if k == 0 { literal[s].params.clone() } else { trace(&config, seed)?.params };
-                end(&config, seed, &params, study.tasks)
+        let ends = in_parallel(seeds.par_iter().enumerate(), |(s, &seed)| {
+            let params = if k == 0 { literal[s].params.clone() } else { trace(&config, seed)?.params };
+            Ok(End {
+                point: Point::of(&config, &params),
+                branch: emergence_of(&config.shape(), &params).branch,
+                measured: measure::<f32>(&config, seed, &params, study.tasks)?,
             })
-            .collect::<Result<Vec<_>, _>>()?;
+        })?;
         let first = first_gradient(&config, seeds[0], study.tasks)?;
-        let row = EndRow {
-            first_gradient: statistic(first.gradient)?.mean,
-            correlation: statistic(first.value_correlation)?.mean,
-            ..summarise(setting, overrides.join(" "), &ends)?
-        };
+        let (first_gradient, _) = statistic(first.gradient)?;
+        let (correlation, _) = statistic(first.value_correlation)?;
+        let row = summarise(setting, overrides.join(" "), [first_gradient, correlation], &ends)?;
         progress(&row);
         rows.push(row);
         all.push(ends);
@@ -109,49 +104,46 @@ pub fn run(
     Ok((rows, pairs))
 }
 
-fn end(config: &PretrainConfig, seed: u64, params: &[f32], num_tasks: u64) -> Result<End, TrainError> {
-    Ok(End {
-        point: Point::of(config, params),
-        branch: emergence_of(&config.shape(), params).branch,
-        measured: measure::<f32>(config, seed, params, num_tasks)?,
-    })
-}
-
-fn summarise(setting: &'static str, overrides: String, ends: &[End]) -> Result<EndRow, LabError> {
+fn summarise(
+    setting: &'static str,
+    overrides: String,
+    [first_gradient, correlation]: [f64; 2],
+    ends: &[End],
+) -> Result<EndRow, LabError> {
     let count = |branch| ends.iter().filter(|e| e.branch == branch).count();
-    let mean = |of: &dyn Fn(&End) -> f64| ends.iter().map(of).sum::<f64>() / ends.len() as f64;
-    let td_loss = statistic(ends.iter().map(|e| e.measured.td_loss).collect())?;
-    let msve = statistic(ends.iter().map(|e| e.measured.msve).collect())?;
+    let (td_loss, td_loss_sem) = statistic(ends.iter().map(|e| e.measured.td_loss))?;
+    let (msve, msve_sem) = statistic(ends.iter().map(|e| e.measured.msve))?;
+    let [p_r, p_t, p_v] = [0, 1, 2].map(|k| mean(ends.iter().map(|e| e.point.u[k])));
     let (a_low, a_high) = extent(ends.iter().map(|e| e.point.a));
-    let mut signs: Vec<String> = ends.iter().map(|e| e.point.signs()).collect();
-    signs.sort_unstable();
-    let (mut most, mut with_signs) = (String::new(), 0);
-    for run in signs.chunk_by(|a, b| a == b) {
+    let mut all: Vec<String> = ends.iter().map(|e| e.point.signs()).collect();
+    all.sort_unstable();
+    let (mut signs, mut with_signs) = (String::new(), 0);
+    for run in all.chunk_by(|a, b| a == b) {
         if run.len() > with_signs {
-            (most, with_signs) = (run[0].clone(), run.len());
+            (signs, with_signs) = (run[0].clone(), run.len());
         }
     }
     Ok(EndRow {
         setting,
         overrides,
-        first_gradient: 0.0,
-        correlation: 0.0,
+        first_gradient,
+        correlation,
         seeds: ends.len(),
         td: count(Branch::Td),
         mirror: count(Branch::Mirror),
         none: count(Branch::None),
-        signs: most,
+        signs,
         with_signs,
-        p_r: mean(&|e| e.point.u[0]),
-        p_t: mean(&|e| e.point.u[1]),
-        p_v: mean(&|e| e.point.u[2]),
-        a: mean(&|e| e.point.a),
+        p_r,
+        p_t,
+        p_v,
+        a: mean(ends.iter().map(|e| e.point.a)),
         a_low,
         a_high,
-        td_loss: td_loss.mean,
-        td_loss_sem: td_loss.sem,
-        msve: msve.mean,
-        msve_sem: msve.sem,
+        td_loss,
+        td_loss_sem,
+        msve,
+        msve_sem,
     })
 }
 
@@ -169,14 +161,7 @@ fn pair(loss: &'static str, literal: &[End], td: &[End]) -> Result<Option<PairRo
     if seeds == 0 {
         return Ok(None);
     }
-    let (td_loss, msve) = (statistic(losses)?, statistic(gaps(&|e| e.measured.msve))?);
-    Ok(Some(PairRow {
-        loss,
-        td_loss: td_loss.mean,
-        td_loss_sem: td_loss.sem,
-        msve: msve.mean,
-        msve_sem: msve.sem,
-        mirror_lower,
-        seeds,
-    }))
+    let (td_loss, td_loss_sem) = statistic(losses)?;
+    let (msve, msve_sem) = statistic(gaps(&|e| e.measured.msve))?;
+    Ok(Some(PairRow { loss, td_loss, td_loss_sem, msve, msve_sem, mirror_lower, seeds }))
 }

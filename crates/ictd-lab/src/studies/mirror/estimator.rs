@@ -6,12 +6,13 @@ use ictd::pretrain::{Measurement, PretrainConfig, QueryPosition, first_gradient,
 use ictd::statistics::fit::{Slope, power};
 use ictd::td::{Estimator as _, ReflectedTd};
 use ictd::transformer::{AttentionParams, Parameters, Transformer, TransformerConfig};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::contexts::{ConstantRow, Contexts};
 use super::statistic;
 use crate::LabError;
+use crate::studies::theorem1::verify::raise;
+use crate::studies::{in_parallel, mean};
 
 /// Temperatures of the comparison; the slope is fitted from [`FIT_FROM`] on.
 const TEMPERATURES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
@@ -95,10 +96,7 @@ pub fn run(
     for context in &windows {
         let forward = mirror.values(context)?;
         for (layer, expected) in direct.run(context)?.iter().enumerate() {
-            let scale = expected.iter().fold(1f64, |m, v| m.max(v.abs()));
-            for (a, b) in forward.values(layer).iter().zip(expected) {
-                discrepancy = discrepancy.max((a - b).abs() / scale);
-            }
+            raise(&mut discrepancy, &forward.values(layer), expected);
         }
     }
     let temperatures = TEMPERATURES
@@ -114,11 +112,8 @@ pub fn run(
         power(&warm.map(|t| (t.temperature, of(t))).collect::<Vec<_>>())
     };
     let mut estimators = Vec::new();
-    for (query, name) in [
-        (QueryPosition::Next, "next"),
-        (QueryPosition::Skip, "skip"),
-        (QueryPosition::Stationary, "stationary"),
-    ] {
+    use QueryPosition::{Next, Skip, Stationary};
+    for (query, name) in [(Next, "next"), (Skip, "skip"), (Stationary, "stationary")] {
         estimators.extend(best_scales(&PretrainConfig { query, ..config.clone() }, name, seed, num_tasks)?);
     }
     Ok(Estimator {
@@ -144,7 +139,7 @@ fn compare(
         let (a, b) = (td.values(context)?, mirror.values(context)?);
         let values = a.values(td.num_layers());
         let gaps: Vec<f64> = values.iter().zip(b.values(mirror.num_layers())).map(|(a, b)| a - b).collect();
-        let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+        let mean = |x: &[f64]| mean(x.iter().copied());
         let spread = |x: &[f64]| x.iter().map(|v| (v - mean(x)).abs()).fold(0.0, f64::max);
         for (sum, x) in squares.iter_mut().zip([mean(&gaps), spread(&gaps), spread(&values)]) {
             *sum += x * x;
@@ -163,8 +158,7 @@ fn best_scales(
     num_tasks: u64,
 ) -> Result<Vec<EstimatorRow>, LabError> {
     let (search, report) = (num_tasks.div_ceil(2), 4 * num_tasks);
-    let found = first_gradient(config, seed, report)?;
-    let correlation = statistic(found.value_correlation)?;
+    let (correlation, correlation_sem) = statistic(first_gradient(config, seed, report)?.value_correlation)?;
     let shape = config.shape();
     let look = |seed: u64, tasks: u64, sign: f64, step: f64, score: f64| {
         let u = [1.0, 1.0, -1.0].map(|p| sign * step * p);
@@ -175,30 +169,25 @@ fn best_scales(
     [("td", 1.0), ("mirror", -1.0)]
         .into_iter()
         .map(|(block, sign)| {
-            let losses = grid
-                .par_iter()
-                .map(|&(step, score)| look(seed, search, sign, step, score))
-                .collect::<Result<Vec<Measurement>, LabError>>()?;
+            let losses = in_parallel(&grid, |&(step, score)| look(seed, search, sign, step, score))?;
             let best = |of: &dyn Fn(&Measurement) -> f64| {
                 let smaller = |best, k| if of(&losses[k]) < of(&losses[best]) { k } else { best };
                 grid[(1..losses.len()).fold(0, smaller)]
             };
-            let (step, score) = best(&|m| m.td_loss);
-            let (step_msve, score_msve) = best(&|m| m.msve);
-            let plain = look(seed + 1, report, sign, 1.0, 1.0)?;
-            let scaled = look(seed + 1, report, sign, step, score)?;
-            let for_msve = look(seed + 1, report, sign, step_msve, score_msve)?;
+            let at = |(step, score): (f64, f64)| look(seed + 1, report, sign, step, score);
+            let Measurement { td_loss, msve, .. } = at((1.0, 1.0))?;
+            let (best_step, best_score) = best(&|m| m.td_loss);
             Ok(EstimatorRow {
                 query,
-                correlation: correlation.mean,
-                correlation_sem: correlation.sem,
+                correlation,
+                correlation_sem,
                 block,
-                td_loss: plain.td_loss,
-                msve: plain.msve,
-                best_step: step,
-                best_score: score,
-                best_td_loss: scaled.td_loss,
-                best_msve: for_msve.msve,
+                td_loss,
+                msve,
+                best_step,
+                best_score,
+                best_td_loss: at((best_step, best_score))?.td_loss,
+                best_msve: at(best(&|m| m.msve))?.msve,
             })
         })
         .collect()

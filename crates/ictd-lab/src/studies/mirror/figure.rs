@@ -1,7 +1,7 @@
 //! The figure of the study: the path, what is unexplained and what pulls along it, the best u by a and its loss,
 //! and both blocks over temperature.
 
-use super::{BestRow, Mirror, PathRow, PullRow};
+use super::{BestRow, Mirror, PullRow};
 use crate::figure::style::{INK, PALETTE};
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
 
@@ -78,19 +78,18 @@ impl Mirror {
     }
 
     fn path_chart(&self) -> Chart {
-        type Of = fn(&PathRow) -> [f64; 3];
-        let lines: [(&str, Color, Of); 4] = [
-            ("*p*_{r}", PALETTE[0], |r| [r.p_r, r.p_r_low, r.p_r_high]),
-            ("*p*_{t}", PALETTE[1], |r| [r.p_t, r.p_t_low, r.p_t_high]),
-            ("*p*_{v}", PALETTE[2], |r| [r.p_v, r.p_v_low, r.p_v_high]),
-            ("mean diagonal of *A*", INK, |r| [r.a, r.a_low, r.a_high]),
+        let lines = [
+            ("*p*_{r}", PALETTE[0]),
+            ("*p*_{t}", PALETTE[1]),
+            ("*p*_{v}", PALETTE[2]),
+            ("mean diagonal of *A*", INK),
         ];
-        let series = lines.map(|(name, color, of)| {
-            Series::new(name, color, self.path.iter().map(|r| (r.epoch as f64, of(r)[0])).collect())
-                .with_band(self.path.iter().map(|r| (of(r)[1], of(r)[2])).collect())
+        let series = lines.into_iter().enumerate().map(|(k, (name, color))| {
+            Series::new(name, color, self.path.iter().map(|r| (r.epoch as f64, r.means[k])).collect())
+                .with_band(self.path.iter().map(|r| r.ranges[k]).collect())
         });
         let (x, y) = (Axis::log("epoch"), Axis::linear("value"));
-        Chart::new("(a) From (−, +, +) to the mirror", x, y, series.to_vec())
+        Chart::new("(a) From (−, +, +) to the mirror", x, y, series.collect())
             .noted(format!("{} seeds: mean, smallest and largest", self.predicted_phase.seeds))
     }
 

@@ -1,14 +1,13 @@
 //! What gradients say: at the start, against formulas, and along the mean path.
 
 use ictd::pretrain::{Drift, PretrainConfig, drift, reduced_params};
-use ictd::statistics::MeanSem;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::contexts::Contexts;
 use super::path::{Trace, mean_point};
 use super::statistic;
 use crate::LabError;
+use crate::studies::{in_parallel, mean};
 
 /// p_r at which the first gradients are measured: small, so that what the formulas leave out is 1e-3 of them.
 const PROBE: f64 = -1e-3;
@@ -68,8 +67,8 @@ pub fn first_gradients(
     ];
     rows.into_iter()
         .map(|(parameter, formula, predicted, of)| {
-            let MeanSem { mean, sem, .. } = statistic(drifts.iter().map(of).collect())?;
-            Ok(FirstGradientRow { parameter, formula, predicted, measured: mean, sem })
+            let (measured, sem) = statistic(drifts.iter().map(of))?;
+            Ok(FirstGradientRow { parameter, formula, predicted, measured, sem })
         })
         .collect()
 }
@@ -85,35 +84,33 @@ pub fn pulls(
     let shape = config.shape();
     let epochs = [0, 25, 50, 75, 100, 125, 150, 200, 250, 300, 400, 500, 750, 1000, 1500, 2000, 3000];
     let at = epochs.into_iter().filter(|&e| traces.iter().all(|t| e < t.points.len())).collect::<Vec<_>>();
-    at.par_iter()
-        .map(|&epoch| {
-            let [p_r, p_t, p_v, a] = mean_point(traces, epoch);
-            let u = [p_r, p_t, p_v];
-            let params: Vec<f32> = reduced_params(&shape, u, a).iter().map(|&x| x as f32).collect();
-            let drifts = drift::<f32>(config, seed, &params, num_tasks)?;
-            let of = |f: &dyn Fn(&Drift) -> f64| drifts.iter().map(f).sum::<f64>() / drifts.len() as f64;
-            let [pull_r, pull_t, pull_v] = [0, 1, 2].map(|k| -of(&|d| d.value[k]));
-            let gamma = config.task.gamma;
-            let length = (1.0 + gamma * gamma).sqrt();
-            let [order_0, order_1, order_2] = contexts.orders(u, a);
-            Ok(PullRow {
-                epoch,
-                p_r,
-                p_t,
-                p_v,
-                a,
-                pull_r,
-                pull_t,
-                pull_v,
-                pull_a: -of(&|d| d.score),
-                pull_scale: (gamma * pull_t + pull_v) / length,
-                pull_split: (pull_t - gamma * pull_v) / length,
-                order_0,
-                order_1,
-                order_2,
-                td_loss: of(&|d| d.td_loss),
-                msve: of(&|d| d.msve),
-            })
+    in_parallel(at, |epoch| {
+        let [p_r, p_t, p_v, a] = mean_point(traces, epoch);
+        let u = [p_r, p_t, p_v];
+        let params: Vec<f32> = reduced_params(&shape, u, a).iter().map(|&x| x as f32).collect();
+        let drifts = drift::<f32>(config, seed, &params, num_tasks)?;
+        let of = |f: &dyn Fn(&Drift) -> f64| mean(drifts.iter().map(f));
+        let [pull_r, pull_t, pull_v] = [0, 1, 2].map(|k| -of(&|d| d.value[k]));
+        let gamma = config.task.gamma;
+        let length = (1.0 + gamma * gamma).sqrt();
+        let [order_0, order_1, order_2] = contexts.orders(u, a);
+        Ok(PullRow {
+            epoch,
+            p_r,
+            p_t,
+            p_v,
+            a,
+            pull_r,
+            pull_t,
+            pull_v,
+            pull_a: -of(&|d| d.score),
+            pull_scale: (gamma * pull_t + pull_v) / length,
+            pull_split: (pull_t - gamma * pull_v) / length,
+            order_0,
+            order_1,
+            order_2,
+            td_loss: of(&|d| d.td_loss),
+            msve: of(&|d| d.msve),
         })
-        .collect()
+    })
 }

@@ -1,12 +1,12 @@
 //! Training with A held.
 
-use ictd::pretrain::{PretrainConfig, TrainError, Trainer, measure, reduced_params};
-use rayon::prelude::*;
+use ictd::pretrain::{PretrainConfig, Trainer, measure, reduced_params};
 use serde::Serialize;
 
 use super::path::Point;
 use super::statistic;
 use crate::LabError;
+use crate::studies::{in_parallel, mean};
 
 /// Values at which A's diagonal is held.
 const HELD: [f64; 5] = [-0.8, -0.2, 0.0, 0.2, 0.8];
@@ -37,7 +37,7 @@ fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Re
     let shape = config.shape();
     let block = reduced_params(&shape, [0.0; 3], a);
     let scores = shape.score_index(0, 0, 0)..shape.score_index(0, shape.num_rows(), 0);
-    let train = |&seed: &u64| -> Result<(Point, f64), TrainError> {
+    let ends = in_parallel(seeds, |&seed| {
         let mut state = Trainer::<f32>::new(config, seed)?.into_state();
         let hold = |params: &mut [f32]| {
             for k in scores.clone() {
@@ -53,23 +53,11 @@ fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Re
         }
         let td_loss = measure::<f32>(config, seed, &state.params, num_tasks)?.td_loss;
         Ok((Point::of(config, &state.params), td_loss))
-    };
-    let ends = seeds.par_iter().map(train).collect::<Result<Vec<_>, _>>()?;
+    })?;
     let with = |signs: &str| ends.iter().filter(|(p, _)| p.signs() == signs).count();
-    let mean = |k: usize| ends.iter().map(|(p, _)| p.u[k]).sum::<f64>() / ends.len() as f64;
-    let (td, mirror, predicted) = (with("++−"), with("−−+"), with("−++"));
-    let loss = statistic(ends.iter().map(|e| e.1).collect())?;
-    Ok(HeldRow {
-        a,
-        seeds: ends.len(),
-        td,
-        mirror,
-        predicted,
-        other: ends.len() - td - mirror - predicted,
-        p_r: mean(0),
-        p_t: mean(1),
-        p_v: mean(2),
-        td_loss: loss.mean,
-        td_loss_sem: loss.sem,
-    })
+    let (td, mirror, predicted, seeds) = (with("++−"), with("−−+"), with("−++"), ends.len());
+    let other = seeds - td - mirror - predicted;
+    let [p_r, p_t, p_v] = [0, 1, 2].map(|k| mean(ends.iter().map(|(p, _)| p.u[k])));
+    let (td_loss, td_loss_sem) = statistic(ends.iter().map(|e| e.1))?;
+    Ok(HeldRow { a, seeds, td, mirror, predicted, other, p_r, p_t, p_v, td_loss, td_loss_sem })
 }

@@ -10,8 +10,6 @@ mod path;
 mod show;
 
 use ictd::pretrain::PretrainConfig;
-use ictd::statistics::MeanSem;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use contexts::{Contexts, Losses};
@@ -21,6 +19,7 @@ use gradients::{FirstGradientRow, PullRow};
 use held::HeldRow;
 use path::{PathRow, PredictedPhase, Settling};
 
+use super::{in_parallel, mean_and_sem};
 use crate::error::{LabError, check_range};
 
 /// Score scales at which the fixed point is sought, besides 1: outward from it. Towards 0 it is no longer
@@ -69,8 +68,9 @@ pub struct Mirror {
     pairs: Vec<PairRow>,
 }
 
-fn statistic(samples: Vec<f64>) -> Result<MeanSem, LabError> {
-    super::mean_sem("seeds", samples)
+/// Mean and standard error.
+fn statistic(samples: impl IntoIterator<Item = f64>) -> Result<(f64, f64), LabError> {
+    mean_and_sem("seeds", samples)
 }
 
 /// Runs the study; tells `progress` about each part.
@@ -88,16 +88,17 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
     // What is measured at a point uses tasks of a seed that nothing was trained on.
     let contexts = Contexts::sample(&literal, last, config.tasks)?;
     let first_gradients = gradients::first_gradients(&literal, last, &contexts, config.tasks)?;
-    let traces = seeds.par_iter().map(|&seed| path::trace(&literal, seed)).collect::<Result<Vec<_>, _>>()?;
+    let traces = in_parallel(&seeds, |&seed| Ok(path::trace(&literal, seed)?))?;
     progress(&format!("path: {} seeds trained", traces.len()));
     let pulls = gradients::pulls(&literal, last, &contexts, config.tasks, &traces)?;
     progress("pulls along the mean path measured");
     let held = held::held(&literal, &seeds[..seeds.len().div_ceil(4)], config.tasks)?;
     progress(&format!("training with A held: {} values", held.len()));
-    let row = |(a, found): (f64, Option<([f64; 3], Losses)>)| {
-        let ([p_r, p_t, p_v], losses) =
-            found.unwrap_or(([f64::NAN; 3], Losses { td_loss: f64::NAN, msve: f64::NAN }));
-        BestRow { a, found: found.is_some(), p_r, p_t, p_v, td_loss: losses.td_loss, msve: losses.msve }
+    let row = |(a, point): (f64, Option<([f64; 3], Losses)>)| {
+        let nowhere = ([f64::NAN; 3], Losses { td_loss: f64::NAN, msve: f64::NAN });
+        let (found, ([p_r, p_t, p_v], Losses { td_loss, msve })) =
+            (point.is_some(), point.unwrap_or(nowhere));
+        BestRow { a, found, p_r, p_t, p_v, td_loss, msve }
     };
     let best: Vec<BestRow> = contexts.fixed_points(&SMALLER, &LARGER).into_iter().map(row).collect();
     progress(&format!("best u: {} of {} found", best.iter().filter(|b| b.found).count(), best.len()));

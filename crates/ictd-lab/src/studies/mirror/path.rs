@@ -1,9 +1,10 @@
 //! How training walks to the mirror block.
 
 use ictd::pretrain::{ParamsView, PretrainConfig, TrainError, Trainer};
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 
-use crate::studies::extent;
+use crate::studies::{extent, mean};
 
 /// The four numbers of a seed after an epoch: (p_r, p_t, p_v) and A's mean diagonal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,22 +64,27 @@ pub struct PredictedPhase {
     pub target_leaves_first: usize,
 }
 
-/// The path at an epoch: mean over seeds, smallest and largest.
-#[derive(Clone, Debug, Serialize)]
+/// (p_r, p_t, p_v) and A's mean diagonal at an epoch: mean over seeds, smallest and largest.
+#[derive(Clone, Debug)]
 pub struct PathRow {
     pub epoch: usize,
-    pub p_r: f64,
-    pub p_t: f64,
-    pub p_v: f64,
-    pub a: f64,
-    pub p_r_low: f64,
-    pub p_r_high: f64,
-    pub p_t_low: f64,
-    pub p_t_high: f64,
-    pub p_v_low: f64,
-    pub p_v_high: f64,
-    pub a_low: f64,
-    pub a_high: f64,
+    pub means: [f64; 4],
+    pub ranges: [(f64, f64); 4],
+}
+
+/// Flat, as CSV wants it.
+impl Serialize for PathRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut row = serializer.serialize_struct("PathRow", 13)?;
+        row.serialize_field("epoch", &self.epoch)?;
+        for (name, mean) in ["p_r", "p_t", "p_v", "a"].into_iter().zip(&self.means) {
+            row.serialize_field(name, mean)?;
+        }
+        let ends = self.ranges.iter().flat_map(|(low, high)| [low, high]);
+        let names = ["p_r_low", "p_r_high", "p_t_low", "p_t_high", "p_v_low", "p_v_high", "a_low", "a_high"];
+        names.into_iter().zip(ends).try_for_each(|(name, end)| row.serialize_field(name, end))?;
+        row.end()
+    }
 }
 
 /// Trains a seed and keeps its points.
@@ -94,68 +100,45 @@ pub fn trace(config: &PretrainConfig, seed: u64) -> Result<Trace, TrainError> {
 
 /// The mean over seeds of (p_r, p_t, p_v) and A's mean diagonal.
 pub fn mean_point(traces: &[Trace], epoch: usize) -> [f64; 4] {
-    [0, 1, 2, 3]
-        .map(|k| traces.iter().map(|t| t.points[epoch].numbers()[k]).sum::<f64>() / traces.len() as f64)
+    [0, 1, 2, 3].map(|k| mean(traces.iter().map(|t| t.points[epoch].numbers()[k])))
 }
 
-fn middle(sorted: &[usize]) -> usize {
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+/// The first, the median and the last of epochs; 0 of none.
+fn summary(mut epochs: Vec<usize>) -> [usize; 3] {
+    epochs.sort_unstable();
+    [0, epochs.len() / 2, epochs.len().saturating_sub(1)].map(|k| epochs.get(k).copied().unwrap_or(0))
 }
 
 /// When each sign settles.
 pub fn settling(traces: &[Trace]) -> Vec<Settling> {
-    ["p_r", "p_t", "p_v", "mean diag A"]
-        .into_iter()
-        .enumerate()
-        .map(|(k, parameter)| {
-            let positive = |p: &Point| p.numbers()[k] > 0.0;
-            let end = |t: &Trace| t.points.last().is_some_and(positive);
-            let mut epochs: Vec<usize> = traces
-                .iter()
-                .map(|t| t.points.iter().rposition(|p| positive(p) != end(t)).map_or(0, |e| e + 1))
-                .collect();
-            epochs.sort_unstable();
-            Settling {
-                parameter,
-                positive: traces.iter().filter(|t| end(t)).count(),
-                seeds: traces.len(),
-                first: epochs.first().copied().unwrap_or(0),
-                median: middle(&epochs),
-                last: epochs.last().copied().unwrap_or(0),
-            }
-        })
-        .collect()
+    let row = |(k, parameter): (usize, &'static str)| {
+        let is_positive = |p: &Point| p.numbers()[k] > 0.0;
+        let end = |t: &Trace| t.points.last().is_some_and(is_positive);
+        let settled =
+            |t: &Trace| t.points.iter().rposition(|p| is_positive(p) != end(t)).map_or(0, |e| e + 1);
+        let [first, median, last] = summary(traces.iter().map(settled).collect());
+        let positive = traces.iter().filter(|t| end(t)).count();
+        Settling { parameter, positive, seeds: traces.len(), first, median, last }
+    };
+    ["p_r", "p_t", "p_v", "mean diag A"].into_iter().enumerate().map(row).collect()
 }
 
 /// How long the predicted signs last.
 pub fn predicted_phase(traces: &[Trace]) -> PredictedPhase {
-    let pattern = |p: &Point| p.signs() == "−++" && p.a < 0.0;
-    let mut spans = Vec::new();
-    let mut target_leaves_first = 0;
-    for trace in traces {
-        let from = trace.points.iter().position(pattern);
-        let until = trace.points.iter().rposition(pattern);
+    let has = |signs: &str, p: &Point| p.signs() == signs && p.a < 0.0;
+    let (mut firsts, mut lasts, mut target_leaves_first) = (Vec::new(), Vec::new(), 0);
+    for Trace { points, .. } in traces {
+        let from = points.iter().position(|p| has("−++", p));
+        let until = points.iter().rposition(|p| has("−++", p));
         if let (Some(from), Some(until)) = (from, until) {
-            spans.push((from, until));
-            let after = trace.points.get(until + 1);
-            target_leaves_first += usize::from(after.is_some_and(|p| p.signs() == "−−+" && p.a < 0.0));
+            firsts.push(from);
+            lasts.push(until);
+            target_leaves_first += usize::from(points.get(until + 1).is_some_and(|p| has("−−+", p)));
         }
     }
-    let sorted = |of: &dyn Fn(&(usize, usize)) -> usize| {
-        let mut all: Vec<usize> = spans.iter().map(of).collect();
-        all.sort_unstable();
-        all
-    };
-    let (from, until) = (sorted(&|s| s.0), sorted(&|s| s.1));
-    PredictedPhase {
-        seeds: traces.len(),
-        seen: spans.len(),
-        from: middle(&from),
-        until: middle(&until),
-        until_first: until.first().copied().unwrap_or(0),
-        until_last: until.last().copied().unwrap_or(0),
-        target_leaves_first,
-    }
+    let (seeds, seen) = (traces.len(), firsts.len());
+    let ([_, from, _], [until_first, until, until_last]) = (summary(firsts), summary(lasts));
+    PredictedPhase { seeds, seen, from, until, until_first, until_last, target_leaves_first }
 }
 
 /// The mean path, at about a hundred epochs spaced evenly in the logarithm.
@@ -165,24 +148,8 @@ pub fn path(traces: &[Trace]) -> Vec<PathRow> {
         (0..=100).map(|k| (epochs as f64).powf(k as f64 / 100.0).round() as usize).collect();
     at.dedup();
     let row = |epoch: usize| {
-        let [p_r, p_t, p_v, a] = mean_point(traces, epoch);
-        let [(p_r_low, p_r_high), (p_t_low, p_t_high), (p_v_low, p_v_high), (a_low, a_high)] =
-            [0, 1, 2, 3].map(|k| extent(traces.iter().map(|t| t.points[epoch].numbers()[k])));
-        PathRow {
-            epoch,
-            p_r,
-            p_t,
-            p_v,
-            a,
-            p_r_low,
-            p_r_high,
-            p_t_low,
-            p_t_high,
-            p_v_low,
-            p_v_high,
-            a_low,
-            a_high,
-        }
+        let range = |k: usize| extent(traces.iter().map(|t| t.points[epoch].numbers()[k]));
+        PathRow { epoch, means: mean_point(traces, epoch), ranges: [0, 1, 2, 3].map(range) }
     };
     at.into_iter().map(row).collect()
 }

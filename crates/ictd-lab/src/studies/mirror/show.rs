@@ -2,23 +2,18 @@
 
 use ictd::statistics::fit::Slope;
 
-use super::Mirror;
+use super::{Mirror, PredictedPhase};
 use crate::LabError;
 use crate::figure::Scene;
 use crate::report::{Records, Report, wrapped};
 
 impl Report for Mirror {
     fn text(&self, width: usize) -> String {
-        let (phase, e) = (&self.predicted_phase, &self.estimator);
+        let e = &self.estimator;
+        let PredictedPhase { seeds, seen, from, until, until_first, until_last, target_leaves_first } =
+            self.predicted_phase;
         let signs = format!(
-            "signs (−, +, +) with a negative diagonal: {} of {} seeds, median from epoch {} to {} (last one between {} and {}); p_t leaves first in {}\n\n",
-            phase.seen,
-            phase.seeds,
-            phase.from,
-            phase.until,
-            phase.until_first,
-            phase.until_last,
-            phase.target_leaves_first,
+            "signs (−, +, +) with a negative diagonal: {seen} of {seeds} seeds, median from epoch {from} to {until} (last one between {until_first} and {until_last}); p_t leaves first in {target_leaves_first}\n\n"
         );
         let exact = format!(
             "mirror block against TD on reflected transitions: largest discrepancy {:.1e} ({} contexts, {} layers)\n\n",

@@ -63,14 +63,11 @@ pub fn decode(
     tensors: &Tensors,
 ) -> Result<TrainState<f32>, String> {
     let text = |key: &str| tensors.metadata.get(key).ok_or_else(|| format!("metadata {key} is missing"));
-    let number = |key: &str| -> Result<u64, String> {
-        text(key)?.parse().map_err(|_| format!("metadata {key} is no number"))
+    let in_base = |base: u32, key: &str| -> Result<u64, String> {
+        u64::from_str_radix(text(key)?, base).map_err(|_| format!("metadata {key} is no number"))
     };
-    let bits = |key: &str| -> Result<f64, String> {
-        u64::from_str_radix(text(key)?, 16)
-            .map(f64::from_bits)
-            .map_err(|_| format!("metadata {key} is no number"))
-    };
+    let number = |key: &str| in_base(10, key);
+    let bits = |key: &str| in_base(16, key).map(f64::from_bits);
     // Refuses later formats.
     Description::read(&tensors.metadata)?;
     if text("config_sha256")? != config_sha256 {

@@ -18,6 +18,7 @@ use ictd::pretrain::{Measurement, ParamsView, TrainState, Trainer, measure};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::in_parallel;
 use crate::LabError;
 use training::{Trained, Training, train_all};
 
@@ -127,23 +128,17 @@ pub fn run(
     monitor: &Monitor,
 ) -> Result<Ending, LabError> {
     let sha256 = settings.sha256()?;
-    let dirs = seeds
-        .iter()
-        .map(|&seed| RunDir::open(out, settings, &sha256, seed, options.resume))
-        .collect::<Result<Vec<_>, _>>()?;
+    let open = |&seed: &u64| RunDir::open(out, settings, &sha256, seed, options.resume);
+    let dirs = seeds.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     for path in dirs.iter().filter_map(RunDir::continues) {
         (options.notice)(&format!("warning: goes on from {}, of an earlier format", path.display()));
     }
     let start = Instant::now();
-    let runs = dirs
-        .iter()
-        .map(|dir| Training::open(settings, dir, options, monitor))
-        .collect::<Result<Vec<_>, LabError>>()?;
+    let runs = dirs.iter().map(|dir| Training::open(settings, dir, options, monitor));
+    let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let Trained { states, diverged, stopped, trained_in } = train_all(runs, monitor, start)?;
     if stopped {
-        for dir in &dirs {
-            dir.stopped()?;
-        }
+        dirs.iter().try_for_each(RunDir::stopped)?;
         return Ok(Ending::Stopped);
     }
     // Seeds that went well are finished whatever became of the others.
@@ -168,34 +163,22 @@ pub fn run(
     }
 }
 
-/// Trains all seeds, in parallel, without files or a final measurement; `measured` says whether every epoch ends with
-/// one. A seed that diverges has no state.
-pub fn train(
-    settings: &Settings,
-    seeds: &[u64],
-    measured: bool,
-) -> Result<Vec<Option<TrainState<f32>>>, LabError> {
-    Ok(train_in_memory(settings, seeds, measured)?.states)
-}
-
 /// Trains all seeds, in parallel, without files.
 pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, LabError> {
-    let Trained { states, diverged, trained_in, .. } = train_in_memory(settings, seeds, true)?;
+    let Trained { states, diverged, trained_in, .. } = train(settings, seeds, true)?;
     if let Some(error) = diverged.into_iter().next() {
         return Err(error);
     }
     conclude(settings, seeds, states.into_iter().flatten().collect(), trained_in)
 }
 
-fn train_in_memory(settings: &Settings, seeds: &[u64], measured: bool) -> Result<Trained, LabError> {
+/// Trains all seeds, in parallel, without files or a final measurement; `measured` says whether every epoch ends with
+/// one. A seed that diverges has no state.
+pub(super) fn train(settings: &Settings, seeds: &[u64], measured: bool) -> Result<Trained, LabError> {
     let start = Instant::now();
-    let runs = seeds
-        .iter()
-        .map(|&seed| {
-            let trainer = Trainer::new(&settings.config, seed)?;
-            Ok(Training { trainer, measured, files: None })
-        })
-        .collect::<Result<Vec<_>, LabError>>()?;
+    let training =
+        |&seed: &u64| Ok(Training { trainer: Trainer::new(&settings.config, seed)?, measured, files: None });
+    let runs = seeds.iter().map(training).collect::<Result<Vec<_>, LabError>>()?;
     // Nobody can stop it.
     train_all(runs, &Monitor::default(), start)
 }
@@ -206,26 +189,12 @@ fn conclude(
     states: Vec<TrainState<f32>>,
     trained_in: Duration,
 ) -> Result<RunResult, LabError> {
-    let results = states
-        .par_iter()
-        .zip(seeds)
-        .map(|(state, &seed)| summarise(settings, seed, state))
-        .collect::<Result<Vec<_>, LabError>>()?;
-    Ok(RunResult {
-        train_seconds: trained_in.as_secs_f64(),
-        seeds: results,
-        states,
-        settings: settings.clone(),
-    })
-}
-
-fn summarise(settings: &Settings, seed: u64, state: &TrainState<f32>) -> Result<SeedResult, LabError> {
-    Ok(SeedResult {
-        seed,
-        last: point(settings, seed, &state.params)?,
-        best_step: state.best.step,
-        best: point(settings, seed, &state.best.params)?,
-    })
+    let seeds = in_parallel(states.par_iter().zip(seeds), |(state, &seed)| {
+        let last = point(settings, seed, &state.params)?;
+        let best = point(settings, seed, &state.best.params)?;
+        Ok(SeedResult { seed, last, best_step: state.best.step, best })
+    })?;
+    Ok(RunResult { train_seconds: trained_in.as_secs_f64(), seeds, states, settings: settings.clone() })
 }
 
 fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabError> {

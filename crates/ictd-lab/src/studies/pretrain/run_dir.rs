@@ -19,6 +19,7 @@ use super::checkpoint::{decode, encode};
 use super::{SeedResult, Settings};
 use crate::LabError;
 use crate::files::{EventFile, OutputDir, Tensors, process, sha256};
+use crate::studies::remove;
 
 /// The directory of all seeds of a configuration.
 pub(super) fn run_directory(out: &Path, settings: &Settings, sha256: &str) -> PathBuf {
@@ -79,15 +80,7 @@ impl RunDir {
         if !resume {
             let names = ["result.json", "provenance.json", "metrics.csv", "diverged.safetensors", "ckpt"];
             let events = files(&root, |name| name.contains("tfevents")).unwrap_or_default();
-            for path in names.into_iter().map(|name| root.join(name)).chain(events) {
-                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                match removed {
-                    Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(LabError::Write { path, source });
-                    }
-                    _ => {}
-                }
-            }
+            names.into_iter().map(|name| root.join(name)).chain(events).try_for_each(remove)?;
         }
         let mut dir = Self {
             root: OutputDir::create(&root)?,
@@ -137,20 +130,18 @@ impl RunDir {
         let older = checkpoint_files(self.checkpoints.path())?;
         let name = format!("step_{:08}.safetensors", state.steps());
         self.checkpoints.write(&name, &self.encoded(config, state)?)?;
-        for path in older.into_iter().filter(|p| !p.ends_with(&name)) {
-            fs::remove_file(&path).map_err(|source| LabError::Write { path, source })?;
-        }
-        Ok(())
+        older.into_iter().filter(|p| !p.ends_with(&name)).try_for_each(remove)
     }
 
-    /// Where the parameters of a diverged run are kept.
-    pub(super) fn diverged_path(&self) -> PathBuf {
-        self.root.path().join("diverged.safetensors")
-    }
-
-    /// Keeps the last finite parameters of a diverged run, apart from the checkpoints.
-    pub(super) fn diverged(&self, config: &PretrainConfig, state: &TrainState<f32>) -> Result<(), LabError> {
-        self.root.write("diverged.safetensors", &self.encoded(config, state)?)
+    /// Keeps the last finite parameters of a diverged run, apart from the checkpoints; says where.
+    pub(super) fn diverged(
+        &self,
+        config: &PretrainConfig,
+        state: &TrainState<f32>,
+    ) -> Result<PathBuf, LabError> {
+        let name = "diverged.safetensors";
+        self.root.write(name, &self.encoded(config, state)?)?;
+        Ok(self.root.path().join(name))
     }
 
     fn encoded(&self, config: &PretrainConfig, state: &TrainState<f32>) -> Result<Vec<u8>, LabError> {

@@ -126,11 +126,6 @@ pub fn simd_level() -> Result<SimdLevel, LabError> {
     Err(invalid(&format!("this CPU has no {level}, expected one of {}", has.join(", "))))
 }
 
-/// The key that a name stands for: the temperature is also known by its letter.
-fn canonical(key: &str) -> &str {
-    if key == "tau" { "temperature" } else { key }
-}
-
 /// The message on one line, with Rust's type names in words.
 fn in_words(message: &str) -> String {
     let names = [
@@ -203,15 +198,12 @@ fn change(table: &mut Table, mut changes: Table) -> Result<(), String> {
 fn read_own(config: &mut PretrainConfig) -> Result<(), LabError> {
     let Some(own) = &mut config.own else { return Ok(()) };
     let file = read_task(Path::new(&own.name))?;
-    if own.sha256.as_ref().is_some_and(|expected| *expected != file.sha256) {
-        let expected = own.sha256.take().unwrap_or_default();
-        return Err(LabError::refused(
-            "own",
-            format!(
-                "{} has SHA-256 {}, expected {expected}: the file is not the one of this configuration",
-                own.name, file.sha256
-            ),
-        ));
+    if let Some(expected) = own.sha256.as_ref().filter(|expected| **expected != file.sha256) {
+        let (name, found) = (&own.name, file.sha256);
+        let problem = format!(
+            "{name} has SHA-256 {found}, expected {expected}: the file is not the one of this configuration"
+        );
+        return Err(LabError::refused("own", problem));
     }
     let unit_norm = config.task.feature_map == FeatureMap::UnitNorm;
     own.source = Some(file.source(unit_norm, config.task.score_scale)?);
@@ -222,26 +214,21 @@ fn read_own(config: &mut PretrainConfig) -> Result<(), LabError> {
 /// Replaces entries of `table` by those of `with`; refuses keys that are not there.
 fn merge(table: &mut Table, with: Table, prefix: &str) -> Result<(), String> {
     for (key, value) in with {
-        let key = canonical(&key).to_owned();
+        // The temperature is also known by its letter.
+        let key = if key == "tau" { "temperature".to_owned() } else { key };
         let path = format!("{prefix}{key}");
         match (table.get_mut(&key), value) {
             (Some(Value::Table(inner)), Value::Table(value)) => merge(inner, value, &format!("{path}."))?,
             (Some(Value::Table(inner)), _) => {
                 return Err(format!("{path} is a table, expected one of its keys: {}", keys(inner)));
             }
-            (Some(slot), value) => *slot = number_like(slot, value),
+            // An integer where a fraction is expected is one.
+            (Some(slot @ Value::Float(_)), Value::Integer(n)) => *slot = Value::Float(n as f64),
+            (Some(slot), value) => *slot = value,
             (None, _) => return Err(unknown(&path, table)),
         }
     }
     Ok(())
-}
-
-/// An integer where a fraction is expected is one.
-fn number_like(slot: &Value, value: Value) -> Value {
-    match (slot, value) {
-        (Value::Float(_), Value::Integer(n)) => Value::Float(n as f64),
-        (_, value) => value,
-    }
 }
 
 fn unknown(key: &str, table: &Table) -> String {

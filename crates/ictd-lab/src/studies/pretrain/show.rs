@@ -10,7 +10,7 @@ impl RunResult {
     fn emergence(&self) -> EmergenceFigures {
         let title: Vec<&str> =
             [&self.settings.name].into_iter().chain(&self.settings.overrides).map(String::as_str).collect();
-        EmergenceFigures::new(&self.settings, &title.join(", "), &self.states)
+        EmergenceFigures::new(&title.join(", "), self)
     }
 }
 

@@ -95,13 +95,13 @@ impl Files<'_> {
 
     /// Keeps the last finite state, in the middle of an epoch: good to look at, not to resume from.
     fn diverged(&self, state: &TrainState<f32>, error: TrainError) -> LabError {
-        if let Err(error) = self.dir.diverged(&self.settings.config, state) {
-            return error;
-        }
-        LabError::Diverged {
-            place: format!("seed {}: ", self.dir.seed),
-            source: error.into(),
-            note: format!("; the last finite parameters are in {}", self.dir.diverged_path().display()),
+        match self.dir.diverged(&self.settings.config, state) {
+            Ok(path) => LabError::Diverged {
+                place: format!("seed {}: ", self.dir.seed),
+                source: error.into(),
+                note: format!("; the last finite parameters are in {}", path.display()),
+            },
+            Err(error) => error,
         }
     }
 }

@@ -8,7 +8,7 @@
 mod prompt;
 mod show;
 
-use prompt::{PROMPTS, Prompt};
+use prompt::{Prompt, prompts};
 
 use std::fs;
 use std::path::Path;
@@ -42,18 +42,18 @@ enum Figure {
 }
 
 impl Figure {
-    /// All figures, in the order of the paper.
-    const ALL: [Figure; 5] =
-        [Self::Matrices, Self::Diagonality, Self::Training, Self::FullMask, Self::RelaxedMask];
+    /// All figures, in the order of the paper, and their names in it.
+    const ALL: [(Figure, &str); 5] = [
+        (Self::Matrices, "3(a)"),
+        (Self::Diagonality, "3(b)"),
+        (Self::Training, "5"),
+        (Self::FullMask, "6, full mask"),
+        (Self::RelaxedMask, "6, relaxed mask"),
+    ];
 
     fn name(self) -> &'static str {
-        match self {
-            Self::Matrices => "3(a)",
-            Self::Diagonality => "3(b)",
-            Self::Training => "5",
-            Self::FullMask => "6, full mask",
-            Self::RelaxedMask => "6, relaxed mask",
-        }
+        // Declared in the same order.
+        Self::ALL[self as usize].1
     }
 
     /// When a seed shows it: the criteria of the claims in `reproduce`, seed by seed.
@@ -80,7 +80,7 @@ struct Experiment {
 /// All experiments, prompt by prompt.
 fn experiments() -> Vec<Experiment> {
     let mut all = Vec::new();
-    for prompt in PROMPTS {
+    for prompt in prompts() {
         let figures: &[Figure] = &[Figure::Matrices, Figure::Diagonality, Figure::Training];
         all.push(Experiment { prompt, mixing: None, preset: "paper", figures });
         for &mixing in prompt.mixings() {
@@ -174,37 +174,15 @@ struct Finished {
     counts: Vec<(Figure, Counts)>,
 }
 
-/// How far a search is, in a line.
-fn progress_line(
-    (done, total): (usize, usize),
-    rows: &[Row],
-    cached: bool,
-    seconds_left: Option<f64>,
-) -> String {
-    let figure = |r: &Row| format!("Figure {} {}/{}", r.figure.name(), r.shown, r.seeds);
-    let figures: Vec<String> = rows.iter().map(figure).collect();
-    let left = match seconds_left {
-        _ if cached => "from an earlier search".into(),
-        Some(seconds) => format!("{seconds:.0} s left"),
-        None => String::new(),
-    };
-    let prompt = rows[0].prompt();
-    let mixing = rows[0].mixing.map_or_else(String::new, |m| format!(", {m}"));
-    format!("[{done}/{total}] {prompt}{mixing}: {}; {left}", figures.join(", "))
-}
-
 /// Trains every reading and counts which figures it shows. Finished experiments are kept in the directory `out`, and a
 /// later search with the same seeds and program takes them up. Tells `progress` about each, in a line.
 pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Result<Readings, LabError> {
     check_range("seeds", search.seeds.len(), 1..=100_000)?;
     let chosen = ["query", "source", "target", "rho", "mask"];
-    if let Some(key) =
-        search.changes.iter().find(|c| chosen.contains(&c.split(['.', '=']).next().unwrap_or("")))
-    {
-        return Err(LabError::refused(
-            "set",
-            format!("'{key}' is what readings differ in, expected another key"),
-        ));
+    let is_chosen = |c: &&String| chosen.contains(&c.split(['.', '=']).next().unwrap_or(""));
+    if let Some(key) = search.changes.iter().find(is_chosen) {
+        let problem = format!("'{key}' is what readings differ in, expected another key");
+        return Err(LabError::refused("set", problem));
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
@@ -221,23 +199,29 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
             Some(counts) => counts,
             None => {
                 let start = Instant::now();
-                let counts = count(experiment, settings, &search.seeds)?;
-                journal.json(&experiment.name(), &Finished { key, counts: counts.clone() })?;
+                let finished = Finished { key, counts: count(experiment, settings, &search.seeds)? };
+                journal.json(&experiment.name(), &finished)?;
                 trained += work(settings);
                 seconds += start.elapsed().as_secs_f64();
-                counts
+                finished.counts
             }
         };
         left -= work(settings);
         let first = rows.len();
-        rows.extend(
-            counts.into_iter().map(|(f, counts)| row(experiment, settings, &search.seeds, f, counts)),
-        );
-        let seconds_left = (trained > 0.0).then(|| seconds / trained * left);
-        progress(&progress_line((done + 1, all.len()), &rows[first..], cached, seconds_left));
+        let row = |(figure, counts)| row(experiment, settings, &search.seeds, figure, counts);
+        rows.extend(counts.into_iter().map(row));
+        let ahead = match cached {
+            true => "from an earlier search".into(),
+            false if trained > 0.0 => format!("{:.0} s left", seconds / trained * left),
+            false => String::new(),
+        };
+        let figure = |r: &Row| format!("Figure {} {}/{}", r.figure.name(), r.shown, r.seeds);
+        let figures: Vec<String> = rows[first..].iter().map(figure).collect();
+        let mixing = experiment.mixing.map_or_else(String::new, |m| format!(", {m}"));
+        let reading = format!("{}{mixing}: {}", experiment.prompt, figures.join(", "));
+        progress(&format!("[{}/{}] {reading}; {ahead}", done + 1, all.len()));
     }
-    let gradients = PROMPTS
-        .iter()
+    let gradients = prompts()
         .filter(|p| p.target == "shifted")
         .map(|p| {
             let overrides = [p.overrides(), search.changes.clone()].concat();
@@ -257,10 +241,8 @@ fn read_finished(journal: &OutputDir, experiment: &Experiment, key: &str) -> Opt
         c.shown <= c.seeds && ends == Some(c.seeds)
     };
     let figures = finished.counts.iter().map(|(figure, _)| figure);
-    (finished.key == key
-        && figures.eq(experiment.figures)
-        && finished.counts.iter().all(|(_, counts)| possible(counts)))
-    .then_some(finished.counts)
+    let fits = finished.key == key && figures.eq(experiment.figures);
+    (fits && finished.counts.iter().all(|(_, counts)| possible(counts))).then_some(finished.counts)
 }
 
 fn count(
@@ -270,7 +252,7 @@ fn count(
 ) -> Result<Vec<(Figure, Counts)>, LabError> {
     // Only Figure 3(b) looks at the measurements.
     let measured = experiment.figures.contains(&Figure::Diagonality);
-    let states = pretrain::train(settings, seeds, measured)?;
+    let states = pretrain::train(settings, seeds, measured)?.states;
     let shape = settings.config.shape();
     let mut ends = Counts { seeds: seeds.len() as u64, ..Counts::default() };
     for state in &states {
@@ -328,7 +310,7 @@ impl Readings {
 
     /// Every reading once: prompt and mixing.
     fn readings(&self) -> impl Iterator<Item = (Prompt, &'static str)> {
-        PROMPTS.into_iter().flat_map(|p| p.mixings().iter().map(move |&m| (p, m)))
+        prompts().flat_map(|p| p.mixings().iter().map(move |&m| (p, m)))
     }
 
     /// The readings that show most figures on every seed, with those figures.
@@ -340,54 +322,5 @@ impl Readings {
         let all: Vec<_> = self.readings().map(|(p, m)| (p, m, on_every_seed(&p, m))).collect();
         let most = all.iter().map(|(_, _, figures)| figures.len()).max().unwrap_or(0);
         all.into_iter().filter(|(_, _, figures)| figures.len() == most && most > 0).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every reading is a valid configuration, and no two are the same.
-    #[test]
-    fn readings_are_valid_and_distinct() {
-        let all = experiments();
-        let mut hashes: Vec<String> =
-            all.iter().map(|e| e.settings(&[]).unwrap().sha256().unwrap()).collect();
-        assert_eq!(hashes.len(), 10 + 2 * 28);
-        hashes.sort();
-        hashes.dedup();
-        assert_eq!(hashes.len(), all.len());
-    }
-
-    /// The first prompt is the preset as it stands.
-    #[test]
-    fn the_first_reading_is_the_literal_one() {
-        let literal = experiments()[0].settings(&[]).unwrap();
-        assert_eq!(literal.config, ictd::pretrain::PretrainConfig::paper());
-    }
-
-    /// A search that is taken up trains nothing again and finds the same.
-    #[test]
-    fn a_search_takes_up_what_is_finished() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut search =
-            Search { seeds: vec![3], changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
-        let found = |search: &Search| {
-            let mut cached = 0;
-            let rows = run(search, dir.path(), |line| {
-                cached += usize::from(line.ends_with("from an earlier search"))
-            })
-            .unwrap()
-            .rows;
-            (rows, cached)
-        };
-        let (rows, cached) = found(&search);
-        assert_eq!((rows.len(), cached), (3 * 10 + 2 * 28, 0));
-        assert_eq!(found(&search), (rows.clone(), 66));
-        // A damaged entry is trained again.
-        fs::write(dir.path().join("journal/paper-masked-nplus1-hidden-shifted.json"), "{").unwrap();
-        assert_eq!(found(&search), (rows, 65));
-        search.seeds = vec![4];
-        assert_eq!(found(&search).1, 0);
     }
 }

@@ -17,20 +17,18 @@ pub struct Prompt {
 }
 
 /// All prompts, the literal one first.
-pub const PROMPTS: [Prompt; 10] = {
-    const fn prompt(query: &'static str, columns: &'static str, query_reward: &'static str) -> [Prompt; 2] {
-        [
-            Prompt { query, columns, query_reward, target: "shifted" },
-            Prompt { query, columns, query_reward, target: "same" },
-        ]
-    }
-    let [a, b] = prompt("masked", "n+1", "hidden");
-    let [c, d] = prompt("source", "n", "visible");
-    let [e, f] = prompt("source", "n+1", "visible");
-    let [g, h] = prompt("source", "n", "hidden");
-    let [i, j] = prompt("source", "n+1", "hidden");
-    [a, b, c, d, e, f, g, h, i, j]
-};
+pub fn prompts() -> impl Iterator<Item = Prompt> {
+    let shown = [
+        ("masked", "n+1", "hidden"),
+        ("source", "n", "visible"),
+        ("source", "n+1", "visible"),
+        ("source", "n", "hidden"),
+        ("source", "n+1", "hidden"),
+    ];
+    shown.into_iter().flat_map(|(query, columns, query_reward)| {
+        ["shifted", "same"].map(|target| Prompt { query, columns, query_reward, target })
+    })
+}
 
 impl fmt::Display for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! The map of readings: as a figure, as text and in files.
 
-use super::{Figure, PROMPTS, Readings, Row};
+use super::{Figure, Readings, Row, prompts};
 use crate::LabError;
 use crate::figure::style::{PALETTE, PAPER};
 use crate::figure::{Cell, Cells, Grid, Scene};
@@ -10,9 +10,9 @@ impl Readings {
     /// The map: a row per reading, a column per figure, the share of seeds that show it.
     pub fn figure(&self) -> Scene {
         let heads = ["query", "columns", "its\nreward", "target", "its column\nunder ρ"];
-        let figures = Figure::ALL.map(|f| format!("Figure {}", f.name().replace(", ", "\n")));
+        let figures = Figure::ALL.map(|(_, name)| format!("Figure {}", name.replace(", ", "\n")));
         let (mut cells, mut groups) = (Vec::new(), Vec::new());
-        for prompt in PROMPTS {
+        for prompt in prompts() {
             groups.push(cells.len());
             for (k, &mixing) in prompt.mixings().iter().enumerate() {
                 let words = [prompt.query, prompt.columns, prompt.query_reward, prompt.target];
@@ -20,7 +20,7 @@ impl Readings {
                 let mut row: Vec<Cell> =
                     words.into_iter().chain([mixing]).map(|w| Cell::Words(w.to_owned())).collect();
                 let found = self.of(&prompt, mixing);
-                row.extend(Figure::ALL.map(|figure| {
+                row.extend(Figure::ALL.map(|(figure, _)| {
                     let own = found.iter().find(|r| r.figure == figure);
                     // Without mixing one cell stands for all rows of the prompt.
                     let rows =
@@ -60,7 +60,7 @@ impl Report for Readings {
         });
         let mut header =
             ["query", "columns", "its reward", "target", "its column under ρ"].map(String::from).to_vec();
-        header.extend(Figure::ALL.map(|f| format!("Figure {}", f.name())));
+        header.extend(Figure::ALL.map(|(_, name)| format!("Figure {name}")));
         let mut notes = "\nseeds that show a figure, of all, and the 95 % interval of their share (Wilson); td: seeds that end in the TD block\n"
             .to_owned();
         let best = self.best();

@@ -18,7 +18,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::tsm_cost::{self, CostTimes};
-use super::{Claim, Plan, STUDIES, Study};
+use super::{Claim, Plan, STUDIES, Study, remove};
 use crate::did_you_mean;
 use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, Written, process, sha256, to_json_17};
@@ -117,7 +117,7 @@ pub fn run(
             Some(known) => known,
             None => {
                 // From here on the files are in flux: whoever comes after a crash must not trust them.
-                forget(&cache, study)?;
+                remove(cache.path().join(format!("{}.json", study.id)))?;
                 out.take_written();
                 let mut found = study.judge(plan, &out)?;
                 for claim in &mut found {
@@ -127,9 +127,8 @@ pub fn run(
                 let Written { files: mut names, figures } = out.take_written();
                 names.sort();
                 names.dedup();
-                let hash = |name: &String| file_hash(&path.join(name));
-                let files =
-                    names.into_iter().filter_map(|name| hash(&name).map(|hash| (name, hash))).collect();
+                let hashed = |name: String| file_hash(&path.join(&name)).map(|hash| (name, hash));
+                let files = names.into_iter().filter_map(hashed).collect();
                 let judged = Cached { key, claims: found, figures, files };
                 cache.json(study.id, &judged)?;
                 judged
@@ -181,14 +180,6 @@ fn with_others(
     let is_paper = |claim: &&Claim| STUDIES.iter().any(|s| s.claims.contains(&claim.id.as_str()));
     claims.extend(found.iter().filter(|claim| !is_paper(claim)).cloned());
     Ok(Reproduction { claims, timings: Vec::new() })
-}
-
-fn forget(cache: &OutputDir, study: &Study) -> Result<(), LabError> {
-    let path = cache.path().join(format!("{}.json", study.id));
-    match fs::remove_file(&path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(LabError::Write { path, source }),
-        _ => Ok(()),
-    }
 }
 
 fn file_hash(path: &Path) -> Option<String> {

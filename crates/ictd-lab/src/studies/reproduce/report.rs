@@ -63,18 +63,15 @@ fn sections(claims: &[Claim]) -> Vec<(&'static str, &'static str, Vec<&Claim>)> 
     all.filter(|s| !s.2.is_empty()).collect()
 }
 
-fn class(verdict: Verdict) -> &'static str {
-    match verdict {
+fn badge(verdict: Verdict) -> String {
+    let class = match verdict {
         Verdict::Reproduced => "yes",
         Verdict::Consistent => "weak",
         Verdict::Partly => "partly",
         Verdict::NotReproduced => "no",
         Verdict::NotTestable => "none",
-    }
-}
-
-fn badge(verdict: Verdict) -> String {
-    format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
+    };
+    format!("<span class=\"badge {class}\">{verdict}</span>")
 }
 
 /// The verdict of a claim; illustrations have none.
@@ -106,16 +103,10 @@ fn contents(page: &mut String, claims: &[Claim]) {
     page.push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n");
     for (anchor, title, members) in sections(claims) {
         let _ = write!(page, "<h3><a href=\"#{anchor}\">{title}</a></h3>\n<details>\n<summary>");
-        let mut kinds: Vec<(String, usize)> = Vec::new();
-        for badge in members.iter().map(|c| badge_of(c)) {
-            match kinds.iter_mut().find(|kind| kind.0 == badge) {
-                Some(kind) => kind.1 += 1,
-                None => kinds.push((badge, 1)),
-            }
-        }
-        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.1));
-        for (badge, count) in kinds {
-            let _ = write!(page, "<span class=\"kind\"><b>{count}</b> {badge}</span> ");
+        let mut kinds = grouped(members.iter().copied(), badge_of);
+        kinds.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+        for (badge, members) in kinds {
+            let _ = write!(page, "<span class=\"kind\"><b>{}</b> {badge}</span> ", members.len());
         }
         page.push_str("</summary>\n<ul>\n");
         for claim in members {
@@ -167,16 +158,9 @@ fn article(page: &mut String, claim: &Claim) {
 /// the first sentence of the reason. All of it stands with the claim.
 fn differences(page: &mut String, claims: &[Claim]) {
     page.push_str("<section id=\"differences\">\n<h2>Where results differ, and why</h2>\n");
-    let mut reasons: Vec<(&str, Vec<&Claim>)> = Vec::new();
-    for (scope, _) in Scope::COUNTED {
-        let differs = |c: &&Claim| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly);
-        for claim in claims.iter().filter(|c| c.scope == scope).filter(differs) {
-            match reasons.iter_mut().find(|reason| reason.0 == claim.why) {
-                Some(reason) => reason.1.push(claim),
-                None => reasons.push((&claim.why, vec![claim])),
-            }
-        }
-    }
+    let differs = |c: &&Claim| matches!(c.verdict, Verdict::NotReproduced | Verdict::Partly);
+    let of_scope = |(scope, _)| claims.iter().filter(differs).filter(move |c| c.scope == scope);
+    let reasons = grouped(Scope::COUNTED.into_iter().flat_map(of_scope), |claim| claim.why.as_str());
     if reasons.is_empty() {
         page.push_str(
             "<p>Nowhere: every claim that can be tested was reproduced, or nothing contradicts it.</p>\n",
@@ -185,15 +169,27 @@ fn differences(page: &mut String, claims: &[Claim]) {
     page.push_str("<ul class=\"news\">\n");
     for (why, claims) in reasons {
         let names: Vec<String> = claims.into_iter().map(link).collect();
-        let why = if why.is_empty() { "No reason is known." } else { first_sentence(why) };
+        let first_sentence = why.find(". ").map_or(why, |end| &why[..=end]);
+        let why = if why.is_empty() { "No reason is known." } else { first_sentence };
         let _ = writeln!(page, "<li>{}<br>{}</li>", names.join(", "), escape(why));
     }
     page.push_str("</ul>\n</section>\n");
 }
 
-/// A text up to its first full stop that ends a sentence.
-fn first_sentence(text: &str) -> &str {
-    text.find(". ").map_or(text, |end| &text[..=end])
+/// Claims that have something in common, in the order in which it is first met.
+fn grouped<'a, K: PartialEq>(
+    claims: impl Iterator<Item = &'a Claim>,
+    of: impl Fn(&'a Claim) -> K,
+) -> Vec<(K, Vec<&'a Claim>)> {
+    let mut groups: Vec<(K, Vec<&Claim>)> = Vec::new();
+    for claim in claims {
+        let key = of(claim);
+        match groups.iter_mut().find(|group| group.0 == key) {
+            Some(group) => group.1.push(claim),
+            None => groups.push((key, vec![claim])),
+        }
+    }
+    groups
 }
 
 /// Three digits, without an exponent where they fit.
@@ -217,26 +213,5 @@ mod tests {
         let sections = sections(&claims);
         assert_eq!(sections.iter().map(|s| s.2.len()).sum::<usize>(), claims.len());
         assert_eq!(sections.last().map(|s| (s.0, s.2[0].id.as_str())), Some(("others", "own")));
-    }
-
-    /// The news comes before the contents, the contents before the claims; a figure is taken as it is.
-    #[test]
-    fn the_page_opens_with_the_news() {
-        let mut claim = Claim::new("fig1", "Figure 1", "errors fall", "a drop");
-        (claim.verdict, claim.why) = (Verdict::Partly, "It is flat. More of it.".into());
-        claim.figure = Some("fig1".into());
-        let same = Claim { id: "thm1".into(), figure: None, ..claim.clone() };
-        let plan = Plan { seed: 0, seeds: None, quick: false };
-        let page = html(&[claim, same], &[("fig1".into(), "<svg>drawn</svg>".into())], &plan);
-        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
-        assert!(at("It is flat.<") < at("<nav") && at("<nav") < at("<article"));
-        assert!(at("<svg>drawn</svg>") > at("<article") && at("fig1.pdf") > at("<svg>"));
-        // One item for one reason, all of the reason with each claim.
-        assert_eq!((page.matches("It is flat.<").count(), page.matches("More of it.").count()), (1, 2));
-    }
-
-    #[test]
-    fn text_is_escaped() {
-        assert_eq!(escape("a < b & \"c\""), "a &lt; b &amp; &quot;c&quot;");
     }
 }

@@ -82,7 +82,8 @@ pub fn measure(
     mut progress: impl FnMut(u64, &Timing),
 ) -> Result<VerdictCounts, LabError> {
     claim_directory(path)?;
-    let mut found: Vec<Verdicts> = Vec::new();
+    let none = |id: &&str| Verdicts { id: id.to_string(), verdicts: BTreeMap::new() };
+    let mut claims: Vec<Verdicts> = studies.iter().flat_map(|s| s.claims).map(none).collect();
     for k in SEEDS {
         let plan = Plan { seed: k * SEED_STRIDE, seeds: None, quick: false };
         let below = path.join(format!("seed_{}", plan.seed));
@@ -91,15 +92,12 @@ pub fn measure(
                 progress(k, timing);
             }
         })?;
-        for claim in reproduction.claims {
-            let at = found.iter().position(|v| v.id == claim.id).unwrap_or_else(|| {
-                found.push(Verdicts { id: claim.id.clone(), verdicts: BTreeMap::new() });
-                found.len() - 1
-            });
-            *found[at].verdicts.entry(claim.verdict.to_string()).or_default() += 1;
+        // A study judges the claims it is listed with, in their order.
+        for (counts, claim) in claims.iter_mut().zip(reproduction.claims) {
+            *counts.verdicts.entry(claim.verdict.to_string()).or_default() += 1;
         }
     }
-    Ok(VerdictCounts { claims: found })
+    Ok(VerdictCounts { claims })
 }
 
 /// The claims whose verdicts over seeds are not the stored ones.
