@@ -7,7 +7,7 @@ use clap::Args;
 use ictd::kernel::{Attention, KernelName};
 use ictd::transformer::{Block, Parameters, TransformerConfig};
 use ictd_lab::LabError;
-use ictd_lab::files::{read_context, read_params};
+use ictd_lab::files::{chosen, read_context, read_params};
 use ictd_lab::studies::forward::report;
 
 use crate::{Common, Outcome, message};
@@ -52,23 +52,6 @@ pub struct Arguments {
     common: Common,
 }
 
-/// What was typed, or what the checkpoint says, or a default; refuses what contradicts the checkpoint.
-fn choose<T: PartialEq + Display>(
-    flag: &str,
-    typed: Option<T>,
-    said: Option<T>,
-    default: T,
-) -> Result<T, LabError> {
-    match (typed, said) {
-        (Some(typed), Some(said)) if typed != said => Err(LabError::value(
-            flag,
-            typed,
-            format!("{said} as the checkpoint was trained with: leave the flag out"),
-        )),
-        (typed, said) => Ok(typed.or(said).unwrap_or(default)),
-    }
-}
-
 /// Step sizes as typed.
 #[derive(PartialEq)]
 struct StepSizes(Vec<f64>);
@@ -90,18 +73,18 @@ fn transformer_config(arguments: &Arguments) -> Result<TransformerConfig, LabErr
     }
     let (parameters, said) = model.map_or((Parameters::ThetaStar, None), |m| (m.parameters, m.description));
     let said = said.as_ref();
-    let kernel = choose("kernel", arguments.kernel, said.map(|s| s.kernel), KernelName::Softmax)?;
-    let temperature = choose("temperature", arguments.temperature, said.map(|s| s.temperature), 1.0)?;
-    let mix = choose("diagonal mix", arguments.diagonal_mix, said.map(|s| s.diagonal_mix), 0.0)?;
+    let kernel = chosen("kernel", arguments.kernel, said.map(|s| s.kernel), KernelName::Softmax)?;
+    let temperature = chosen("temperature", arguments.temperature, said.map(|s| s.temperature), 1.0)?;
+    let mix = chosen("diagonal mix", arguments.diagonal_mix, said.map(|s| s.diagonal_mix), 0.0)?;
     let typed = arguments.step_size.clone().map(StepSizes);
     let step_sizes =
-        choose("step size", typed, said.map(|s| StepSizes(vec![s.step_size])), StepSizes(vec![1.0]))?;
+        chosen("step size", typed, said.map(|s| StepSizes(vec![s.step_size])), StepSizes(vec![1.0]))?;
     Ok(TransformerConfig {
-        block: choose("block", arguments.block, said.map(|s| s.block), Block::TemporalShift)?,
+        block: chosen("block", arguments.block, said.map(|s| s.block), Block::TemporalShift)?,
         attention: Attention::new(kernel.at(temperature)?, mix)?,
         parameters,
-        num_layers: choose("layers", arguments.layers, said.map(|s| s.layers), 15)?,
-        gamma: choose("gamma", arguments.gamma, said.map(|s| s.gamma), 0.9)?,
+        num_layers: chosen("layers", arguments.layers, said.map(|s| s.layers), 15)?,
+        gamma: chosen("gamma", arguments.gamma, said.map(|s| s.gamma), 0.9)?,
         step_sizes: step_sizes.0,
     })
 }

@@ -18,10 +18,10 @@ pub struct Arguments {
     /// A checkpoint of `pretrain` or JSON parameters to compare with theta_*, at the first length and depth
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
-    /// Context lengths, separated by commas [default: 30,100,300,1000,3000; 10 for --params]
+    /// Context lengths, separated by commas [default: 30,100,300,1000,3000; with --params the checkpoint's, or 10]
     #[arg(long, value_delimiter = ',', value_name = "N,N,…", allow_negative_numbers = true)]
     lengths: Option<Vec<usize>>,
-    /// Depths, separated by commas [default: 1,2,3,4,5,6,8,10,12,15,40; 3 for --params]
+    /// Depths, separated by commas [default: 1,2,3,4,5,6,8,10,12,15,40; with --params the checkpoint's, or 3]
     #[arg(long, value_delimiter = ',', value_name = "L,L,…")]
     layers: Option<Vec<usize>>,
     /// Tasks per estimate, one trajectory each; short contexts get up to four times as many
@@ -36,8 +36,8 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     if let Some(file) = &params {
         let family = tasks.tasks(Family::paper(), common.seed)?;
         let first = |list: &Option<Vec<usize>>| list.as_ref().and_then(|l| l.first().copied());
-        let (n, depth) = (first(&lengths).unwrap_or(10), first(&layers).unwrap_or(3));
-        return common.present(&NeuComparison::run(&family, file, n, depth, samples)?, None);
+        let found = NeuComparison::run(&family, file, first(&lengths), first(&layers), samples)?;
+        return common.present(&found, None);
     }
     let families = match tasks.is_given() {
         true => vec![tasks.tasks(Family::certified(), common.seed)?],

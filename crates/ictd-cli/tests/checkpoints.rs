@@ -108,6 +108,30 @@ fn forward_takes_what_the_checkpoint_says_and_refuses_what_contradicts_it() {
     }
 }
 
+#[test]
+fn neu_takes_kernel_depth_and_length_from_the_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let estimate = |kernel: &str, more: &[&str]| {
+        let dir = dir.path().join(kernel);
+        fs::create_dir_all(&dir).unwrap();
+        let (path, _) = train(&dir, &["--set", &format!("kernel={kernel}")]);
+        let fixed = ["neu", "--samples", "4", "--json", "--params", path.to_str().unwrap()];
+        ictd_in(&dir, &[&fixed, more].concat())
+    };
+    let tasks = ["--states", "8", "--features", "1", "--gamma", "0.8"];
+    let [relu, softmax] = ["relu", "softmax"].map(|kernel| json(&estimate(kernel, &tasks)));
+    for points in [&relu, &softmax] {
+        assert_eq!((&points[0]["theta"], &points[0]["layers"]), (&"theta_*".into(), &2.into()));
+    }
+    // The same tasks and trajectories at theta_*: only the kernel differs.
+    assert_ne!(relu[0]["neu"], softmax[0]["neu"]);
+    assert_refused(
+        &estimate("relu", &[&tasks[..4], &["--gamma", "0.9"]].concat()),
+        "gamma is 0.9, expected 0.8",
+    );
+    assert_refused(&estimate("relu", &[&tasks[..], &["--layers", "3"]].concat()), "layers is 3, expected 2");
+}
+
 /// Other columns than a context has: the query a source, or its column unmixed where the others are mixed.
 #[test]
 fn parameters_trained_on_other_columns_are_refused() {

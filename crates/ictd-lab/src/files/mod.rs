@@ -10,7 +10,7 @@ mod task;
 mod tensorboard;
 
 pub use input::{ContextFile, read_context};
-pub use model::{Description, ModelFile, read_params};
+pub use model::{Description, ModelFile, chosen, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written};
 pub use safetensors::Tensors;

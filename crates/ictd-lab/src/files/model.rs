@@ -1,6 +1,7 @@
 //! Parameters in files, and what a checkpoint says of the Transformer they belong to.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
@@ -116,6 +117,23 @@ pub struct ModelFile {
     pub description: Option<Description>,
     /// Whether the file is a checkpoint that says nothing.
     pub is_undescribed_checkpoint: bool,
+}
+
+/// What was typed, or what the checkpoint says, or a default; refuses what contradicts the checkpoint.
+pub fn chosen<T: PartialEq + Display>(
+    flag: &str,
+    typed: Option<T>,
+    said: Option<T>,
+    default: T,
+) -> Result<T, LabError> {
+    match (typed, said) {
+        (Some(typed), Some(said)) if typed != said => Err(LabError::value(
+            flag,
+            typed,
+            format!("{said} as the checkpoint was trained with: leave the flag out"),
+        )),
+        (typed, said) => Ok(typed.or(said).unwrap_or(default)),
+    }
 }
 
 /// Attention parameters as JSON: one pair (`V`, `A`) for all layers, or `layers` with a pair each.

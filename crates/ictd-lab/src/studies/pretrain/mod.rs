@@ -1,29 +1,35 @@
-//! Pretraining runs: many seeds, run directories, checkpoints, results.
+//! Pretraining runs: many seeds, whose threads share them in turns, run directories, checkpoints, results.
 
 mod checkpoint;
 mod run_dir;
 mod settings;
 mod show;
-mod training;
 
 use run_dir::RunDir;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ictd::pretrain::{Measurement, ParamsView, TrainState, Trainer, measure};
+use ictd::pretrain::{Measurement, ParamsView, TrainError, TrainState, Trainer, measure};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::in_parallel;
 use crate::LabError;
-use training::{Trained, Training, train_all};
 
 /// Fresh tasks that the final numbers of a seed are measured on.
 const MEASURED_TASKS: u64 = 300;
+
+/// Time between checkpoints: a lost run costs at most this much again.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Epochs a thread trains a seed before it takes up the next: long enough that hand-overs cost nothing,
+/// short enough that no thread is left alone with a whole seed at the end.
+const TURN: u64 = 50;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -217,4 +223,165 @@ fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabErr
         msve,
         msve_theta_star,
     })
+}
+
+/// A seed in training, and where it keeps its checkpoints.
+struct Training<'a> {
+    trainer: Trainer<f32>,
+    measured: bool,
+    files: Option<Files<'a>>,
+}
+
+struct Files<'a> {
+    settings: &'a Settings,
+    dir: &'a RunDir,
+    every: Option<u64>,
+    saved: u64,
+    saved_at: Instant,
+}
+
+impl<'a> Training<'a> {
+    fn open(
+        settings: &'a Settings,
+        dir: &'a RunDir,
+        options: &RunOptions,
+        monitor: &Monitor,
+    ) -> Result<Self, LabError> {
+        let config = &settings.config;
+        let trainer = match dir.latest_checkpoint(config)? {
+            Some(state) => Trainer::resume(config, dir.seed, state),
+            None => Trainer::new(config, dir.seed),
+        }?;
+        let saved = trainer.state().epoch;
+        monitor.epochs.fetch_add(saved, Ordering::Relaxed);
+        let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Instant::now() };
+        Ok(Self { trainer, measured: true, files: Some(files) })
+    }
+
+    /// Trains for a turn, or until the end, or until stopped.
+    fn turn(&mut self, monitor: &Monitor) -> Result<(), LabError> {
+        for _ in 0..TURN {
+            if self.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let result = if self.measured { self.trainer.epoch() } else { self.trainer.epoch_unmeasured() };
+            let Some(files) = &mut self.files else {
+                result?;
+                continue;
+            };
+            match result {
+                Err(error @ TrainError::Diverged { .. }) => {
+                    return Err(files.diverged(self.trainer.state(), error));
+                }
+                other => other?,
+            }
+            monitor.epochs.fetch_add(1, Ordering::Relaxed);
+            files.checkpoint_if_due(&self.trainer)?;
+        }
+        Ok(())
+    }
+}
+
+impl Files<'_> {
+    fn checkpoint_if_due(&mut self, trainer: &Trainer<f32>) -> Result<(), LabError> {
+        let epoch = trainer.state().epoch;
+        let due = match self.every {
+            Some(epochs) => epoch - self.saved >= epochs,
+            None => self.saved_at.elapsed() >= CHECKPOINT_INTERVAL,
+        };
+        if due && !trainer.is_done() { self.checkpoint(trainer) } else { Ok(()) }
+    }
+
+    fn checkpoint(&mut self, trainer: &Trainer<f32>) -> Result<(), LabError> {
+        let epoch = trainer.state().epoch;
+        if epoch > self.saved {
+            self.dir.checkpoint(&self.settings.config, trainer.state())?;
+            (self.saved, self.saved_at) = (epoch, Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Keeps the last finite state, in the middle of an epoch: good to look at, not to resume from.
+    fn diverged(&self, state: &TrainState<f32>, error: TrainError) -> LabError {
+        match self.dir.diverged(&self.settings.config, state) {
+            Ok(path) => LabError::Diverged {
+                place: format!("seed {}: ", self.dir.seed),
+                source: error.into(),
+                note: format!("; the last finite parameters are in {}", path.display()),
+            },
+            Err(error) => error,
+        }
+    }
+}
+
+/// How training ended.
+pub(super) struct Trained {
+    /// By run; `None` where it diverged or was stopped.
+    pub(super) states: Vec<Option<TrainState<f32>>>,
+    /// What the diverged runs say.
+    diverged: Vec<LabError>,
+    /// Whether it was stopped before the end; checkpoints are then written.
+    stopped: bool,
+    /// Wall time, without the last checkpoints.
+    trained_in: Duration,
+}
+
+/// Trains all runs to their end: threads take the run that has waited longest, train it for a turn and put
+/// it back, so that five seeds keep two threads busy to the last. A run that diverges leaves the others alone;
+/// any other error ends them all, checkpoints written.
+fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor, start: Instant) -> Result<Trained, LabError> {
+    let num_runs = runs.len();
+    let waiting = Mutex::new(runs.into_iter().enumerate().collect::<VecDeque<_>>());
+    let ended = Mutex::new(Vec::with_capacity(num_runs));
+    let diverged = Mutex::new(Vec::new());
+    let failure = Mutex::new(None);
+    rayon::scope(|scope| {
+        for _ in 0..rayon::current_num_threads().min(num_runs) {
+            scope.spawn(|_| {
+                while lock(&failure).is_none() {
+                    let Some((index, mut run)) = lock(&waiting).pop_front() else { return };
+                    match run.turn(monitor) {
+                        Err(error @ LabError::Diverged { .. }) => lock(&diverged).push((index, error)),
+                        Err(error) => {
+                            lock(&failure).get_or_insert(error);
+                            lock(&ended).push((index, run));
+                        }
+                        Ok(()) if run.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) => {
+                            lock(&ended).push((index, run));
+                        }
+                        Ok(()) => lock(&waiting).push_back((index, run)),
+                    }
+                }
+            });
+        }
+    });
+    let trained_in = start.elapsed();
+    let mut runs = std::mem::take(&mut *lock(&ended));
+    runs.extend(std::mem::take(&mut *lock(&waiting)));
+    // Before the final measurement too, so that a signal during it costs nothing.
+    for (_, run) in &mut runs {
+        if let Some(files) = &mut run.files {
+            let saved = files.checkpoint(&run.trainer);
+            if lock(&failure).is_none() {
+                saved?;
+            }
+        }
+    }
+    if let Some(error) = lock(&failure).take() {
+        return Err(error);
+    }
+    let stopped = runs.iter().any(|(_, run)| !run.trainer.is_done());
+    let mut states = vec![None; num_runs];
+    for (index, run) in runs {
+        states[index] = Some(run.trainer.into_state());
+    }
+    let mut diverged = std::mem::take(&mut *lock(&diverged));
+    diverged.sort_by_key(|(index, _)| *index);
+    let diverged = diverged.into_iter().map(|(_, error)| error).collect();
+    Ok(Trained { states, diverged, stopped, trained_in })
+}
+
+/// A thread that panicked while holding a lock has already ended the run.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

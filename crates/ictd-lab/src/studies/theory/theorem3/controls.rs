@@ -4,7 +4,7 @@ use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use ictd::transformer::AttentionParams;
 
-use super::{Ends, NeuConfig, NeuPoint, points, unless_diverged};
+use super::{Ends, NeuConfig, NeuPoint, points, softmax, unless_diverged};
 use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
@@ -48,9 +48,9 @@ pub(super) fn controls(config: &NeuConfig) -> Result<Vec<Control>, LabError> {
     let ends =
         |list: &[usize]| [list.iter().min(), list.iter().max()].into_iter().flatten().copied().collect();
     let layers: Vec<usize> = ends(&config.layers);
-    let mut found = Vec::new();
+    let (attention, mut found) = (softmax()?, Vec::new());
     for (theta, solves, params) in others(config.family.feature_dim(), config.family.seed) {
-        let at = |&n| points(&config.family, (&theta, &params), n, &layers, config.samples);
+        let at = |&n| points(&config.family, &attention, (&theta, &params), n, &layers, config.samples);
         let points = unless_diverged(config.lengths.iter().map(at).collect::<Result<Vec<_>, _>>())?;
         let points = points.unwrap_or_default().concat();
         found.push(Control { theta, solves, points });

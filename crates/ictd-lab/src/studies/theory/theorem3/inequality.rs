@@ -4,7 +4,7 @@ use ictd::theory::Theorem3;
 use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
-use super::{estimate, uniform_constants};
+use super::{estimate, softmax, uniform_constants};
 use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Section, Study, Tasks, verdict};
@@ -48,7 +48,7 @@ pub fn run(family: &Tasks, length: Option<usize>, samples: u64) -> Result<Vec<In
     let Some(theorem) = Theorem3::of(&uniform_constants(family)?) else { return Ok(Vec::new()) };
     let threshold = theorem.threshold();
     let n = length.unwrap_or(threshold.ceil() as usize);
-    let found = estimate(family, &AttentionParams::theta_star(d), n, &LAYERS, samples)?;
+    let found = estimate(family, softmax()?, &AttentionParams::theta_star(d), n, &LAYERS, samples)?;
     let row = |f: &ictd::theory::Neu| {
         let layers = f.num_layers as f64;
         let [depth_term, sampling_term, event_term] = theorem.terms(layers, n as f64);

@@ -4,7 +4,7 @@ use ictd::matrix::Matrix;
 use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
-use super::{estimate, unless_diverged};
+use super::{estimate, softmax, unless_diverged};
 use crate::LabError;
 use crate::figure::style::GRAY;
 use crate::figure::{Cell, Cells, ColorBar, Grid, Scene, Width, sequential};
@@ -44,7 +44,7 @@ pub(super) fn landscape(
         for &value_scale in &scales {
             let value_row = [1.0, 1.0, -1.0].map(|u| value_scale * u);
             let theta = AttentionParams::looped(value_row, &Matrix::diag(&vec![score_scale; d]));
-            let found = unless_diverged(estimate(family, &theta, n, &[layers], samples))?;
+            let found = unless_diverged(estimate(family, softmax()?, &theta, n, &[layers], samples))?;
             let found = found.and_then(|mut found| found.pop());
             points.push(LandscapePoint {
                 value_scale,

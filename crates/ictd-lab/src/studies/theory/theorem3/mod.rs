@@ -13,6 +13,7 @@ use landscape::{Landscape, landscape};
 pub use show::{NeuComparison, NeuSweeps};
 use show::{figure, same_prompt_figure};
 
+use ictd::kernel::Attention;
 use ictd::statistics::fit::{self, Slope};
 use ictd::theory::{Constants, Neu, NeuSampler, Theorem3};
 use ictd::transformer::{AttentionParams, Block, Parameters};
@@ -163,6 +164,7 @@ struct TheoremJson {
 /// Estimates J at a length and several depths.
 fn estimate(
     family: &Tasks,
+    attention: Attention,
     params: &AttentionParams,
     n: usize,
     layers: &[usize],
@@ -175,7 +177,7 @@ fn estimate(
         let problem = format!("the parameters are for {found} features, the tasks have {d}");
         return Err(LabError::refused("params", problem));
     }
-    let (attention, depths, seed) = (softmax()?, config.layers, family.seed);
+    let (depths, seed) = (config.layers, family.seed);
     let task = |index| family.task(index);
     Ok(NeuSampler { task, attention, context_len: n, depths, samples, seed }.estimate(params)?)
 }
@@ -215,7 +217,7 @@ fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     let star = AttentionParams::theta_star(d);
     let mut points = Vec::new();
     for &n in &config.lengths {
-        let found = estimate(&config.family, &star, n, &config.layers, config.samples_at(n))?;
+        let found = estimate(&config.family, softmax()?, &star, n, &config.layers, config.samples_at(n))?;
         points.extend(found.iter().map(|f| point("theta_*", n, f, theorem.as_ref())));
     }
     // Against n: what stands out of noise. Against L: from the depth with the largest J on, as far as the floor of the longest
@@ -252,12 +254,13 @@ fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
 /// J at named parameters, beside no theorem.
 fn points(
     family: &Tasks,
+    attention: &Attention,
     (theta, params): (&str, &AttentionParams),
     n: usize,
     layers: &[usize],
     samples: u64,
 ) -> Result<Vec<NeuPoint>, LabError> {
-    let found = estimate(family, params, n, layers, samples)?;
+    let found = estimate(family, attention.clone(), params, n, layers, samples)?;
     Ok(found.iter().map(|f| point(theta, n, f, None)).collect())
 }
 

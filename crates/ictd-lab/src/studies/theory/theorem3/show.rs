@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
+use ictd::kernel::Attention;
 use ictd::statistics::fit::Slope;
 use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::super::slope_text;
-use super::{Landscape, NeuConfig, NeuPoint, NeuReport, landscape, last, looped, points, run};
+use super::{Landscape, NeuConfig, NeuPoint, NeuReport, landscape, last, looped, points, run, softmax};
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
-use crate::files::{OutputDir, read_params};
+use crate::files::{OutputDir, chosen, read_params};
 use crate::report::{Records, Report, wrapped};
 use crate::studies::Tasks;
 
@@ -97,13 +98,29 @@ pub struct NeuComparison {
 }
 
 impl NeuComparison {
-    /// Estimates J at theta_* and at the parameters in `file`, with the same tasks and trajectories.
-    pub fn run(family: &Tasks, file: &Path, n: usize, layers: usize, samples: u64) -> Result<Self, LabError> {
-        let theta = looped(&read_params(file)?.parameters)?;
+    /// Estimates J at theta_* and at the parameters in `file`, with the same tasks, trajectories and kernel: the
+    /// checkpoint's, and its depth and context length where none is asked for.
+    pub fn run(
+        family: &Tasks,
+        file: &Path,
+        n: Option<usize>,
+        layers: Option<usize>,
+        samples: u64,
+    ) -> Result<Self, LabError> {
+        let model = read_params(file)?;
+        let said = model.description.as_ref();
+        let theta = looped(&model.parameters)?;
+        let attention = match said {
+            Some(said) => Attention::new(said.kernel.at(said.temperature)?, said.diagonal_mix)?,
+            None => softmax()?,
+        };
+        let layers = chosen("layers", layers, said.map(|s| s.layers), 3)?;
+        chosen("gamma", Some(family.gamma()), said.map(|s| s.gamma), 0.9)?;
+        let n = n.or(said.map(|s| s.n)).unwrap_or(10);
         let star = AttentionParams::theta_star(family.feature_dim());
         let mut found = Vec::new();
         for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
-            found.extend(points(family, (&name, params), n, &[layers], samples)?);
+            found.extend(points(family, &attention, (&name, params), n, &[layers], samples)?);
         }
         Ok(Self { points: found, describe: family.describe() })
     }
