@@ -4,7 +4,7 @@ use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::studies::branches;
 
-use crate::tasks::TaskArguments;
+use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome, message};
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use ictd_lab::LabError;
 use ictd_lab::files::read_context;
 use ictd_lab::studies::theory::certify::{self, LayerConfig};
 
-use crate::tasks::TaskArguments;
+use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome, message};
 
 #[derive(Debug, Args)]

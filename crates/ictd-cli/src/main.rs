@@ -14,7 +14,7 @@ mod regimes;
 mod reproduce;
 mod screen;
 mod task;
-mod tasks;
+mod task_arguments;
 mod verify;
 
 use std::io::Write as _;
@@ -99,7 +99,7 @@ enum Command {
     },
 }
 
-/// Options that every command has.
+/// Options that every command has but those with ways of their own to seeds and directories.
 #[derive(Debug, Args)]
 struct Common {
     /// Print machine-readable JSON to stdout

@@ -6,7 +6,7 @@ use ictd::task::{Family, Kind};
 use ictd_lab::LabError;
 use ictd_lab::studies::fig1::{self, MsveConfig};
 
-use crate::tasks::TaskArguments;
+use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome};
 
 #[derive(Debug, Args)]

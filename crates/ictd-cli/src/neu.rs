@@ -8,7 +8,7 @@ use ictd_lab::LabError;
 use ictd_lab::studies::Tasks;
 use ictd_lab::studies::theory::theorem3::{NeuComparison, NeuConfig, NeuSweeps};
 
-use crate::tasks::TaskArguments;
+use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome, message};
 
 #[derive(Debug, Args)]

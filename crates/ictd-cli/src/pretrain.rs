@@ -12,7 +12,7 @@ use ictd_lab::error::{LabError, check_range};
 use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
 
 use crate::screen::QUIET;
-use crate::tasks::TaskArguments;
+use crate::task_arguments::TaskArguments;
 use crate::{Outcome, message, present, print_data};
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use ictd::task::Family;
 use ictd_lab::LabError;
 use ictd_lab::studies::theory::regimes;
 
-use crate::tasks::TaskArguments;
+use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome};
 
 #[derive(Debug, Args)]

@@ -3,9 +3,9 @@
 use clap::Args;
 use ictd_lab::LabError;
 use ictd_lab::studies::TaskChoice;
-use ictd_lab::studies::tasks::{TaskRequest, make};
+use ictd_lab::studies::task::{TaskRequest, make};
 
-use crate::tasks::TaskOptions;
+use crate::task_arguments::TaskOptions;
 use crate::{Common, Outcome};
 
 #[derive(Debug, Args)]

@@ -28,6 +28,16 @@ fn commands_of_help() -> Vec<(String, String)> {
 
 /// Every command has a purpose, help of its own, the options that all have, and a line in the README; the README has no other.
 #[test]
+fn help_lists_every_family() {
+    for command in ["task", "bound"] {
+        let text = String::from_utf8(ictd(&[command, "--help"]).stdout).unwrap();
+        for kind in ictd::task::Kind::NAMED {
+            assert!(text.split([' ', ',', ';', '\n']).any(|word| word == kind.as_str()), "{command}: {kind}");
+        }
+    }
+}
+
+#[test]
 fn help_and_readme_list_every_command_with_its_purpose() {
     let commands = commands_of_help();
     assert!(commands.len() >= 15, "{commands:?}");

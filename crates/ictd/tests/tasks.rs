@@ -13,6 +13,13 @@ fn stream(index: u64) -> Stream {
     Stream::new(5, Purpose::Task, index)
 }
 
+/// Where names are listed for people the list is whole.
+#[test]
+fn the_table_of_keys_knows_every_family() {
+    let key = ictd::pretrain::Key::ALL.into_iter().find(|key| key.name == "task.kind").unwrap();
+    assert_eq!(key.range, format!("{} or own", Kind::names()));
+}
+
 #[test]
 fn every_name_is_a_family_that_draws_what_it_says() {
     for kind in Kind::NAMED {

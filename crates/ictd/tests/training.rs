@@ -318,7 +318,7 @@ fn each_key_outside_its_range_is_named() {
 
 #[test]
 fn presets_are_valid_and_named() {
-    for name in PretrainConfig::PRESETS {
+    for (name, _) in PretrainConfig::PRESETS {
         PretrainConfig::preset(name).unwrap().check().unwrap();
     }
     assert_eq!(PretrainConfig::preset("nobody"), None);

@@ -1,6 +1,6 @@
 //! Files read and written.
 
-mod input;
+mod context;
 mod model;
 mod numbers;
 mod output;
@@ -9,7 +9,7 @@ mod safetensors;
 mod task;
 mod tensorboard;
 
-pub use input::{ContextFile, read_context};
+pub use context::{ContextFile, read_context};
 pub use model::{Description, ModelFile, chosen, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written};

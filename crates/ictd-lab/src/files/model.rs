@@ -11,7 +11,7 @@ use ictd::transformer::{Block, Parameters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::input::{Numbers, at, pair, read_json};
+use super::context::{Numbers, at, pair, read_json};
 use super::safetensors::Tensors;
 use crate::LabError;
 

@@ -7,7 +7,7 @@ use ictd::matrix::Matrix;
 use ictd::task::{CartPole, FiniteTask, Mrp, Physics, TaskError, TaskSource};
 use serde::{Deserialize, Serialize};
 
-use super::input::{Numbers, at, matrix, parse_json, plain, read_bytes};
+use super::context::{Numbers, at, matrix, parse_json, plain, read_bytes};
 use super::sha256;
 use crate::LabError;
 

@@ -1,8 +1,8 @@
 //! The experiments: one file, or folder, per figure or claim, with what is computed, the criterion, the claim and
-//! the figure.
+//! the figure (Figure 7 is drawn by what verifies [`theorem1`]).
 //!
-//! To add a claim: write a file with a [`Study`] of a few lines, or a claim into an existing one, and list it in
-//! [`STUDIES`].
+//! To add a claim: write a file with a [`Study`] of a few lines, or a claim into an existing one, list it in
+//! [`STUDIES`], and store its value and its verdicts over seeds with [`reproduce`].
 
 pub mod branches;
 mod claim;
@@ -21,16 +21,16 @@ pub mod reproduce;
 mod self_concentration;
 mod setting;
 mod softmax_vs_linear;
-mod source;
 mod study;
-pub mod tasks;
+pub mod task;
+mod tasks;
 pub mod theorem1;
 pub mod theory;
 mod tsm_cost;
 
 pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
-pub use source::{TaskChoice, Tasks};
 pub use study::{Plan, Section, Study};
+pub use tasks::{TaskChoice, Tasks};
 
 use std::fs;
 use std::io::ErrorKind;

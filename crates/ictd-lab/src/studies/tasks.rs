@@ -1,218 +1,176 @@
-//! Random tasks and trajectories as files.
+//! The tasks of a study: by number, from a family, a file or a source of one's own.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use ictd::random::{Purpose, Stream};
-use ictd::task::{CartPole, FiniteTask, Kind, TaskSource as _};
+use ictd::task::{Family, FiniteTask, Kind, TaskError, TaskSource};
 use serde::Serialize;
 
-use super::{TaskChoice, extent, fig4};
-use crate::LabError;
-use crate::files::{AnyTask, ContextFile, OutputDir, TaskFile};
-use crate::report::Report;
+use crate::files::{NamedTask, read_task};
+use crate::{LabError, did_you_mean};
 
-/// Largest number of transitions of a trajectory.
-const MAX_TRAJECTORY: usize = 10_000_000;
-/// Simulation steps spent on a Monte-Carlo value.
-const MONTE_CARLO_STEPS: f64 = 4e6;
-
-/// Which task to make.
+/// What a user names where a task is asked for: a family, or a task file.
 #[derive(Clone, Debug)]
-pub struct TaskRequest {
-    /// A family, or a file to complete.
-    pub task: TaskChoice,
+pub enum TaskChoice {
+    /// A family.
+    Family(Family),
+    /// A task file, its feature vectors rescaled.
+    File {
+        /// The file.
+        file: Box<NamedTask>,
+        /// Feature vectors are divided by their length.
+        unit_norm: bool,
+        /// Scores are multiplied by this.
+        score_scale: f64,
+    },
+}
+
+impl TaskChoice {
+    /// A family with its usual sizes by name, or else a file.
+    pub fn named(text: &str) -> Result<Self, LabError> {
+        match text.parse::<Kind>() {
+            Ok(kind) => Ok(Self::Family(Family::of(kind))),
+            // What is no path at all is more likely a mistyped name.
+            Err(_) if text != "-" && !Path::new(text).exists() => {
+                let meant = did_you_mean(text, Kind::NAMED.map(Kind::as_str));
+                let expected = format!("{} or a task file that exists{meant}", Kind::names());
+                Err(LabError::value("task", format!("'{text}'"), expected))
+            }
+            Err(_) => {
+                let file = Box::new(read_task(Path::new(text))?);
+                Ok(Self::File { file, unit_norm: false, score_scale: 1.0 })
+            }
+        }
+    }
+
+    /// The tasks of a seed.
+    pub fn tasks(&self, seed: u64) -> Result<Tasks, LabError> {
+        match self {
+            Self::Family(family) => Ok(Tasks::of_family(family.clone(), seed)),
+            Self::File { file, unit_norm, score_scale } => {
+                let (task, sha256) = (file.name.clone(), Some(file.sha256.clone()));
+                let tasks = Tasks::new(About::Own { task, sha256 }, file.source(false, 1.0)?, seed);
+                Ok(tasks.rescaled(*unit_norm, *score_scale))
+            }
+        }
+    }
+}
+
+/// Tasks by number: task number i is the same for every study of the same seed. A file is the same task for
+/// every number.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tasks {
+    #[serde(flatten)]
+    about: About,
     /// Seed of all draws.
     pub seed: u64,
-    /// Which task of the seed's sequence.
-    pub index: u64,
-    /// Number of transitions of a trajectory, if one is wanted.
-    pub trajectory: Option<usize>,
+    #[serde(skip)]
+    source: Arc<dyn TaskSource>,
+    /// What is done to features beyond what the source does.
+    #[serde(rename = "rescaled_to_unit_norm")]
+    unit_norm: bool,
+    rescaled_by: f64,
 }
 
-/// A task and, if wanted, a trajectory of it.
-#[derive(Clone, Debug)]
-pub struct MadeTask {
-    task: AnyTask,
-    /// The task as it is written.
-    file: TaskFile,
-    /// In the form that `forward` reads.
-    trajectory: Option<ContextFile>,
-    /// Whether it is a chain of Boyan's that is short enough for a drawing.
-    is_drawn: bool,
+/// The source as JSON.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum About {
+    Family(Family),
+    Own { task: String, sha256: Option<String> },
 }
 
-/// Makes the task.
-pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
-    if let Some(n) = request.trajectory.filter(|n| !(1..=MAX_TRAJECTORY).contains(n)) {
-        return Err(LabError::value("trajectory", n, format!("1 to {MAX_TRAJECTORY} transitions")));
+impl Tasks {
+    fn new(about: About, source: Arc<dyn TaskSource>, seed: u64) -> Self {
+        Self { about, seed, source, unit_norm: false, rescaled_by: 1.0 }
     }
-    let stream = |purpose| Stream::new(request.seed, purpose, request.index);
-    let mut is_drawn = false;
-    let task = match &request.task {
-        TaskChoice::Family(family) => {
+
+    /// Those of a family.
+    pub fn of_family(family: Family, seed: u64) -> Self {
+        Self::new(About::Family(family.clone()), Arc::new(family), seed)
+    }
+
+    /// Those of a source of one's own, under a name.
+    pub fn own(name: &str, source: Arc<dyn TaskSource>, seed: u64) -> Self {
+        Self::new(About::Own { task: name.to_owned(), sha256: None }, source, seed)
+    }
+
+    /// The paper's (Table 1).
+    pub fn paper(seed: u64) -> Self {
+        Self::of_family(Family::paper(), seed)
+    }
+
+    /// Those on which Assumption 5.1 holds uniformly.
+    pub fn certified(seed: u64) -> Self {
+        Self::of_family(Family::certified(), seed)
+    }
+
+    /// Those on which Theorem 2's premises hold at the smallest n.
+    pub fn fastest(seed: u64) -> Self {
+        Self::of_family(Family::fastest(), seed)
+    }
+
+    /// The same processes with their feature vectors multiplied by √`score_scale`, and divided by their length if
+    /// asked.
+    pub fn rescaled(&self, unit_norm: bool, score_scale: f64) -> Self {
+        Self { unit_norm, rescaled_by: score_scale, ..self.clone() }
+    }
+
+    /// Refuses numbers out of range, and tasks whose values are not known.
+    pub fn check(&self) -> Result<(), LabError> {
+        if let About::Family(family) = &self.about {
             family.check()?;
-            is_drawn = family.kind == Kind::Boyan && family.num_states <= 16;
-            match family.kind {
-                Kind::Cartpole => AnyTask::CartPole(CartPole::generate(family, &mut stream(Purpose::Task))?),
-                _ => AnyTask::Finite(family.draw(&mut stream(Purpose::Task))?),
-            }
         }
-        TaskChoice::File { file, unit_norm, score_scale } => match &file.task {
-            AnyTask::Finite(task) if *unit_norm || *score_scale != 1.0 => {
-                AnyTask::Finite(task.rescaled(*unit_norm, *score_scale)?)
-            }
-            task => task.clone(),
-        },
-    };
-    let mut file = TaskFile::of(&task)?;
-    let mut walk = stream(Purpose::Trajectory);
-    let trajectory = match &task {
-        AnyTask::Finite(task) => request.trajectory.map(|n| finite_trajectory(task, n, &mut walk)),
-        AnyTask::CartPole(task) => {
-            let rest = rest_value(task, &mut stream(Purpose::MonteCarlo));
-            (file.rest_value, file.rest_value_sem) = rest.unzip();
-            request.trajectory.map(|n| cart_pole_trajectory(task, n, &mut walk))
+        if !(self.rescaled_by > 0.0 && self.rescaled_by.is_finite()) {
+            return Err(LabError::value("score-scale", self.rescaled_by, "a finite number > 0"));
         }
-    };
-    Ok(MadeTask { task, file, trajectory, is_drawn })
-}
-
-/// The value of the upright rest state and its standard error, from as many runs as the budget allows, each long
-/// enough for a tolerance of 1e-4; nothing where that would be fewer than 30.
-fn rest_value(task: &CartPole, stream: &mut Stream) -> Option<(f64, f64)> {
-    let horizon = (1e-4 * (1.0 - task.gamma())).ln() / task.gamma().ln();
-    let runs = (MONTE_CARLO_STEPS / horizon.max(1.0)).min(2000.0) as usize;
-    (runs >= 30).then(|| {
-        let found = task.monte_carlo_value([0.0; 4], runs, 1e-4, stream);
-        (found.mean, found.sem)
-    })
-}
-
-fn cart_pole_trajectory(task: &CartPole, num_transitions: usize, stream: &mut Stream) -> ContextFile {
-    let run = task.rollout(num_transitions, stream);
-    let features = run.iter().map(|&s| task.features(s).into_iter().map(Some).collect());
-    ContextFile {
-        features: Some(features.collect()),
-        rewards: Some(run[..num_transitions].iter().map(|&s| Some(task.reward(s))).collect()),
-        states: Some(run.iter().map(|&s| task.bin(s)).collect()),
-        ..ContextFile::default()
+        self.task(0)?;
+        Ok(())
     }
-}
 
-fn finite_trajectory(task: &FiniteTask, num_transitions: usize, stream: &mut Stream) -> ContextFile {
-    let states = task.mrp().sample_states(num_transitions, stream);
-    let some = |x: &f64| Some(*x);
-    let left = &states[..num_transitions];
-    ContextFile {
-        features: Some(states.iter().map(|&s| task.features().row(s).iter().map(some).collect()).collect()),
-        rewards: Some(left.iter().map(|&s| Some(task.mrp().rewards()[s])).collect()),
-        values: Some(states.iter().map(|&s| Some(task.values()[s])).collect()),
-        states: Some(states),
-        ..ContextFile::default()
+    /// Number of states, the largest where tasks differ in it.
+    pub fn num_states(&self) -> usize {
+        self.source.num_states()
     }
-}
 
-/// As JSON the trajectory where there is one, the task otherwise.
-impl Serialize for MadeTask {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.trajectory {
-            Some(trajectory) => trajectory.serialize(serializer),
-            None => self.file.serialize(serializer),
+    /// Feature dimension of the tasks.
+    pub fn feature_dim(&self) -> usize {
+        self.source.feature_dim()
+    }
+
+    /// Discount γ.
+    pub fn gamma(&self) -> f64 {
+        self.source.gamma()
+    }
+
+    /// Task number `index` as the source makes it: where rewards were made from values, these are the values.
+    pub fn draw(&self, index: u64) -> Result<FiniteTask, TaskError> {
+        let task = self.source.draw(&mut Stream::new(self.seed, Purpose::Task, index))?;
+        if self.unit_norm || self.rescaled_by != 1.0 {
+            return task.rescaled(self.unit_norm, self.rescaled_by);
         }
+        Ok(task)
     }
-}
 
-impl Report for MadeTask {
-    fn text(&self, _: usize) -> String {
-        let mut out = match &self.task {
-            AnyTask::Finite(task) => {
-                let range = |v: &[f64]| {
-                    let (low, high) = extent(v.iter().copied());
-                    format!("{low:.4} to {high:.4}")
-                };
-                let spectrum = self.file.reversibilisation_spectrum.as_deref().unwrap_or_default();
-                let gap = 1.0 - spectrum.get(1).copied().flatten().unwrap_or(0.0);
-                let (m, d, gamma) = (task.num_states(), task.feature_dim(), task.gamma());
-                let (values, law) = (range(task.values()), range(task.stationary_distribution()));
-                format!(
-                    "states                {m}\nfeatures              {d}\ndiscount              {gamma}\n\
-                     values                {values}\nstationary law        {law}\nright spectral gap    {gap:.6}\n"
-                )
-            }
-            AnyTask::CartPole(task) => {
-                let p = task.physics();
-                let rest = match (self.file.rest_value, self.file.rest_value_sem) {
-                    (Some(value), Some(error)) => format!("{value:.4} ± {error:.4} (Monte Carlo)"),
-                    _ => "not estimated: the discount is too close to 1".into(),
-                };
-                format!(
-                    "discount              {}\ngravity               {:.3} m/s²\ntime step             {:.4} s\n\
-                     probability of right  {:.3}\nvalue at rest         {rest}\n",
-                    task.gamma(),
-                    p.gravity,
-                    p.time_step,
-                    p.right_probability
-                )
-            }
+    /// Task number `index` with values that solve the Bellman equation, which theory is evaluated on.
+    pub fn task(&self, index: u64) -> Result<FiniteTask, TaskError> {
+        let task = self.source.draw(&mut Stream::new(self.seed, Purpose::Task, index))?;
+        task.rescaled(self.unit_norm, self.rescaled_by)
+    }
+
+    /// In words, for tables and captions.
+    pub fn describe(&self) -> String {
+        let mut words = match &self.about {
+            About::Family(_) => self.source.describe(),
+            About::Own { task, .. } => format!("{task}: {}", self.source.describe()),
         };
-        if let Some(rewards) = self.trajectory.as_ref().and_then(|t| t.rewards.as_ref()) {
-            out += &format!("trajectory            {} transitions\n", rewards.len());
+        if self.unit_norm {
+            words += ", unit-norm features";
         }
-        out + "(--json prints everything, --out DIR writes JSON and CSV)\n"
+        if self.rescaled_by != 1.0 {
+            words += &format!(", score scale {}", self.rescaled_by);
+        }
+        words
     }
-    /// Writes the task, its tables and the trajectory.
-    fn write(&self, out: &OutputDir) -> Result<(), LabError> {
-        if let AnyTask::Finite(task) = &self.task {
-            let (mrp, features) = (task.mrp(), task.features());
-            let columns =
-                [mrp.initial_distribution(), mrp.rewards(), task.values(), task.stationary_distribution()];
-            let states = (0..mrp.num_states()).map(|s| {
-                let numbers = columns.iter().map(|column| &column[s]).chain(features.row(s));
-                [s.to_string()].into_iter().chain(numbers.map(f64::to_string)).collect()
-            });
-            let mut header: Vec<String> =
-                ["state", "initial", "reward", "value", "stationary"].map(String::from).into();
-            header.extend((0..features.num_cols()).map(|a| format!("s_{a}")));
-            out.csv("states", [header].into_iter().chain(states).collect::<Vec<Vec<String>>>())?;
-            let edges = mrp.transitions().matrix().rows().enumerate().flat_map(|(from, row)| {
-                let positive = row.iter().enumerate().filter(|(_, p)| **p > 0.0);
-                positive.map(move |(to, &probability)| Edge { from, to, probability })
-            });
-            out.csv("transitions", edges)?;
-            if self.is_drawn {
-                out.figure("topology", &fig4::figure(task.num_states()))?;
-            }
-        }
-        if let Some(trajectory) = &self.trajectory {
-            out.csv("trajectory", trajectory_table(trajectory))?;
-            out.json("trajectory", trajectory)?;
-        }
-        out.json("task", &self.file)
-    }
-}
-
-#[derive(Serialize)]
-struct Edge {
-    from: usize,
-    to: usize,
-    probability: f64,
-}
-
-/// The flat table of a trajectory: one row per transition, and a last row with the state that recording
-/// ended in and an empty reward.
-fn trajectory_table(trajectory: &ContextFile) -> Vec<Vec<String>> {
-    let features = trajectory.features.as_deref().unwrap_or_default();
-    let rewards = trajectory.rewards.as_deref().unwrap_or_default();
-    let states = trajectory.states.as_deref().unwrap_or_default();
-    let number = |x: &Option<f64>| x.map_or(String::new(), |x| x.to_string());
-    let mut header: Vec<String> = ["episode", "t", "state"].map(String::from).into();
-    header.extend((0..features.first().map_or(0, Vec::len)).map(|a| format!("s_{a}")));
-    header.extend(["reward", "terminated", "truncated"].map(String::from));
-    let rows = features.iter().enumerate().map(|(t, x)| {
-        let mut row =
-            vec!["0".to_owned(), t.to_string(), states.get(t).map_or(String::new(), usize::to_string)];
-        row.extend(x.iter().map(number));
-        row.push(rewards.get(t).map_or(String::new(), number));
-        row.extend(["false".to_owned(), (t + 1 == rewards.len()).to_string()]);
-        row
-    });
-    [header].into_iter().chain(rows).collect()
 }

@@ -1,6 +1,6 @@
 //! Attention kernels: how much source i counts for column j.
 //!
-//! A kernel turns a column of similarities into weights by implementing [`Kernel`], three short
+//! A kernel turns a column of similarities into weights by implementing [`Kernel`], two short
 //! methods; everything else (scores, masks, normalisation, diagonal mixing) is shared. The built-in
 //! ones are [`Softmax`], [`Relu`], [`Elu1`], [`Rbf`], [`Linear`] and [`Tabular`].
 //!

@@ -5,7 +5,7 @@ use super::engine::{Engine, Feedback, Hyper, Job, Precision};
 use super::params::ParamsView;
 use super::reading::Target;
 use super::rollout::Windows;
-use super::rollout::{Rollout, Source};
+use super::rollout::{Draw, Rollout};
 use super::shape::Shape;
 use super::weighing::Weighing;
 use crate::task::TaskError;
@@ -58,16 +58,16 @@ impl<E: Precision> Batch<E> {
 
     /// Draws the task and trajectory of a training epoch, with all its minibatches.
     pub fn sample_epoch(&mut self, epoch: u64) -> Result<(), TaskError> {
-        self.sample(Source { seed: self.seed, epoch, evaluation: false }, self.config.batches)
+        self.sample(Draw { seed: self.seed, epoch, evaluation: false }, self.config.batches)
     }
 
     /// Draws one minibatch of a fresh task that training never sees.
     pub fn sample_fresh(&mut self, index: u64) -> Result<(), TaskError> {
-        self.sample(Source { seed: self.seed, epoch: index, evaluation: true }, 1)
+        self.sample(Draw { seed: self.seed, epoch: index, evaluation: true }, 1)
     }
 
-    fn sample(&mut self, source: Source, num_batches: usize) -> Result<(), TaskError> {
-        self.rollout.sample(&self.config, source, num_batches * self.config.batch)?;
+    fn sample(&mut self, draw: Draw, num_batches: usize) -> Result<(), TaskError> {
+        self.rollout.sample(&self.config, draw, num_batches * self.config.batch)?;
         self.rollout.fill_windows(&self.shape, &mut self.windows);
         if self.config.has_target_pass() {
             let (d, target) = (self.shape.feature_dim, self.config.target);

@@ -228,19 +228,18 @@ impl PretrainConfig {
         given.ok_or_else(|| ConfigError::new("task.kind", "own, without a source", expected))
     }
 
+    /// The presets by name.
+    pub const PRESETS: [(&'static str, fn() -> Self); 4] = [
+        ("paper", Self::paper),
+        ("mask-full", Self::mask_full),
+        ("mask-relaxed", Self::mask_relaxed),
+        ("predecessor", Self::predecessor),
+    ];
+
     /// A preset by name.
     pub fn preset(name: &str) -> Option<Self> {
-        Some(match name {
-            "paper" => Self::paper(),
-            "mask-full" => Self::mask_full(),
-            "mask-relaxed" => Self::mask_relaxed(),
-            "predecessor" => Self::predecessor(),
-            _ => return None,
-        })
+        Self::PRESETS.iter().find(|(known, _)| *known == name).map(|(_, make)| make())
     }
-
-    /// The names of the presets.
-    pub const PRESETS: [&'static str; 4] = ["paper", "mask-full", "mask-relaxed", "predecessor"];
 
     /// The shape of the trained Transformer.
     pub fn shape(&self) -> Shape {
@@ -326,14 +325,21 @@ impl PretrainConfig {
             }
         }
         match self.task.check() {
-            Err(TaskError::Size { field, expected, found }) => return refuse(field, &found, expected),
+            Err(TaskError::Size { field, expected, found }) => {
+                // A family speaks of options; here they are keys.
+                let key = match field {
+                    "score-scale" => "task.score_scale",
+                    "one-hot" | "coordinates" => "task.feature_map",
+                    key => key,
+                };
+                return refuse(key, &found, expected);
+            }
             Err(other) => return refuse("task", &other, "tasks that can be drawn"),
             Ok(()) => {}
         }
-        let gigabytes = self.memory() / 1e9;
+        let (n, gigabytes) = (self.context_len, self.memory() / 1e9);
         if gigabytes > MAX_GIGABYTES {
-            let found =
-                format!("{} with the other sizes, about {gigabytes:.0} GB per seed", self.context_len);
+            let found = format!("{n} with the other sizes, about {gigabytes:.0} GB per seed");
             let expected = "sizes (n, features, layers, batch, batches, epochs) that need at most 8 GB";
             return refuse("n", &found, expected);
         }

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::config::{Loss, PretrainConfig};
 use super::drift::reduced_params;
 use super::engine::Precision;
-use super::init::initial_params;
+use super::state::initial_params;
 use super::trainer::{TrainError, named_kernel};
 
 /// What parameters do on fresh tasks, averaged over them.

@@ -12,7 +12,6 @@ mod drift;
 mod emergence;
 mod engine;
 mod general;
-mod init;
 mod keys;
 mod lanes;
 mod level;

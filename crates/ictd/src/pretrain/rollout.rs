@@ -30,16 +30,16 @@ pub(super) struct Rollout {
     returns: Vec<f64>,
 }
 
-/// Where a rollout's randomness comes from.
+/// Which streams of random numbers a rollout draws from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source {
+pub(super) struct Draw {
     pub seed: u64,
     pub epoch: u64,
     /// Fresh tasks for measuring instead of training.
     pub evaluation: bool,
 }
 
-impl Source {
+impl Draw {
     /// Evaluation uses a purpose of its own with three streams per epoch, so that measuring never
     /// touches what training draws.
     fn stream(self, purpose: Purpose) -> Stream {
@@ -67,11 +67,11 @@ impl Rollout {
     pub fn sample(
         &mut self,
         config: &PretrainConfig,
-        source: Source,
+        draw: Draw,
         num_windows: usize,
     ) -> Result<(), TaskError> {
-        let mut chain = self.source.draw_chain(&mut source.stream(Purpose::Task))?;
-        let mut stream = source.stream(Purpose::Trajectory);
+        let mut chain = self.source.draw_chain(&mut draw.stream(Purpose::Task))?;
+        let mut stream = draw.stream(Purpose::Trajectory);
         self.states.clear();
         chain.sample_states(num_windows + config.context_len + 1, &mut stream, &mut self.states);
         self.queries.clear();
@@ -91,7 +91,7 @@ impl Rollout {
             None => {
                 let unknown = TaskError::Unknown("the stationary law that queries are drawn from");
                 let law = running_sums(&chain.stationary().ok_or(unknown)?);
-                let mut stream = source.stream(Purpose::Query);
+                let mut stream = draw.stream(Purpose::Query);
                 for _ in 0..=num_windows {
                     let query = stream.categorical(&law);
                     self.queries.push(query);
@@ -101,8 +101,8 @@ impl Rollout {
         }
         self.returns.clear();
         // Measuring compares with exact values.
-        if config.loss == Loss::MonteCarlo && !source.evaluation {
-            let (mut stream, gamma) = (source.stream(Purpose::MonteCarlo), config.task.gamma);
+        if config.loss == Loss::MonteCarlo && !draw.evaluation {
+            let (mut stream, gamma) = (draw.stream(Purpose::MonteCarlo), config.task.gamma);
             for &query in &self.queries[..num_windows] {
                 self.returns.push(chain.sample_return(query, gamma, RETURN_TOLERANCE, &mut stream));
             }
@@ -244,7 +244,7 @@ mod tests {
 
     fn rollout(config: &PretrainConfig, epoch: u64) -> Rollout {
         let mut rollout = Rollout::new(config.source().unwrap());
-        rollout.sample(config, Source { seed: 3, epoch, evaluation: false }, 320).unwrap();
+        rollout.sample(config, Draw { seed: 3, epoch, evaluation: false }, 320).unwrap();
         rollout
     }
 

@@ -1,7 +1,7 @@
 //! Randomised Boyan chains.
 
+use super::family::{ANY_FEATURES, Generator, MAX_STATES};
 use super::finite::{FiniteTask, TaskError};
-use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable};
 use super::{Family, assemble};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::family::Generator;
 use super::finite::{FiniteTask, TaskError, rescale};
-use super::kind::Generator;
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable, TaskSource};
 use super::{Family, FeatureMap, Kind};

@@ -1,6 +1,6 @@
 //! States drawn independently and uniformly.
 
-use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
+use super::family::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, FiniteTask, Mrp, TaskError};
 use crate::matrix::Matrix;
 use crate::random::Stream;

@@ -1,7 +1,7 @@
 //! Random dense reward processes.
 
 use super::boyan::normalised;
-use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
+use super::family::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, FiniteTask, TaskError, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;

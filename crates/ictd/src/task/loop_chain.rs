@@ -1,7 +1,7 @@
 //! Random directed graphs around a loop.
 
 use super::boyan::normalised;
-use super::kind::{ANY_FEATURES, Generator, MAX_STATES};
+use super::family::{ANY_FEATURES, Generator, MAX_STATES};
 use super::{Family, FiniteTask, MrpError, TaskError, TransitionError, TransitionKernel, assemble};
 use crate::matrix::Matrix;
 use crate::random::Stream;

@@ -6,7 +6,6 @@ mod coin;
 mod dense;
 mod family;
 mod finite;
-mod kind;
 mod loop_chain;
 mod mdp;
 mod mrp;
@@ -15,9 +14,8 @@ mod transition;
 
 pub use boyan::chain_edges;
 pub use cartpole::{CartPole, CartPoleState, MonteCarloValue, Physics};
-pub use family::{Family, FeatureMap};
+pub use family::{Family, FeatureMap, Kind};
 pub use finite::{FiniteTask, TaskError};
-pub use kind::Kind;
 pub use mdp::{Mdp, MdpError};
 pub use mrp::{Mrp, MrpError};
 pub use source::{Chain, OwnTasks, StateTable, TaskSource};

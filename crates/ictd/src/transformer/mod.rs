@@ -6,78 +6,21 @@
 mod adjoint;
 mod block;
 mod params;
-mod values;
 
 pub use adjoint::{Adjoint, AdjointError, ParamsGradient};
 pub use block::{Block, BlockError, attend, temporal_shift};
-pub use params::{AttentionParams, ParamsError};
-use values::Targets;
-pub use values::{LayerValues, Path};
+pub use params::{AttentionParams, Parameters, ParamsError, TransformerConfig, TransformerError};
 
 use std::borrow::Cow;
 
-use crate::context::{Context, ContextStatistics};
-use crate::kernel::{Attention, AttentionError, GroupWeights, Scores};
+use crate::context::{Context, ContextStatistics, Role};
+use crate::kernel::{AttentionError, GroupWeights, Scores};
 use crate::matrix::Matrix;
-use crate::task::is_discount;
-
-/// The parameters of all layers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parameters {
-    /// theta_* in every layer, for whatever feature dimension the context has.
-    ThetaStar,
-    /// The same (V, A) in every layer.
-    Tied(AttentionParams),
-    /// One (V, A) per layer.
-    PerLayer(Vec<AttentionParams>),
-}
-
-/// What a Transformer is made of, unchecked; [`check`](Self::check) makes it run.
-///
-/// | field | default | purpose | range |
-/// |---|---|---|---|
-/// | `block` | temporal shift | how memory rows are written | |
-/// | `attention` | — | kernel and diagonal mixing | |
-/// | `parameters` | theta_* | (V, A) of the layers | finite |
-/// | `num_layers` | — | depth L | ≥ 0 |
-/// | `gamma` | — | discount γ | [0, 1) |
-/// | `step_sizes` | 1 | α, one for all layers or one each | finite |
-#[derive(Clone, Debug)]
-pub struct TransformerConfig {
-    /// How memory rows are written.
-    pub block: Block,
-    /// Kernel and diagonal mixing.
-    pub attention: Attention,
-    /// (V, A) of the layers.
-    pub parameters: Parameters,
-    /// Depth L.
-    pub num_layers: usize,
-    /// Discount γ.
-    pub gamma: f64,
-    /// Step sizes α: one for all layers, or one per layer.
-    pub step_sizes: Vec<f64>,
-}
 
 /// A Transformer that can be run.
 #[derive(Clone, Debug)]
 pub struct Transformer {
     config: TransformerConfig,
-}
-
-/// Why a configuration is not a Transformer.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
-pub enum TransformerError {
-    /// γ must be in [0, 1).
-    #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
-    Gamma(f64),
-    /// Step sizes must be finite.
-    #[error("step size {layer} is {value}, expected a finite number")]
-    StepSize { layer: usize, value: f64 },
-    /// There must be one step size, or one per layer; likewise parameters. `what` is "step sizes" or "params".
-    #[error("{what}: {found} given, expected 1 or one for each of the {layers} layers")]
-    Count { what: &'static str, found: usize, layers: usize },
 }
 
 /// Why a forward pass has no result.
@@ -94,41 +37,6 @@ pub enum ForwardError {
     /// Values must stay finite; `layer` is the first where one does not.
     #[error("values overflow in layer {layer}: the iteration diverges; lower the step size or the depth")]
     Diverged { layer: usize },
-}
-
-impl TransformerConfig {
-    /// A Transformer at theta_* with the temporal shift module and step size 1.
-    pub fn theta_star(attention: Attention, num_layers: usize, gamma: f64) -> Self {
-        Self {
-            block: Block::TemporalShift,
-            attention,
-            parameters: Parameters::ThetaStar,
-            num_layers,
-            gamma,
-            step_sizes: vec![1.0],
-        }
-    }
-
-    /// Checks every field.
-    pub fn check(self) -> Result<Transformer, TransformerError> {
-        let layers = self.num_layers;
-        if !is_discount(self.gamma) {
-            return Err(TransformerError::Gamma(self.gamma));
-        }
-        if let Some(layer) = self.step_sizes.iter().position(|a| !a.is_finite()) {
-            return Err(TransformerError::StepSize { layer, value: self.step_sizes[layer] });
-        }
-        let num_params = match &self.parameters {
-            Parameters::PerLayer(params) => params.len(),
-            _ => 1,
-        };
-        for (what, found) in [("step sizes", self.step_sizes.len()), ("params", num_params)] {
-            if found != 1 && found != layers {
-                return Err(TransformerError::Count { what, found, layers });
-            }
-        }
-        Ok(Transformer { config: self })
-    }
 }
 
 impl Transformer {
@@ -184,6 +92,91 @@ impl Transformer {
     /// The value estimates of all layers by the fastest exact path.
     pub fn values(&self, context: &Context) -> Result<LayerValues, ForwardError> {
         Evaluator::default().evaluate(self, context)
+    }
+}
+
+/// Which of the exact paths a forward pass takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Full token matrices: parameters overwrite inputs or attend to rewards or memory.
+    Tokens,
+    /// One group per column: scores depend on features only.
+    Columns,
+    /// One group per distinct state, O(states²) per layer: no diagonal mixing, states repeat.
+    States,
+}
+
+/// Value estimates and targets of every column after every layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerValues {
+    path: Path,
+    /// Row l: the values of the groups after l layers.
+    by_group: Matrix,
+    group_of: Vec<u32>,
+    num_queries: usize,
+    targets: Targets,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Targets {
+    /// γ times the value of the next column, for sources.
+    Successor { gamma: f64, roles: Vec<Role> },
+    /// Row l: the target memory after l layers.
+    Stored(Matrix),
+}
+
+impl LayerValues {
+    /// The path taken.
+    pub fn path(&self) -> Path {
+        self.path
+    }
+
+    /// Depth L.
+    pub fn num_layers(&self) -> usize {
+        self.by_group.num_rows() - 1
+    }
+
+    /// Number of columns.
+    pub fn num_columns(&self) -> usize {
+        self.group_of.len()
+    }
+
+    /// The value estimate v_l of a column; 0 for terminal states.
+    pub fn value(&self, layer: usize, column: usize) -> f64 {
+        self.by_group.row(layer).get(self.group_of[column] as usize).copied().unwrap_or(0.0)
+    }
+
+    /// The target memory of a column: γ·v_l(successor) for sources, 0 otherwise.
+    pub fn target(&self, layer: usize, column: usize) -> f64 {
+        match &self.targets {
+            Targets::Successor { gamma, roles } if roles[column] == Role::Source => {
+                gamma * self.value(layer, column + 1)
+            }
+            Targets::Successor { .. } => 0.0,
+            Targets::Stored(matrix) => matrix[(layer, column)],
+        }
+    }
+
+    /// The value estimates of all columns after `layer` layers.
+    pub fn values(&self, layer: usize) -> Vec<f64> {
+        (0..self.num_columns()).map(|j| self.value(layer, j)).collect()
+    }
+
+    /// The target memory of all columns after `layer` layers.
+    pub fn targets(&self, layer: usize) -> Vec<f64> {
+        (0..self.num_columns()).map(|j| self.target(layer, j)).collect()
+    }
+
+    /// The value estimate of query column k after the last layer; `None` when there are fewer queries. A context's queries
+    /// follow its episodes, in the order they were added.
+    pub fn query(&self, k: usize) -> Option<f64> {
+        let column = self.num_columns() - self.num_queries + k;
+        (k < self.num_queries).then(|| self.value(self.num_layers(), column))
+    }
+
+    /// The last column's value after the last layer: the output of the Transformer (paper, eq:outputv).
+    pub fn output(&self) -> f64 {
+        self.value(self.num_layers(), self.num_columns() - 1)
     }
 }
 

@@ -1,7 +1,9 @@
-//! Attention parameters θ = (V, A).
+//! What a Transformer is made of: attention parameters θ = (V, A), and everything else that is chosen.
 
-use super::Block;
+use super::{Block, Transformer};
+use crate::kernel::Attention;
 use crate::matrix::Matrix;
+use crate::task::is_discount;
 
 /// The parameters of one layer: the value matrix V and the score matrix A, both (d+3)×(d+3).
 #[derive(Clone, Debug, PartialEq)]
@@ -121,5 +123,93 @@ impl AttentionParams {
     fn score_is_zero_from(&self, first: usize) -> bool {
         let size = self.score_matrix.num_rows();
         (0..size).all(|i| (0..size).all(|j| i.max(j) < first || self.score_matrix[(i, j)] == 0.0))
+    }
+}
+
+/// The parameters of all layers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parameters {
+    /// theta_* in every layer, for whatever feature dimension the context has.
+    ThetaStar,
+    /// The same (V, A) in every layer.
+    Tied(AttentionParams),
+    /// One (V, A) per layer.
+    PerLayer(Vec<AttentionParams>),
+}
+
+/// What a Transformer is made of, unchecked; [`check`](Self::check) makes it run.
+///
+/// | field | default | purpose | range |
+/// |---|---|---|---|
+/// | `block` | temporal shift | how memory rows are written | |
+/// | `attention` | — | kernel and diagonal mixing | |
+/// | `parameters` | theta_* | (V, A) of the layers | finite |
+/// | `num_layers` | — | depth L | ≥ 0 |
+/// | `gamma` | — | discount γ | [0, 1) |
+/// | `step_sizes` | 1 | α, one for all layers or one each | finite |
+#[derive(Clone, Debug)]
+pub struct TransformerConfig {
+    /// How memory rows are written.
+    pub block: Block,
+    /// Kernel and diagonal mixing.
+    pub attention: Attention,
+    /// (V, A) of the layers.
+    pub parameters: Parameters,
+    /// Depth L.
+    pub num_layers: usize,
+    /// Discount γ.
+    pub gamma: f64,
+    /// Step sizes α: one for all layers, or one per layer.
+    pub step_sizes: Vec<f64>,
+}
+
+/// Why a configuration is not a Transformer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each variant says what its fields are, and so does its message")]
+pub enum TransformerError {
+    /// γ must be in [0, 1).
+    #[error("gamma is {0:?}, expected 0 <= gamma < 1")]
+    Gamma(f64),
+    /// Step sizes must be finite.
+    #[error("step size {layer} is {value}, expected a finite number")]
+    StepSize { layer: usize, value: f64 },
+    /// There must be one step size, or one per layer; likewise parameters. `what` is "step sizes" or "params".
+    #[error("{what}: {found} given, expected 1 or one for each of the {layers} layers")]
+    Count { what: &'static str, found: usize, layers: usize },
+}
+
+impl TransformerConfig {
+    /// A Transformer at theta_* with the temporal shift module and step size 1.
+    pub fn theta_star(attention: Attention, num_layers: usize, gamma: f64) -> Self {
+        Self {
+            block: Block::TemporalShift,
+            attention,
+            parameters: Parameters::ThetaStar,
+            num_layers,
+            gamma,
+            step_sizes: vec![1.0],
+        }
+    }
+
+    /// Checks every field.
+    pub fn check(self) -> Result<Transformer, TransformerError> {
+        let layers = self.num_layers;
+        if !is_discount(self.gamma) {
+            return Err(TransformerError::Gamma(self.gamma));
+        }
+        if let Some(layer) = self.step_sizes.iter().position(|a| !a.is_finite()) {
+            return Err(TransformerError::StepSize { layer, value: self.step_sizes[layer] });
+        }
+        let num_params = match &self.parameters {
+            Parameters::PerLayer(params) => params.len(),
+            _ => 1,
+        };
+        for (what, found) in [("step sizes", self.step_sizes.len()), ("params", num_params)] {
+            if found != 1 && found != layers {
+                return Err(TransformerError::Count { what, found, layers });
+            }
+        }
+        Ok(Transformer { config: self })
     }
 }

@@ -37,8 +37,8 @@ impl Settings {
     /// A preset with overrides `key=value`.
     pub fn preset(name: &str, overrides: &[String]) -> Result<Self, LabError> {
         let config = PretrainConfig::preset(name).ok_or_else(|| {
-            let known = PretrainConfig::PRESETS.join(", ");
-            let meant = did_you_mean(name, PretrainConfig::PRESETS);
+            let names = PretrainConfig::PRESETS.map(|(name, _)| name);
+            let (known, meant) = (names.join(", "), did_you_mean(name, names));
             LabError::value("preset", format!("'{name}'"), format!("one of {known}{meant}"))
         })?;
         Self::resolve(name, table_of(&config)?, overrides)

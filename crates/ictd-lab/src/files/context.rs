@@ -1,4 +1,4 @@
-//! Reading contexts from JSON.
+//! Contexts as JSON, and what all readers of JSON share.
 
 use std::borrow::Cow;
 use std::fs;
