@@ -23,8 +23,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     let seeds = arguments.common.seeds(arguments.seeds)?;
-    let mut base = arguments.tasks.overrides()?;
-    base.extend(arguments.overrides);
+    let base = arguments.tasks.overrides(arguments.overrides)?;
     let map = branches::run(&seeds, &base, message)?;
     arguments.common.present(&map, Some("out/branches"))
 }

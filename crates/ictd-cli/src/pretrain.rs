@@ -51,8 +51,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
-    let mut overrides = arguments.tasks.overrides()?;
-    overrides.extend(arguments.overrides);
+    let overrides = arguments.tasks.overrides(arguments.overrides)?;
     let settings = match &arguments.config {
         Some(path) => Settings::file(path, &overrides)?,
         None => Settings::preset(&arguments.preset, &overrides)?,

@@ -67,8 +67,17 @@ impl TaskArguments {
         self.task.is_some() || self.options.given().next().is_some()
     }
 
-    /// The same as changes of a training configuration.
-    pub fn overrides(&self) -> Result<Vec<String>, LabError> {
+    /// The same as changes of a training configuration, before those that were typed, which must not speak of tasks too.
+    pub fn overrides(&self, typed: Vec<String>) -> Result<Vec<String>, LabError> {
+        let of_tasks = |change: &String| {
+            let key = change.split('=').next().unwrap_or_default().trim();
+            let old = ["task", "family", "states", "features", "gamma", "representable", "threshold"];
+            key.starts_with("task.") || old.contains(&key)
+        };
+        if let Some(change) = typed.iter().find(|change| self.is_given() && of_tasks(change)) {
+            let problem = format!("'{change}' beside options of tasks, expected one of both");
+            return Err(LabError::refused("set", problem));
+        }
         // Options that do not fit the tasks are refused as everywhere.
         self.choice(Family::paper())?;
         let task = self.task.iter().map(|name| format!("task={name}"));
@@ -79,7 +88,7 @@ impl TaskArguments {
             "score-scale" => format!("task.score_scale={value}"),
             other => format!("task.{other}={value}"),
         });
-        Ok(task.chain(options).collect())
+        Ok(task.chain(options).chain(typed).collect())
     }
 }
 
@@ -120,11 +129,14 @@ impl TaskOptions {
             "threshold" => base.kind != Kind::Loop,
             "continuous" => base.kind != Kind::Cartpole,
             "free" => matches!(base.kind, Kind::Coin | Kind::Cartpole),
-            "features" => self.continuous,
+            "features" => self.continuous || self.one_hot,
             _ => false,
         });
         if let Some((name, _)) = meaningless {
             return refuse(name, "has no meaning for this kind of task");
+        }
+        if [self.continuous, self.one_hot, self.unit_norm].into_iter().filter(|given| *given).count() > 1 {
+            return refuse("features", "expected one of one-hot, unit-norm and continuous");
         }
         let feature_map = match base.feature_map {
             _ if self.continuous => FeatureMap::Coordinates,

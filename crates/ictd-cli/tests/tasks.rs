@@ -83,13 +83,18 @@ fn cart_poles_are_trained_on_and_their_errors_are_unknown() {
             let refused = ictd_in(dir.path(), &[&train[..], &["--task", task, "--set", set]].concat());
             assert_refused(&refused, "not known");
         }
-        for command in COMMANDS.into_iter().filter(|c| c[0] != "pretrain") {
+        for command in COMMANDS.into_iter().filter(|c| c[0] != "pretrain" && c[0] != "branches") {
             let output = ictd_in(dir.path(), &[command, &["--task", task]].concat());
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(2), "{command:?}: {message}");
             assert!(message.lines().last().unwrap().contains("not known"), "{command:?}: {message}");
         }
     }
+    // Queries from a stationary law that nobody knows are left out of the map.
+    let map = ["branches", "--seeds", "1", "--task", "cartpole", "--set", "epochs=1", "--json"];
+    let map = json(&ictd_in(dir.path(), &map));
+    let counts = map["counts"].as_array().unwrap();
+    assert!(counts.iter().all(|count| count["query"] != "stationary") && counts[0]["change"] == "as given");
     let coordinates = ["--task", "cartpole", "--continuous", "--json"];
     json(&ictd_in(dir.path(), &[&train[..], &coordinates].concat()));
 }
@@ -124,6 +129,12 @@ fn options_that_contradict_the_tasks_are_one_line() {
         (&["pretrain", "--set", "task.kind=own"], "task.kind"),
         (&["pretrain", "--set", "task.kind=bojan"], "task.kind"),
         (&["pretrain", "--task", "machine.json", "--set", "states=4"], "states"),
+        (&["pretrain", "--task", "machine.json", "--set", "task=boyan"], "task=boyan"),
+        (&["pretrain", "--set", "task=machine.json", "--states", "9"], "task=machine.json"),
+        (&["branches", "--states", "5", "--set", "task.states=7"], "task.states=7"),
+        (&["task", "cartpole", "--continuous", "--unit-norm"], "continuous"),
+        (&["task", "cartpole", "--continuous", "--one-hot"], "continuous"),
+        (&["task", "boyan", "--one-hot", "--features", "2"], "features"),
     ] {
         assert_refused(&ictd_in(dir.path(), arguments), field);
     }

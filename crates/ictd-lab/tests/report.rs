@@ -113,6 +113,25 @@ fn text_rounds_what_records_have_in_full() {
     assert_eq!(two.text(80), "y\n------\n1.5000\n");
 }
 
+/// A row is known in every part of a table by the same columns; what nobody filled in is not shown.
+#[test]
+fn parts_of_a_table_name_their_rows() {
+    #[derive(Serialize)]
+    struct Point {
+        name: &'static str,
+        n: usize,
+        error: f64,
+        nothing: Option<f64>,
+        error_of_another_method: f64,
+    }
+    let point = |n| Point { name: "here", n, error: 0.5, nothing: None, error_of_another_method: 1.5 };
+    let text = Records::of("t", [1, 2].map(point)).unwrap().table().text(30);
+    let headings: Vec<&str> = text.lines().filter(|line| line.starts_with("name")).collect();
+    assert_eq!(headings.len(), 2, "{text}");
+    assert!(headings.iter().all(|line| line.split_whitespace().nth(1) == Some("n")), "{text}");
+    assert!(!text.contains("nothing"));
+}
+
 #[derive(Serialize)]
 struct Mixed {
     x: f64,

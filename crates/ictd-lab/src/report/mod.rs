@@ -92,13 +92,15 @@ pub struct Table {
     rows: Vec<Vec<String>>,
     /// Columns of words besides the first: aligned to the left, and wrapped where space is short.
     words: Vec<usize>,
+    /// Columns from the left that say which row it is.
+    keys: usize,
 }
 
 impl Table {
     /// A table with numbers in all columns but the first.
     pub fn new<H: AsRef<str>>(header: &[H], rows: impl IntoIterator<Item = Vec<String>>) -> Self {
         let header = header.iter().map(|h| h.as_ref().to_owned()).collect();
-        Self { header, rows: rows.into_iter().collect(), words: Vec::new() }
+        Self { header, rows: rows.into_iter().collect(), words: Vec::new(), keys: 1 }
     }
 
     /// Says which columns have words in them, besides the first.
@@ -108,8 +110,14 @@ impl Table {
         self
     }
 
+    /// Says how many columns from the left name a row, and stand before every part of a table that is too wide.
+    #[must_use]
+    fn keys(self, keys: usize) -> Self {
+        Self { keys, ..self }
+    }
+
     /// As text in lines of at most `width` characters: words and headings are wrapped first, then columns that do not fit
-    /// follow below, beside the first column again.
+    /// follow below, beside the columns that name a row.
     pub fn text(&self, width: usize) -> String {
         let columns = self.header.len();
         if columns == 0 {
@@ -136,12 +144,15 @@ impl Table {
                 |(c, &w): (usize, &usize)| if words[c] { w.min((width / 3).max(NARROWEST)) } else { w };
             widths = full.iter().enumerate().map(share).collect();
         }
+        // Names that leave no room for anything else are left to the first column.
+        let named = |keys: usize| widths[..keys].iter().sum::<usize>() + GAP * (keys - 1);
+        let keys = if self.keys < columns && 2 * named(self.keys) <= width { self.keys } else { 1 };
         let mut text = String::new();
-        let mut next = 1;
+        let mut next = keys;
         loop {
-            let mut block = vec![0];
-            let mut used = widths[0];
-            while next < columns && (block.len() == 1 || used + GAP + widths[next] <= width) {
+            let mut block: Vec<usize> = (0..keys).collect();
+            let mut used = named(keys);
+            while next < columns && (block.len() == keys || used + GAP + widths[next] <= width) {
                 used += GAP + widths[next];
                 block.push(next);
                 next += 1;

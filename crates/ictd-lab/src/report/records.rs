@@ -42,7 +42,7 @@ impl Records {
         self.chosen(|_| true)
     }
 
-    /// As [`table`](Self::table), only with the columns of these names.
+    /// As [`table`](Self::table), only with the columns of these names. Columns without a single number or word are left out.
     pub fn only(&self, names: &[&str]) -> Table {
         self.chosen(|heading| names.contains(&heading))
     }
@@ -51,22 +51,30 @@ impl Records {
         let mut reader = Reader::from_reader(self.csv.as_bytes());
         // What was written above is read back without failure.
         let header = reader.headers().cloned().unwrap_or_default();
-        let columns: Vec<usize> = (0..header.len()).filter(|&c| is_chosen(&header[c])).collect();
         let rows: Vec<StringRecord> = reader.records().flatten().collect();
+        let is_empty = |c: usize| rows.iter().all(|row| row[c].is_empty());
+        let columns: Vec<usize> =
+            (0..header.len()).filter(|&c| is_chosen(&header[c]) && !is_empty(c)).collect();
         let is_word = |cell: &str| !cell.is_empty() && cell.parse::<f64>().is_err();
         let has_words = |&k: &usize| rows.iter().any(|row| is_word(&row[columns[k]]));
         let words: Vec<usize> = (0..columns.len()).filter(has_words).collect();
         let headings: Vec<&str> = columns.iter().map(|&c| &header[c]).collect();
         let cells = rows.iter().map(|row| columns.iter().map(|&c| rounded(&row[c])).collect());
-        Table::new(&headings, cells).words(words)
+        // Words and whole numbers at the left say which record it is.
+        let is_key = |cell: &str| cell.parse::<f64>().is_err() || is_whole(cell);
+        let keys = columns.iter().take_while(|&&c| rows.iter().all(|row| is_key(&row[c]))).count();
+        Table::new(&headings, cells).words(words).keys(keys.clamp(1, 4))
     }
+}
+
+fn is_whole(cell: &str) -> bool {
+    cell.bytes().all(|b| b.is_ascii_digit() || b == b'-')
 }
 
 /// A number to four digits; anything else, and whole numbers, as they are.
 fn rounded(cell: &str) -> String {
-    let whole = |cell: &str| cell.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     match cell.parse::<f64>() {
-        Ok(x) if !whole(cell) && x.is_finite() => {
+        Ok(x) if !is_whole(cell) && x.is_finite() => {
             if x == 0.0 || (1e-2..1e4).contains(&x.abs()) {
                 format!("{x:.4}")
             } else {

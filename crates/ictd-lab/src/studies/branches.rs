@@ -59,18 +59,24 @@ pub struct BranchMap {
 }
 
 /// Trains `seeds` of every setting, each with the changes `base` (of the tasks, for instance) before its own; tells
-/// `progress` about each. Settings that only change the number of states are left out where a file says it.
+/// `progress` about each. Settings that only change the number of states are left out where a file says it or nobody counts them, and queries
+/// from a stationary law where it is not known.
 pub fn run(seeds: &[u64], base: &[String], mut progress: impl FnMut(&str)) -> Result<BranchMap, LabError> {
     check_range("seeds", seeds.len(), 1..=100_000)?;
-    let fixed_size = settings(base, QUERIES[0], &[])?.config.own.is_some();
+    let config = settings(base, QUERIES[0], &[])?.config;
+    // A query from the stationary law needs to know it; states that are not counted cannot be more or fewer.
+    let is_exact = config.source()?.is_exact();
+    let fixed_size = config.own.is_some() || !is_exact;
+    let queries: Vec<&str> = QUERIES.into_iter().filter(|q| is_exact || *q != "stationary").collect();
     let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
-    let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
+    let gradients = queries.iter().map(|query| gradient(query)).collect::<Result<Vec<_>, _>>()?;
     let mut counts = Vec::new();
     for (change, overrides) in CHANGES {
         if fixed_size && overrides.iter().any(|o| o.starts_with("states=")) {
             continue;
         }
-        for query in QUERIES {
+        let change = if overrides.is_empty() && !base.is_empty() { "as given" } else { change };
+        for &query in &queries {
             let found = count(change, query, &settings(base, query, overrides)?, seeds)?;
             let BranchCount { change, td, mirror, none, .. } = &found;
             progress(&format!("{change}, query {query}: {td} td, {mirror} mirror, {none} none"));
@@ -110,6 +116,11 @@ fn count(
 }
 
 impl BranchMap {
+    fn queries(&self) -> Vec<&'static str> {
+        let first = self.counts.first().map(|c| &c.change);
+        self.counts.iter().take_while(|c| Some(&c.change) == first).map(|c| c.query).collect()
+    }
+
     /// The map: a bar of shares per setting, the interval of the TD share marked.
     pub fn figure(&self) -> Scene {
         let colors = [PALETTE[0], PALETTE[1], GRAY];
@@ -122,10 +133,11 @@ impl BranchMap {
             }
         };
         let seeds = self.counts.first().map_or(0, |c| c.seeds);
+        let queries = self.queries();
         let map = Cells {
-            columns: QUERIES.map(|query| format!("query: {query}")).to_vec(),
-            rows: self.counts.chunks(QUERIES.len()).map(|row| row[0].title.to_owned()).collect(),
-            cells: self.counts.chunks(QUERIES.len()).map(|row| row.iter().map(cell).collect()).collect(),
+            columns: queries.iter().map(|query| format!("query: {query}")).collect(),
+            rows: self.counts.chunks(queries.len()).map(|row| row[0].title.to_owned()).collect(),
+            cells: self.counts.chunks(queries.len()).map(|row| row.iter().map(cell).collect()).collect(),
             row_height: 20.0,
             ..Cells::default()
         };

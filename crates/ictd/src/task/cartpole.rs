@@ -20,6 +20,7 @@ const BOX: [f64; 4] = [1.25 * POSITION_LIMIT, 2.5, 1.25 * ANGLE_LIMIT, 2.5];
 
 /// The numbers of a cart-pole and its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Physics {
     /// Gravity, U(7, 12) m/s².
     pub gravity: f64,

@@ -59,7 +59,7 @@ pub enum Helps {
     /// It lowers the error at the depth asked for.
     #[serde(rename = "at this depth")]
     AtThisDepth,
-    /// Layers converge, converge provably, or converge faster, but not so that it shows at that depth.
+    /// Layers converge, converge provably, or converge faster; what that does at the depth asked for its error says.
     #[serde(rename = "in the long run")]
     InTheLongRun,
 }

@@ -18,7 +18,8 @@ impl Report for Reproduction {
         };
         let room = MEASURED.max(width.saturating_sub(OTHERS));
         let shorten = |text: &str| match text.char_indices().nth(room) {
-            Some((end, _)) => format!("{}…", &text[..end]),
+            // Between words, so that no number is read without its end.
+            Some((end, _)) => format!("{} …", text[..end].rsplit_once(' ').map_or("", |(whole, _)| whole)),
             None => text.to_owned(),
         };
         let rows = self.claims.iter().map(|c| {

@@ -52,14 +52,15 @@ impl crate::report::Report for Report {
             text += &format!("after {layers} layers      error {error:.3e} (proved bound: {bound})\n");
             let [rate, contraction] = [f.layers_predicted, f.layers_sufficient]
                 .map(|l| l.map_or_else(|| "unknown".into(), |l| l.to_string()));
-            text +=
-                &format!("layers for {tolerance:.0e}     {rate} by the rate, {contraction} by contraction\n");
+            text += &format!(
+                "layers for {tolerance:.0e}      {rate} by the rate, {contraction} by contraction\n"
+            );
             f.notes.iter().for_each(|note| text += &format!("                     {note}\n"));
         }
         text += &format!("\n{}\n", self.suggestions_note);
         for (helps, title) in [
             (Helps::AtThisDepth, "what helps at this depth"),
-            (Helps::InTheLongRun, "what helps in the long run only"),
+            (Helps::InTheLongRun, "what is fastest in the long run"),
         ] {
             let mut of_this_kind = self.suggestions.iter().filter(|s| s.found.helps == helps).peekable();
             if of_this_kind.peek().is_some() {

@@ -122,7 +122,9 @@ impl NeuComparison {
         for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
             found.extend(points(family, &attention, (&name, params), n, &[layers], samples)?);
         }
-        Ok(Self { points: found, describe: family.describe() })
+        let kernel =
+            said.map_or_else(String::new, |s| format!(", {} at temperature {}", s.kernel, s.temperature));
+        Ok(Self { points: found, describe: family.describe() + &kernel })
     }
 }
 
