@@ -5,7 +5,7 @@ use crate::report::{Report, Table, wrapped};
 use crate::studies::{Scope, Verdict};
 
 /// Characters of what was measured that a narrow terminal shows; the report has all of them.
-const MEASURED: usize = 70;
+const MEASURED: usize = 100;
 /// What the other columns need.
 const OTHERS: usize = 66;
 
