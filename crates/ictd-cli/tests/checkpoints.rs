@@ -51,7 +51,7 @@ fn old_configurations_train_to_the_old_tensors_and_old_checkpoints_resume_to_the
     if fused {
         assert!(found.tensors == expected.tensors);
     }
-    assert_eq!(found.metadata["schema_version"], "2");
+    assert_eq!(found.metadata["schema_version"], "3");
     for (key, value) in [
         ("block", "tsm"),
         ("kernel", "softmax"),
@@ -180,6 +180,12 @@ fn checkpoints_of_format_1_are_read_with_a_warning() {
     described.metadata.insert("schema_version".into(), "2".into());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("described.safetensors");
+    fs::write(&path, described.to_bytes()).unwrap();
+    let output = forward(CONTEXT, &["--json", "--params", path.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("format 2 and carries no digest"));
+    assert_eq!(last_value(&json(&output)), value);
+    // Format 3 has a digest, and nothing to warn of.
+    described.metadata.insert("schema_version".into(), "3".into());
     fs::write(&path, described.to_bytes()).unwrap();
     let output = forward(CONTEXT, &["--json", "--params", path.to_str().unwrap()]);
     assert!(output.stderr.is_empty());
