@@ -58,8 +58,9 @@ impl DirLock {
             if start.elapsed() >= patience {
                 let who = fs::read_to_string(place.join(LOCK)).unwrap_or_default();
                 let who = if who.trim().is_empty() { "another process" } else { who.trim() };
-                let message =
-                    format!("in use by {who}, expected no other process: wait for it or choose another directory");
+                let message = format!(
+                    "in use by {who}, expected no other process: wait for it or choose another directory"
+                );
                 return Err(failed(io::Error::other(message)));
             }
             std::thread::sleep(Duration::from_millis(20));

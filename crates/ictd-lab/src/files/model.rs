@@ -86,10 +86,20 @@ impl Description {
         let (pairs, expected) = match parameters {
             Parameters::Tied(pair) if self.tied => (std::slice::from_ref(pair), 1),
             Parameters::PerLayer(pairs) if !self.tied => (pairs.as_slice(), self.layers),
-            _ => return Err(LabError::value("tied", self.tied, format!("{}, as the tensors are", !self.tied))),
+            _ => {
+                return Err(LabError::value(
+                    "tied",
+                    self.tied,
+                    format!("{}, as the tensors are", !self.tied),
+                ));
+            }
         };
         if pairs.len() != expected {
-            return Err(LabError::value("layers", expected, format!("{}, as many as have tensors", pairs.len())));
+            return Err(LabError::value(
+                "layers",
+                expected,
+                format!("{}, as many as have tensors", pairs.len()),
+            ));
         }
         for pair in pairs {
             let d = pair.feature_dim();
@@ -98,11 +108,18 @@ impl Description {
             }
             let (value, score) = (pair.value_matrix(), pair.score_matrix());
             for (i, j) in (0..d + 3).flat_map(|i| (0..d + 3).map(move |j| (i, j))) {
-                let forbidden = [("V", value, self.mask.trains_value(d, i, j)), ("A", score, self.mask.trains_score(d, i, j))];
+                let forbidden = [
+                    ("V", value, self.mask.trains_value(d, i, j)),
+                    ("A", score, self.mask.trains_score(d, i, j)),
+                ];
                 let wrong = |(_, matrix, trained): &(_, &Matrix, bool)| !trained && matrix[(i, j)] != 0.0;
                 if let Some((name, matrix, _)) = forbidden.into_iter().find(wrong) {
                     let expected = "0, as the mask says";
-                    return Err(LabError::value(format!("{name}: entry ({i}, {j})"), matrix[(i, j)], expected));
+                    return Err(LabError::value(
+                        format!("{name}: entry ({i}, {j})"),
+                        matrix[(i, j)],
+                        expected,
+                    ));
                 }
             }
         }
@@ -123,7 +140,9 @@ impl Description {
         match metadata.get(FORMAT).map(String::as_str) {
             None | Some("1") => return Ok(None),
             Some("2" | SEALED_FORMAT) => {}
-            Some(other) => return Err(format!("metadata {FORMAT} is {other}, expected 1, 2 or {SEALED_FORMAT}")),
+            Some(other) => {
+                return Err(format!("metadata {FORMAT} is {other}, expected 1, 2 or {SEALED_FORMAT}"));
+            }
         }
         let value = |text: &String| {
             serde_json::from_str(text)
@@ -232,10 +251,16 @@ pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
 fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
     let refused = |problem: String| Err(LabError::refused("params", problem));
     let matrix = |name: String| {
-        let (shape, numbers) =
-            tensors.tensors.get(&name).ok_or_else(|| LabError::refused("params", format!("tensor {name} is missing")))?;
+        let (shape, numbers) = tensors
+            .tensors
+            .get(&name)
+            .ok_or_else(|| LabError::refused("params", format!("tensor {name} is missing")))?;
         let &[_, columns] = shape.as_slice() else {
-            return Err(LabError::value(format!("params: shape of {name}"), format!("{shape:?}"), "two numbers"));
+            return Err(LabError::value(
+                format!("params: shape of {name}"),
+                format!("{shape:?}"),
+                "two numbers",
+            ));
         };
         let rows =
             numbers.chunks(columns.max(1)).map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
@@ -252,7 +277,9 @@ fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
             let pairs = (0..=last).map(|l| layer(&format!("layers.{l}.")));
             Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
         }
-        (false, Some(last)) => refused(format!("tensors of layer {last} are there, and layers before it are missing")),
+        (false, Some(last)) => {
+            refused(format!("tensors of layer {last} are there, and layers before it are missing"))
+        }
         (true, Some(_)) => refused("expected tensors V and A, or layers.0.V and so on, found both".into()),
         (false, None) => refused("expected tensors V and A, or layers.0.V and so on".into()),
     }

@@ -134,12 +134,7 @@ fn names(shape: &Shape, prefix: &str) -> Vec<String> {
 }
 
 /// Numbers by layer, finite, and zero where nothing is trained.
-fn read_params(
-    tensors: &Tensors,
-    shape: &Shape,
-    trained: &[bool],
-    prefix: &str,
-) -> Result<Vec<f32>, String> {
+fn read_params(tensors: &Tensors, shape: &Shape, trained: &[bool], prefix: &str) -> Result<Vec<f32>, String> {
     let rows = shape.num_rows();
     let mut params = Vec::with_capacity(shape.num_params());
     for (name, trained) in names(shape, prefix).iter().zip(trained.chunks_exact(rows * rows)) {

@@ -67,7 +67,8 @@ impl Found {
             return Ok(if is_old { Self::Undigested } else { Self::Differs(vec![RESULT.into()], None) });
         };
         let differs = |(name, digest): &(&String, &String)| !has_digest(&root.join(name), digest);
-        let mut names: Vec<String> = record.files.iter().filter(differs).map(|(name, _)| name.clone()).collect();
+        let mut names: Vec<String> =
+            record.files.iter().filter(differs).map(|(name, _)| name.clone()).collect();
         // A checkpoint that nobody listed would be taken for the newest.
         let listed = |name: &String| record.files.contains_key(name);
         let checkpoints = checkpoint_files(&root.join("ckpt")).unwrap_or_default();

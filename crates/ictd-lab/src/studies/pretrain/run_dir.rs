@@ -117,7 +117,8 @@ impl RunDir {
             remove(rerun)?;
         }
         if !resume && !beside {
-            let names = [PROVENANCE, "metrics.csv", "diverged.safetensors", "ckpt"].map(|name| path.join(name));
+            let names =
+                [PROVENANCE, "metrics.csv", "diverged.safetensors", "ckpt"].map(|name| path.join(name));
             names.into_iter().chain(event_files(path)?).try_for_each(remove)?;
         }
         let found = if resume && !beside { Found::examine(path)? } else { Found::Nothing };
@@ -150,9 +151,9 @@ impl RunDir {
                 let names = names.join(", ");
                 Some(format!("{path}: not as written, computed again: {names}"))
             }
-            (Found::Undigested, _) => {
-                Some(format!("{path}: {RESULT} is of an earlier format without digests: damage would not be seen"))
-            }
+            (Found::Undigested, _) => Some(format!(
+                "{path}: {RESULT} is of an earlier format without digests: damage would not be seen"
+            )),
             (_, Some((path, _))) => Some(format!("goes on from {}, of an earlier format", path.display())),
             _ => None,
         }
@@ -167,7 +168,8 @@ impl RunDir {
         let own = checkpoint_files(self.checkpoints.path())?.pop().map(|path| (path, self.sha256.clone()));
         let Some((path, sha256)) = own.or_else(|| self.earlier.clone()) else { return Ok(None) };
         let bytes = fs::read(&path).map_err(|source| LabError::Read { path: path.clone(), source })?;
-        let refused = |message| LabError::parse(&path, format!("{message}; without --resume the seed is trained anew"));
+        let refused =
+            |message| LabError::parse(&path, format!("{message}; without --resume the seed is trained anew"));
         let tensors = Tensors::from_bytes(&bytes).map_err(refused)?;
         let state = decode(config, &sha256, self.seed, &tensors).map_err(refused)?;
         if !tensors.is_sealed() {
@@ -261,7 +263,9 @@ impl RunDir {
     fn first_start(&self) -> Result<u64, LabError> {
         let listed = match &self.found {
             Found::Differs(_, Some(record)) => record.files.keys().find_map(|name| start_in(name)),
-            Found::Differs(_, None) => event_files(self.work.path())?.iter().find_map(|p| start_in(p.file_name()?.to_str()?)),
+            Found::Differs(_, None) => {
+                event_files(self.work.path())?.iter().find_map(|p| start_in(p.file_name()?.to_str()?))
+            }
             _ => None,
         };
         let started = self.started.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
@@ -347,7 +351,11 @@ fn replace_results(root: &Path) -> Result<(), LabError> {
     let rerun = root.join(RERUN);
     let Some(record) = Record::read(&rerun) else { return Ok(()) };
     // What a crash interrupted may have moved already.
-    if !record.files.iter().all(|(name, digest)| [&rerun, root].iter().any(|d| has_digest(&d.join(name), digest))) {
+    if !record
+        .files
+        .iter()
+        .all(|(name, digest)| [&rerun, root].iter().any(|d| has_digest(&d.join(name), digest)))
+    {
         return Ok(());
     }
     let names: Vec<String> = record.files.into_keys().collect();

@@ -21,9 +21,7 @@ use super::tsm_cost::{self, CostTimes};
 use super::{Claim, Plan, STUDIES, Study};
 use crate::did_you_mean;
 use crate::error::{LabError, check_range};
-use crate::files::{
-    LOCK, OutputDir, Written, is_unfinished, process, read_sealed, sha256, to_json_17,
-};
+use crate::files::{LOCK, OutputDir, Written, is_unfinished, process, read_sealed, sha256, to_json_17};
 
 /// The studies that judge the claims named, or the studies named; all of them when no name is given.
 pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
