@@ -48,22 +48,26 @@ fn seed_dir(dir: &Path) -> Option<PathBuf> {
     Some(fs::read_dir(dir.join("runs/paper")).ok()?.next()?.ok()?.path().join("seed_0000"))
 }
 
+fn checkpoint_in(folder: &Path) -> Option<PathBuf> {
+    let paths = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    paths.into_iter().find(|path| path.extension().is_some_and(|e| e == "safetensors"))
+}
+
 #[test]
 fn a_seed_is_trained_by_one_process_and_a_killed_one_is_no_obstacle() {
     let dir = tempfile::tempdir().unwrap();
     let long = ["pretrain", "--set", "epochs=1000000", "--checkpoint-every", "50", "--quiet"];
-    let with = |more: &[&str]| [&long[..], more].concat();
-    let checkpoint = || {
-        let entries = fs::read_dir(seed_dir(dir.path())?.join("ckpt")).ok()?.flatten();
-        entries.map(|entry| entry.path()).find(|p| p.extension().is_some_and(|e| e == "safetensors"))
-    };
+    let with = |more: &[&'static str]| [&long[..], more].concat();
+    let checkpoint = || checkpoint_in(&seed_dir(dir.path())?.join("ckpt"));
     let first = Running::until(dir.path(), &with(&["--seeds", "0..2"]), checkpoint);
     let process = first.0.id();
-    for second in
-        [&["--seeds", "0"][..], &["--seeds", "1,2"], &["--seeds", "0", "--resume"], &["--seeds", "0..200"]]
-    {
+    for second in [&["--seeds", "0"][..], &["--seeds", "1,2"], &["--seeds", "0", "--resume"]] {
         assert_busy(&ictd_in(dir.path(), &with(second)), process);
     }
+    // So many that they are locked together.
+    let output = ictd_in(dir.path(), &with(&["--seeds", "0..200"]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("in use by another process"));
     // Its checkpoints go on.
     let before = checkpoint();
     let start = Instant::now();
@@ -87,7 +91,7 @@ fn a_reproduction_has_its_directory_for_itself() {
     let second = ["reproduce", "--only", "fig2", "--out", "o", "--quiet"];
     assert_busy(&ictd_in(dir.path(), &second), first.0.id());
     // So do commands that write a few files at their end.
-    let output = ictd_in(dir.path(), &["msve", "--tasks", "2", "--lengths", "5", "--out", "o", "--quiet"]);
+    let output = ictd_in(dir.path(), &["msve", "--tasks", "2", "--lengths", "5,10", "--out", "o", "--quiet"]);
     assert_busy(&output, first.0.id());
     drop(first);
     assert!(ictd_in(dir.path(), &second).status.success());
@@ -112,7 +116,7 @@ fn a_killed_rerun_leaves_finished_results_alone() {
     };
     let before = finished();
     let rerun = seed.join("rerun/ckpt");
-    let checkpoint = || Some(fs::read_dir(&rerun).ok()?.flatten().next()?.path());
+    let checkpoint = || checkpoint_in(&rerun);
     drop(Running::until(dir.path(), &short, checkpoint));
     assert!(finished() == before);
     // It goes on where it was, and its results take the place of the earlier ones.

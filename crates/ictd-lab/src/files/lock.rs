@@ -96,8 +96,13 @@ fn try_lock(path: &Path, mode: Mode) -> io::Result<Option<File>> {
         if is_at(&file, path) {
             let host = process::host_name().map_or_else(String::new, |name| format!(" on {name}"));
             let (id, since) = (std::process::id(), process::utc(SystemTime::now()));
+            let who = match mode {
+                Mode::Exclusive => format!("process {id}{host} since {since}\n"),
+                // Whoever came last need not be the one who stays.
+                Mode::Shared => String::new(),
+            };
             // For people; a lock that does not say whose it is works as well.
-            let _ = file.set_len(0).and_then(|()| writeln!(file, "process {id}{host} since {since}"));
+            let _ = file.set_len(0).and_then(|()| file.write_all(who.as_bytes()));
             return Ok(Some(file));
         }
     }
