@@ -192,6 +192,27 @@ fn checkpoints_of_format_1_are_read_with_a_warning() {
     assert_eq!(last_value(&json(&output)), value);
 }
 
+/// A list of one layer is no word for all layers: the others may be lost.
+#[test]
+fn parameters_of_too_few_layers_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let zero = "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,0]]";
+    let path = dir.path().join("one.json");
+    fs::write(&path, format!(r#"{{"layers": [{{"V": {zero}, "A": {zero}}}]}}"#)).unwrap();
+    let run =
+        |layers: &str| forward(CONTEXT, &["--json", "--layers", layers, "--params", path.to_str().unwrap()]);
+    json(&run("1"));
+    assert_refused(&run("3"), "params: 1 layers given, expected one for each of the 3 layers");
+
+    // A checkpoint without one of its tensors.
+    let (checkpoint, _) = train(dir.path(), &["--set", "tied=false"]);
+    let mut found = tensors(&checkpoint);
+    found.tensors.remove("layers.1.A");
+    fs::write(&checkpoint, found.to_bytes()).unwrap();
+    let path = checkpoint.to_str().unwrap();
+    assert_refused(&forward(CONTEXT, &["--params", path]), "tensor layers.1.A is missing");
+}
+
 #[test]
 fn unknown_and_absent_simd_levels_are_one_line() {
     let dir = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ pub(crate) struct DirLock {
     root: PathBuf,
     mode: Mode,
     /// Open as long as the lock is held.
-    _file: File,
+    file: File,
 }
 
 /// Who else may hold a lock.
@@ -49,7 +49,7 @@ impl DirLock {
         let start = Instant::now();
         loop {
             if let Some(file) = try_lock(&place.join(LOCK), mode).map_err(failed)? {
-                let lock = Arc::new(Self { root: place, mode, _file: file });
+                let lock = Arc::new(Self { root: place, mode, file });
                 if mode == Mode::Exclusive {
                     held.push(Arc::downgrade(&lock));
                 }
@@ -70,10 +70,12 @@ impl DirLock {
 
 impl Drop for DirLock {
     fn drop(&mut self) {
-        // Who shares a lock does not know whether others still do.
-        if self.mode == Mode::Exclusive {
+        let path = self.root.join(LOCK);
+        // Who shares a lock removes the file where nobody else has it.
+        let is_last = self.mode == Mode::Exclusive || self.file.try_lock().is_ok();
+        if is_last && is_at(&self.file, &path) {
             // A file that stays behind is no obstacle to anybody.
-            let _ = fs::remove_file(self.root.join(LOCK));
+            let _ = fs::remove_file(path);
         }
     }
 }
