@@ -66,10 +66,8 @@ impl Display for StepSizes {
 /// The Transformer that the flags and the checkpoint describe.
 fn transformer_config(arguments: &Arguments) -> Result<TransformerConfig, LabError> {
     let model = arguments.params.as_deref().map(read_params).transpose()?;
-    if model.as_ref().is_some_and(|m| m.is_undescribed_checkpoint) {
-        message(
-            "warning: the checkpoint is of format 1 and does not say what it was trained with: flags and defaults are used",
-        );
+    if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
+        message(&format!("warning: {warning}"));
     }
     let (parameters, said) = model.map_or((Parameters::ThetaStar, None), |m| (m.parameters, m.description));
     let said = said.as_ref();

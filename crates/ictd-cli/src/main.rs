@@ -21,6 +21,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -136,7 +137,8 @@ impl Common {
 /// Writes a result's files, prints it as JSON or as text, and says where the files are.
 fn present(report: &impl Report, json: bool, out: Option<&Path>) -> Result<Outcome, LabError> {
     if let Some(out) = out {
-        report.write(&OutputDir::create(out)?)?;
+        // Files are written in no time; whoever else writes them is waited for.
+        report.write(&OutputDir::locked(out, Duration::from_secs(5))?)?;
     }
     if json {
         print_json(report)?

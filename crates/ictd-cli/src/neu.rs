@@ -36,7 +36,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     if let Some(file) = &params {
         let family = tasks.tasks(Family::paper(), common.seed)?;
         let first = |list: &Option<Vec<usize>>| list.as_ref().and_then(|l| l.first().copied());
-        let found = NeuComparison::run(&family, file, first(&lengths), first(&layers), samples)?;
+        let found = NeuComparison::run(&family, file, first(&lengths), first(&layers), samples, message)?;
         return common.present(&found, None);
     }
     let families = match tasks.is_given() {

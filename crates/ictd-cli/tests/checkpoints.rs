@@ -51,7 +51,7 @@ fn old_configurations_train_to_the_old_tensors_and_old_checkpoints_resume_to_the
     if fused {
         assert!(found.tensors == expected.tensors);
     }
-    assert_eq!(found.metadata["schema_version"], "2");
+    assert_eq!(found.metadata["schema_version"], "3");
     for (key, value) in [
         ("block", "tsm"),
         ("kernel", "softmax"),
@@ -182,8 +182,35 @@ fn checkpoints_of_format_1_are_read_with_a_warning() {
     let path = dir.path().join("described.safetensors");
     fs::write(&path, described.to_bytes()).unwrap();
     let output = forward(CONTEXT, &["--json", "--params", path.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("format 2 and carries no digest"));
+    assert_eq!(last_value(&json(&output)), value);
+    // Format 3 has a digest, and nothing to warn of.
+    described.metadata.insert("schema_version".into(), "3".into());
+    fs::write(&path, described.to_bytes()).unwrap();
+    let output = forward(CONTEXT, &["--json", "--params", path.to_str().unwrap()]);
     assert!(output.stderr.is_empty());
     assert_eq!(last_value(&json(&output)), value);
+}
+
+/// A list of one layer is no word for all layers: the others may be lost.
+#[test]
+fn parameters_of_too_few_layers_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let zero = "[[0,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,0]]";
+    let path = dir.path().join("one.json");
+    fs::write(&path, format!(r#"{{"layers": [{{"V": {zero}, "A": {zero}}}]}}"#)).unwrap();
+    let run =
+        |layers: &str| forward(CONTEXT, &["--json", "--layers", layers, "--params", path.to_str().unwrap()]);
+    json(&run("1"));
+    assert_refused(&run("3"), "params: 1 layers given, expected one for each of the 3 layers");
+
+    // A checkpoint without one of its tensors.
+    let (checkpoint, _) = train(dir.path(), &["--set", "tied=false"]);
+    let mut found = tensors(&checkpoint);
+    found.tensors.remove("layers.1.A");
+    fs::write(&checkpoint, found.to_bytes()).unwrap();
+    let path = checkpoint.to_str().unwrap();
+    assert_refused(&forward(CONTEXT, &["--params", path]), "tensor layers.1.A is missing");
 }
 
 #[test]

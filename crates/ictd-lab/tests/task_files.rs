@@ -228,14 +228,16 @@ fn descriptions_survive_their_metadata_and_later_formats_are_refused() {
     let description = Description::of(&config);
     let mut metadata = description.metadata().unwrap();
     assert_eq!((metadata["kernel"].as_str(), metadata["diagonal_mix"].as_str()), ("softmax", "0.8"));
-    metadata.insert("schema_version".into(), "2".into());
     metadata.insert("best_joint_bits".into(), "00000000".into());
-    assert_eq!(Description::read(&metadata), Ok(Some(description)));
+    for format in ["2", "3"] {
+        metadata.insert("schema_version".into(), format.into());
+        assert_eq!(Description::read(&metadata), Ok(Some(description.clone())));
+    }
     metadata.insert("kernel".into(), "nobody".into());
     assert!(Description::read(&metadata).unwrap_err().contains("nobody"));
     metadata.insert("schema_version".into(), "1".into());
     assert_eq!(Description::read(&metadata), Ok(None));
-    metadata.insert("schema_version".into(), "3".into());
+    metadata.insert("schema_version".into(), "4".into());
     assert!(Description::read(&metadata).is_err());
 }
 

@@ -31,10 +31,15 @@ fn random_params(d: usize, centre: f64, stream: &mut Stream) -> AttentionParams 
     AttentionParams::new(v, a).unwrap()
 }
 
+/// One pair of parameters is that of all layers.
 fn transformer(kernel: KernelName, rho: f64, params: Vec<AttentionParams>) -> Transformer {
     let attention = Attention::new(kernel.at(0.8).unwrap(), rho).unwrap();
+    let parameters = match <[AttentionParams; 1]>::try_from(params) {
+        Ok([tied]) => Parameters::Tied(tied),
+        Err(params) => Parameters::PerLayer(params),
+    };
     TransformerConfig {
-        parameters: Parameters::PerLayer(params),
+        parameters,
         step_sizes: vec![1.0, 0.5, 0.7, 0.9],
         ..TransformerConfig::theta_star(attention, LAYERS, 0.9)
     }

@@ -1,11 +1,13 @@
 //! Files read and written.
 
 mod context;
+mod lock;
 mod model;
 mod numbers;
 mod output;
 pub mod process;
 mod safetensors;
+mod seal;
 mod task;
 mod tensorboard;
 
@@ -17,9 +19,19 @@ pub use safetensors::Tensors;
 pub use task::{AnyTask, NamedTask, TaskFile, read_task};
 pub use tensorboard::EventFile;
 
+pub(crate) use lock::{DirLock, LOCK, Mode};
+pub(crate) use output::{is_unfinished, sync_directory};
+pub(crate) use safetensors::{FORMAT, SEALED_FORMAT};
+pub(crate) use seal::read_sealed;
+
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

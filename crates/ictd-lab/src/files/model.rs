@@ -6,16 +6,17 @@ use std::fs;
 use std::path::Path;
 
 use ictd::kernel::KernelName;
+use ictd::matrix::Matrix;
 use ictd::pretrain::{Mask, PretrainConfig, QueryMix, QueryPosition};
 use ictd::transformer::{Block, Parameters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::context::{Numbers, at, pair, read_json};
-use super::safetensors::Tensors;
+use super::safetensors::{FORMAT, SEALED_FORMAT, Tensors};
 use crate::LabError;
 
-/// What a checkpoint of format 2 says of its Transformer, each field under its name in the metadata.
+/// What a checkpoint of format 2 or 3 says of its Transformer, each field under its name in the metadata.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// Construction of the layer.
@@ -80,6 +81,51 @@ impl Description {
         Ok(())
     }
 
+    /// Refuses parameters that are not what is described: other layers, another size, or entries that the mask forbids.
+    fn check_parameters(&self, parameters: &Parameters) -> Result<(), LabError> {
+        let (pairs, expected) = match parameters {
+            Parameters::Tied(pair) if self.tied => (std::slice::from_ref(pair), 1),
+            Parameters::PerLayer(pairs) if !self.tied => (pairs.as_slice(), self.layers),
+            _ => {
+                return Err(LabError::value(
+                    "tied",
+                    self.tied,
+                    format!("{}, as the tensors are", !self.tied),
+                ));
+            }
+        };
+        if pairs.len() != expected {
+            return Err(LabError::value(
+                "layers",
+                expected,
+                format!("{}, as many as have tensors", pairs.len()),
+            ));
+        }
+        for pair in pairs {
+            let d = pair.feature_dim();
+            if d != self.features {
+                return Err(LabError::value("features", self.features, format!("{d}, as the tensors have")));
+            }
+            let (value, score) = (pair.value_matrix(), pair.score_matrix());
+            for (i, j) in (0..d + 3).flat_map(|i| (0..d + 3).map(move |j| (i, j))) {
+                let forbidden = [
+                    ("V", value, self.mask.trains_value(d, i, j)),
+                    ("A", score, self.mask.trains_score(d, i, j)),
+                ];
+                let wrong = |(_, matrix, trained): &(_, &Matrix, bool)| !trained && matrix[(i, j)] != 0.0;
+                if let Some((name, matrix, _)) = forbidden.into_iter().find(wrong) {
+                    let expected = "0, as the mask says";
+                    return Err(LabError::value(
+                        format!("{name}: entry ({i}, {j})"),
+                        matrix[(i, j)],
+                        expected,
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// As metadata: every field by its name, words and numbers as they are.
     pub fn metadata(&self) -> Result<BTreeMap<String, String>, String> {
         let Value::Object(fields) = serde_json::to_value(self).map_err(|e| e.to_string())? else {
@@ -91,10 +137,12 @@ impl Description {
 
     /// From the metadata of a checkpoint; `None` where it is of format 1, which said nothing.
     pub fn read(metadata: &BTreeMap<String, String>) -> Result<Option<Self>, String> {
-        match metadata.get("schema_version").map(String::as_str) {
+        match metadata.get(FORMAT).map(String::as_str) {
             None | Some("1") => return Ok(None),
-            Some("2") => {}
-            Some(other) => return Err(format!("metadata schema_version is {other}, expected 1 or 2")),
+            Some("2" | SEALED_FORMAT) => {}
+            Some(other) => {
+                return Err(format!("metadata {FORMAT} is {other}, expected 1, 2 or {SEALED_FORMAT}"));
+            }
         }
         let value = |text: &String| {
             serde_json::from_str(text)
@@ -115,8 +163,8 @@ pub struct ModelFile {
     pub parameters: Parameters,
     /// What a checkpoint says of them.
     pub description: Option<Description>,
-    /// Whether the file is a checkpoint that says nothing.
-    pub is_undescribed_checkpoint: bool,
+    /// What a user of the file should know.
+    pub warning: Option<&'static str>,
 }
 
 /// What was typed, or what the checkpoint says, or a default; refuses what contradicts the checkpoint.
@@ -177,36 +225,62 @@ pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
     if path.extension().is_none_or(|e| e != "safetensors") {
         let file: ParamsFile = read_json(path)?;
         let parameters = file.into_parameters().map_err(|e| at(path, e))?;
-        return Ok(ModelFile { parameters, description: None, is_undescribed_checkpoint: false });
+        return Ok(ModelFile { parameters, description: None, warning: None });
     }
     let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
     let failed = |message| LabError::parse(path, message);
     let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
     let description = Description::read(&tensors.metadata).map_err(failed)?;
-    description.as_ref().map_or(Ok(()), Description::check_columns).map_err(|e| at(path, e))?;
     let parameters = checkpoint_params(&tensors).map_err(|e| at(path, e))?;
-    Ok(ModelFile { parameters, is_undescribed_checkpoint: description.is_none(), description })
+    if let Some(said) = &description {
+        said.check_columns().and_then(|()| said.check_parameters(&parameters)).map_err(|e| at(path, e))?;
+    }
+    let warning = match &description {
+        None => Some(
+            "the checkpoint is of format 1: it carries no digest and does not say what it was trained with, flags and defaults are used",
+        ),
+        Some(_) if !tensors.is_sealed() => {
+            Some("the checkpoint is of format 2 and carries no digest: damage would not be seen")
+        }
+        Some(_) => None,
+    };
+    Ok(ModelFile { parameters, description, warning })
 }
 
-/// `V` and `A`, or `layers.l.V` and `layers.l.A` for l = 0, 1, ….
+/// `V` and `A`, or `layers.l.V` and `layers.l.A` for l = 0, 1, …, none left out.
 fn checkpoint_params(tensors: &Tensors) -> Result<Parameters, LabError> {
-    let matrix = |name: &str| {
-        let (shape, numbers) = tensors.tensors.get(name)?;
-        let &[_, columns] = shape.as_slice() else { return None };
+    let refused = |problem: String| Err(LabError::refused("params", problem));
+    let matrix = |name: String| {
+        let (shape, numbers) = tensors
+            .tensors
+            .get(&name)
+            .ok_or_else(|| LabError::refused("params", format!("tensor {name} is missing")))?;
+        let &[_, columns] = shape.as_slice() else {
+            return Err(LabError::value(
+                format!("params: shape of {name}"),
+                format!("{shape:?}"),
+                "two numbers",
+            ));
+        };
         let rows =
             numbers.chunks(columns.max(1)).map(|row| row.iter().map(|&x| Some(f64::from(x))).collect());
-        Some(rows.collect::<Vec<Numbers>>())
+        Ok(rows.collect::<Vec<Numbers>>())
     };
-    let layer = |place: &str| {
-        let (v, a) = (matrix(&format!("{place}V"))?, matrix(&format!("{place}A"))?);
-        Some(pair(v, a, place))
-    };
-    if let Some(tied) = layer("") {
-        return Ok(Parameters::Tied(tied?));
+    let layer = |place: &str| pair(matrix(format!("{place}V"))?, matrix(format!("{place}A"))?, place);
+    let names = || tensors.tensors.keys().map(String::as_str);
+    let is_tied = names().any(|name| name == "V" || name == "A");
+    // A layer of which only one matrix is there, or that is missing between others, is asked for and not found.
+    let number = |name: &str| name.strip_prefix("layers.")?.split_once('.')?.0.parse::<usize>().ok();
+    match (is_tied, names().filter_map(number).max()) {
+        (true, None) => Ok(Parameters::Tied(layer("")?)),
+        (false, Some(last)) if last < tensors.tensors.len() => {
+            let pairs = (0..=last).map(|l| layer(&format!("layers.{l}.")));
+            Ok(Parameters::PerLayer(pairs.collect::<Result<_, _>>()?))
+        }
+        (false, Some(last)) => {
+            refused(format!("tensors of layer {last} are there, and layers before it are missing"))
+        }
+        (true, Some(_)) => refused("expected tensors V and A, or layers.0.V and so on, found both".into()),
+        (false, None) => refused("expected tensors V and A, or layers.0.V and so on".into()),
     }
-    let pairs = (0..).map_while(|l| layer(&format!("layers.{l}."))).collect::<Result<Vec<_>, _>>()?;
-    if pairs.is_empty() {
-        return Err(LabError::refused("params", "expected tensors V and A, or layers.0.V and so on"));
-    }
-    Ok(Parameters::PerLayer(pairs))
 }

@@ -4,9 +4,12 @@ use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
+use super::lock::{DirLock, Mode};
+use super::seal::sealed_json;
 use crate::LabError;
 use crate::figure::{Scene, to_pdf, to_png, to_svg};
 use crate::report::Records;
@@ -17,6 +20,8 @@ pub struct OutputDir {
     root: PathBuf,
     /// What was written so far, shared by clones.
     written: Arc<Mutex<Written>>,
+    /// Keeps other processes out, where it is held.
+    lock: Option<Arc<DirLock>>,
 }
 
 /// What was written to a directory.
@@ -32,7 +37,25 @@ impl OutputDir {
     /// Opens the directory, creating it if needed.
     pub fn create(root: &Path) -> Result<Self, LabError> {
         fs::create_dir_all(root).map_err(|source| LabError::Write { path: root.to_owned(), source })?;
-        Ok(Self { root: root.to_owned(), written: Arc::default() })
+        Ok(Self { root: root.to_owned(), written: Arc::default(), lock: None })
+    }
+
+    /// Opens the directory, creating it if needed, for this process alone until all clones are gone; waits at most
+    /// `patience` for another process that has it. What killed processes left half-written is removed.
+    pub fn locked(root: &Path, patience: Duration) -> Result<Self, LabError> {
+        let dir = Self::create(root)?;
+        let lock = DirLock::acquire(root, Mode::Exclusive, patience)?;
+        remove_unfinished(root);
+        Ok(Self { lock: Some(lock), ..dir })
+    }
+
+    /// Opens a directory inside, under the same lock.
+    pub fn below(&self, name: &str) -> Result<Self, LabError> {
+        let dir = Self::create(&self.root.join(name))?;
+        if self.lock.is_some() {
+            remove_unfinished(dir.path());
+        }
+        Ok(Self { lock: self.lock.clone(), ..dir })
     }
 
     /// Where it is.
@@ -41,14 +64,15 @@ impl OutputDir {
     }
 
     /// Writes a file: to a temporary name, synced, then renamed, so that readers and crashes never
-    /// see half of it.
+    /// see half of it; the directory is synced too, so that the name is there after a power failure.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         let path = self.root.join(name);
         let temporary = self.root.join(format!(".{name}.{}.tmp", std::process::id()));
         let written = File::create(&temporary).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()?;
-            fs::rename(&temporary, &path)
+            fs::rename(&temporary, &path)?;
+            sync_directory(&self.root)
         });
         written.map_err(|source| {
             // The cause is what matters; a leftover that cannot be removed either changes nothing.
@@ -93,10 +117,50 @@ impl OutputDir {
 
     /// Writes a value as indented JSON.
     pub fn json(&self, name: &str, value: &impl Serialize) -> Result<(), LabError> {
+        self.json_text(name, serde_json::to_string_pretty(value).map(|text| text + "\n"))
+    }
+
+    /// Writes a value with fields as indented JSON with a digest, for [`read_sealed`](super::read_sealed).
+    pub(crate) fn sealed_json(&self, name: &str, value: &impl Serialize) -> Result<(), LabError> {
+        self.json_text(name, sealed_json(value))
+    }
+
+    fn json_text(&self, name: &str, text: serde_json::Result<String>) -> Result<(), LabError> {
         let file = format!("{name}.json");
-        let mut text = serde_json::to_string_pretty(value)
-            .map_err(|e| LabError::Write { path: self.root.join(&file), source: Error::other(e) })?;
-        text.push('\n');
+        let text =
+            text.map_err(|e| LabError::Write { path: self.root.join(&file), source: Error::other(e) })?;
         self.write(&file, text.as_bytes())
     }
+}
+
+/// Whether a name is one that [`OutputDir::write`] gives to a file until it is whole: `.NAME.PROCESS.tmp`.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    let process = name.strip_prefix('.').and_then(|n| n.strip_suffix(".tmp")?.rsplit_once('.'));
+    process.is_some_and(|(_, id)| id.parse::<u32>().is_ok())
+}
+
+/// Removes what killed processes left half-written, in a directory whose lock is held. Nobody reads such files: one that
+/// cannot be removed is as good as gone.
+fn remove_unfinished(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_unfinished) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Makes renames in a directory last.
+#[cfg(unix)]
+pub(crate) fn sync_directory(root: &Path) -> std::io::Result<()> {
+    match File::open(root)?.sync_all() {
+        // Some file systems cannot do this for directories, and do not need it.
+        Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Elsewhere directories cannot be opened as files.
+#[cfg(not(unix))]
+pub(crate) fn sync_directory(_: &Path) -> std::io::Result<()> {
+    Ok(())
 }

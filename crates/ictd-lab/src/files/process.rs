@@ -1,6 +1,13 @@
 //! What is known about the running process and its machine.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+
+use super::hex;
 
 /// The processor's name, where the system tells.
 pub fn cpu_name() -> String {
@@ -16,14 +23,32 @@ pub fn peak_rss_kib() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Size and time of the executable, which change whenever it is built anew from other sources; never twice the same where the
-/// system does not tell, so that nothing is taken for the work of the same program.
-pub fn build_stamp() -> String {
-    let nanoseconds = |t: SystemTime| t.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-    let stamp = std::env::current_exe()
-        .and_then(std::fs::metadata)
-        .and_then(|m| Ok(format!("{} {}", m.len(), nanoseconds(m.modified()?))));
-    stamp.unwrap_or_else(|_| format!("unknown {} {}", std::process::id(), nanoseconds(SystemTime::now())))
+/// The machine's name, where the system tells.
+pub fn host_name() -> Option<String> {
+    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    told.or_else(|| std::env::var("HOSTNAME").ok()).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty())
+}
+
+/// SHA-256 of the executable, which stands for the code: another program may compute something else. Never twice the same
+/// where it cannot be read, so that nothing is taken for the work of the same program.
+pub fn program_sha256() -> &'static str {
+    static DIGEST: OnceLock<String> = OnceLock::new();
+    DIGEST.get_or_init(|| {
+        let digest = std::env::current_exe().and_then(File::open).and_then(sha256_of);
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        digest.unwrap_or_else(|_| format!("unknown {} {}", std::process::id(), now()))
+    })
+}
+
+/// The digest of a file that may be large.
+fn sha256_of(mut file: File) -> std::io::Result<String> {
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&hasher.finalize())),
+            read => hasher.update(&buffer[..read]),
+        }
+    }
 }
 
 /// A time as `YYYY-MM-DDThh:mm:ssZ`.

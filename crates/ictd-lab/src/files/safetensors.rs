@@ -2,10 +2,22 @@
 //!
 //! The format is eight bytes of header length, a JSON header, and the numbers; writing and reading it
 //! here keeps metadata order and bytes under our control.
+//!
+//! Files of format 3 carry a digest: the metadata entry `sha256` is that of the whole file with the entry left empty. Such a file
+//! is read only where it is, to the last byte, what would be written.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use super::sha256;
+
+/// The metadata entry that says the format.
+pub(crate) const FORMAT: &str = "schema_version";
+/// The format that carries a digest.
+pub(crate) const SEALED_FORMAT: &str = "3";
+/// The metadata entry of the digest.
+const DIGEST: &str = "sha256";
 
 /// Named float32 tensors, row-major, and string metadata.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,10 +50,25 @@ impl Tensors {
         self.tensors.get(name).map(|t| t.1.as_slice()).ok_or_else(|| format!("tensor {name} is missing"))
     }
 
-    /// The file's bytes; the same tensors give the same bytes.
+    /// Whether files of these tensors carry a digest.
+    pub fn is_sealed(&self) -> bool {
+        self.metadata.get(FORMAT).is_some_and(|format| format == SEALED_FORMAT)
+    }
+
+    /// The file's bytes, with their digest where the format has one; the same tensors give the same bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let mut metadata = self.metadata.clone();
+        if self.is_sealed() {
+            metadata.insert(DIGEST.into(), String::new());
+            let digest = sha256(&self.bytes_with(&metadata));
+            metadata.insert(DIGEST.into(), digest);
+        }
+        self.bytes_with(&metadata)
+    }
+
+    fn bytes_with(&self, metadata: &BTreeMap<String, String>) -> Vec<u8> {
         let mut header = serde_json::Map::new();
-        header.insert("__metadata__".into(), serde_json::json!(self.metadata));
+        header.insert("__metadata__".into(), serde_json::json!(metadata));
         let mut end = 0;
         for (name, (shape, numbers)) in &self.tensors {
             let begin = end;
@@ -60,7 +87,7 @@ impl Tensors {
         bytes
     }
 
-    /// Reads a file's bytes; says what is wrong with them.
+    /// Reads a file's bytes; says what is wrong with them. The digest, where there is one, is checked and left out.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let cut = || "the file is cut short".to_owned();
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(cut)?;
@@ -69,6 +96,7 @@ impl Tensors {
         let header: serde_json::Map<String, serde_json::Value> =
             serde_json::from_slice(header).map_err(|e| format!("header: {e}"))?;
         let mut found = Self::default();
+        let mut ranges = Vec::new();
         for (name, value) in header {
             if name == "__metadata__" {
                 found.metadata = serde_json::from_value(value).map_err(|e| format!("metadata: {e}"))?;
@@ -80,6 +108,7 @@ impl Tensors {
             }
             let [begin, end] = entry.data_offsets;
             let raw = data.get(begin..end).ok_or_else(cut)?;
+            ranges.push([begin, end]);
             let (shape, bytes) = (entry.shape, raw.len());
             let count = shape.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
             if count.and_then(|n| n.checked_mul(4)) != Some(bytes) {
@@ -88,6 +117,25 @@ impl Tensors {
             let numbers = raw.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
             found.tensors.insert(name, (shape, numbers));
         }
+        check_tiling(ranges, data.len())?;
+        let carries_digest = found.metadata.remove(DIGEST).is_some();
+        // Where the entry is there and the format is not, or the other way round, one of them is damaged.
+        if (carries_digest || found.is_sealed()) && found.to_bytes() != bytes {
+            return Err("the file is damaged: its content has another SHA-256 than it says".into());
+        }
         Ok(found)
     }
+}
+
+/// Refuses tensors that overlap, and bytes that belong to none.
+fn check_tiling(mut ranges: Vec<[usize; 2]>, length: usize) -> Result<(), String> {
+    ranges.sort_unstable();
+    let mut end = 0;
+    for [begin, next] in ranges {
+        if begin != end {
+            return Err(format!("a tensor starts at byte {begin} of the data, expected {end}"));
+        }
+        end = next;
+    }
+    if end == length { Ok(()) } else { Err(format!("the data have {length} bytes, expected {end}")) }
 }

@@ -60,12 +60,12 @@ impl Transformer {
         match &self.config.parameters {
             Parameters::ThetaStar => Cow::Owned(AttentionParams::theta_star(feature_dim)),
             Parameters::Tied(params) => Cow::Borrowed(params),
-            Parameters::PerLayer(params) => Cow::Borrowed(&params[if params.len() == 1 { 0 } else { layer }]),
+            Parameters::PerLayer(params) => Cow::Borrowed(&params[layer]),
         }
     }
 
     fn is_tied(&self) -> bool {
-        !matches!(&self.config.parameters, Parameters::PerLayer(params) if params.len() != 1)
+        !matches!(&self.config.parameters, Parameters::PerLayer(_))
     }
 
     /// The parameters that were given, first layer first; none for theta_*.

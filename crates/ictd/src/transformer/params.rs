@@ -174,9 +174,12 @@ pub enum TransformerError {
     /// Step sizes must be finite.
     #[error("step size {layer} is {value}, expected a finite number")]
     StepSize { layer: usize, value: f64 },
-    /// There must be one step size, or one per layer; likewise parameters. `what` is "step sizes" or "params".
-    #[error("{what}: {found} given, expected 1 or one for each of the {layers} layers")]
-    Count { what: &'static str, found: usize, layers: usize },
+    /// There must be one step size, or one per layer.
+    #[error("step sizes: {found} given, expected 1 or one for each of the {layers} layers")]
+    StepSizes { found: usize, layers: usize },
+    /// Parameters per layer must be there for every layer: a list of one is no word for all layers, others may be lost.
+    #[error("params: {found} layers given, expected one for each of the {layers} layers")]
+    Layers { found: usize, layers: usize },
 }
 
 impl TransformerConfig {
@@ -201,15 +204,15 @@ impl TransformerConfig {
         if let Some(layer) = self.step_sizes.iter().position(|a| !a.is_finite()) {
             return Err(TransformerError::StepSize { layer, value: self.step_sizes[layer] });
         }
-        let num_params = match &self.parameters {
-            Parameters::PerLayer(params) => params.len(),
-            _ => 1,
-        };
-        for (what, found) in [("step sizes", self.step_sizes.len()), ("params", num_params)] {
-            if found != 1 && found != layers {
-                return Err(TransformerError::Count { what, found, layers });
-            }
+        let found = self.step_sizes.len();
+        if found != 1 && found != layers {
+            return Err(TransformerError::StepSizes { found, layers });
         }
-        Ok(Transformer { config: self })
+        match &self.parameters {
+            Parameters::PerLayer(params) if params.len() != layers => {
+                Err(TransformerError::Layers { found: params.len(), layers })
+            }
+            _ => Ok(Transformer { config: self }),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use ictd::pretrain::{Best, History, Metric, Moments, PretrainConfig, Shape, TrainState};
 
-use crate::files::{Description, Tensors};
+use crate::files::{Description, FORMAT, SEALED_FORMAT, Tensors};
 
 /// The whole state of a run: `V` and `A` (or `layers.l.V`, `layers.l.A`) as the paper writes them, the
 /// optimiser's moments, the best step and the histories; the metadata describe the Transformer.
@@ -34,7 +34,7 @@ pub fn encode(
     let joint = |k: usize| format!("{:016x}", state.best.joint[k].to_bits());
     let entries = [
         ("format", "ictd.ckpt".into()),
-        ("schema_version", "2".into()),
+        (FORMAT, SEALED_FORMAT.into()),
         ("config_sha256", config_sha256.to_owned()),
         ("seed", seed.to_string()),
         ("epoch", state.epoch.to_string()),
@@ -55,7 +55,8 @@ fn history_name(metric: Metric) -> String {
     format!("history.{}", metric.name())
 }
 
-/// The state in a checkpoint of this configuration and seed, of format 1 or 2; says what does not fit.
+/// The state in a checkpoint of this configuration and seed, of formats 1 to 3; says what does not fit. What the digest of
+/// format 3 vouches for is looked at in all of them: earlier files have none.
 pub fn decode(
     config: &PretrainConfig,
     config_sha256: &str,
@@ -67,11 +68,17 @@ pub fn decode(
         u64::from_str_radix(text(key)?, base).map_err(|_| format!("metadata {key} is no number"))
     };
     let number = |key: &str| in_base(10, key);
-    let bits = |key: &str| in_base(16, key).map(f64::from_bits);
+    let bits = |key: &str| match in_base(16, key).map(f64::from_bits)? {
+        joint if joint.is_finite() => Ok(joint),
+        joint => Err(format!("metadata {key} are those of {joint}, expected a finite number")),
+    };
     // Refuses later formats.
-    Description::read(&tensors.metadata)?;
+    let description = Description::read(&tensors.metadata)?;
     if text("config_sha256")? != config_sha256 {
         return Err("the checkpoint belongs to another configuration".into());
+    }
+    if description.is_some_and(|said| said != Description::of(config)) {
+        return Err("the metadata describe another Transformer than the configuration".into());
     }
     if number("seed")? != seed {
         return Err(format!("the checkpoint belongs to seed {}, expected {seed}", number("seed")?));
@@ -79,28 +86,42 @@ pub fn decode(
     let shape = config.shape();
     let history = History::try_from_fn(|metric| tensors.get(&history_name(metric)).map(<[f32]>::to_vec))?;
     let (epoch, best_step) = (number("epoch")?, number("best_step")?);
+    if epoch > config.epochs {
+        return Err(format!("metadata epoch is {epoch}, expected at most {}", config.epochs));
+    }
     let steps = epoch.saturating_mul(config.batches as u64);
     for metric in Metric::ALL {
-        let (found, expected) = (history[metric].len(), if metric.is_per_step() { steps } else { epoch });
+        let (name, values) = (history_name(metric), &history[metric]);
+        let (found, expected) = (values.len(), if metric.is_per_step() { steps } else { epoch });
         if found as u64 != expected {
-            return Err(format!("{} has {found} entries, expected {expected}", history_name(metric)));
+            return Err(format!("{name} has {found} entries, expected {expected}"));
         }
+        // Errors against values that are not known are not numbers.
+        let is_known = |x: &f32| x.is_finite() || metric == Metric::EvalMsve && x.is_nan();
+        if let Some(k) = values.iter().position(|x| !is_known(x)) {
+            return Err(format!("{name}: entry {k} is {}, expected a finite number", values[k]));
+        }
+    }
+    if number("step")? != steps {
+        return Err(format!("metadata step is {}, expected {steps}", number("step")?));
     }
     if best_step > steps {
         return Err(format!("metadata best_step is {best_step}, expected at most {steps}"));
     }
+    let trained = shape.trained();
+    let params = |prefix| read_params(tensors, &shape, &trained, prefix);
+    if !trained.iter().zip(params("mask.")?).all(|(&trained, mask)| mask == f32::from(u8::from(trained))) {
+        return Err("the mask is another than that of the configuration".into());
+    }
     Ok(TrainState {
         epoch,
-        params: read_params(tensors, &shape, "")?,
-        moments: Moments {
-            first: read_params(tensors, &shape, "opt.m.")?,
-            second: read_params(tensors, &shape, "opt.v.")?,
-        },
+        params: params("")?,
+        moments: Moments { first: params("opt.m.")?, second: params("opt.v.")? },
         history,
         best: Best {
             step: best_step,
             joint: [bits("best_joint_bits")?, bits("best_joint_signed_bits")?],
-            params: read_params(tensors, &shape, "best.")?,
+            params: params("best.")?,
         },
     })
 }
@@ -112,12 +133,25 @@ fn names(shape: &Shape, prefix: &str) -> Vec<String> {
     pairs.flat_map(|layer| ["V", "A"].map(|name| format!("{prefix}{layer}{name}"))).collect()
 }
 
-fn read_params(tensors: &Tensors, shape: &Shape, prefix: &str) -> Result<Vec<f32>, String> {
+/// Numbers by layer, finite, and zero where nothing is trained.
+fn read_params(tensors: &Tensors, shape: &Shape, trained: &[bool], prefix: &str) -> Result<Vec<f32>, String> {
+    let rows = shape.num_rows();
     let mut params = Vec::with_capacity(shape.num_params());
-    for name in names(shape, prefix) {
-        params.extend_from_slice(tensors.get(&name)?);
+    for (name, trained) in names(shape, prefix).iter().zip(trained.chunks_exact(rows * rows)) {
+        let (found, numbers) =
+            tensors.tensors.get(name).ok_or_else(|| format!("tensor {name} is missing"))?;
+        if *found != [rows, rows] {
+            return Err(format!("tensor {name} has shape {found:?}, expected {:?}", [rows, rows]));
+        }
+        let is_wrong = |(&x, &trained): (&f32, &bool)| !x.is_finite() || !trained && x != 0.0;
+        if let Some(k) = numbers.iter().zip(trained).position(is_wrong) {
+            let expected = if trained[k] { "a finite number" } else { "0 as it is not trained" };
+            let (i, j) = (k / rows, k % rows);
+            return Err(format!("tensor {name}: entry ({i}, {j}) is {}, expected {expected}", numbers[k]));
+        }
+        params.extend_from_slice(numbers);
     }
-    if params.len() == shape.num_params() { Ok(params) } else { Err("tensors have another size".into()) }
+    Ok(params)
 }
 
 #[cfg(test)]

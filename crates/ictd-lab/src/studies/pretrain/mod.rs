@@ -1,6 +1,7 @@
 //! Pretraining runs: many seeds, whose threads share them in turns, run directories, checkpoints, results.
 
 mod checkpoint;
+mod record;
 mod run_dir;
 mod settings;
 mod show;
@@ -134,14 +135,16 @@ pub fn run(
     monitor: &Monitor,
 ) -> Result<Ending, LabError> {
     let sha256 = settings.sha256()?;
-    let open = |&seed: &u64| RunDir::open(out, settings, &sha256, seed, options.resume);
-    let dirs = seeds.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    for path in dirs.iter().filter_map(RunDir::continues) {
-        (options.notice)(&format!("warning: goes on from {}, of an earlier format", path.display()));
-    }
+    // All of them first: where another process has one, nothing is changed in the others.
+    let (roots, _shared) = run_dir::lock_seeds(&run_dir::run_directory(out, settings, &sha256), seeds)?;
+    let open = |(root, &seed)| RunDir::open(root, out, settings, &sha256, seed, options.resume);
+    let dirs = roots.into_iter().zip(seeds).map(open).collect::<Result<Vec<_>, _>>()?;
     let start = Instant::now();
     let runs = dirs.iter().map(|dir| Training::open(settings, dir, options, monitor));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
+    for warning in dirs.iter().filter_map(RunDir::warning) {
+        (options.notice)(&format!("warning: {warning}"));
+    }
     let Trained { states, diverged, stopped, trained_in } = train_all(runs, monitor, start)?;
     if stopped {
         dirs.iter().try_for_each(RunDir::stopped)?;
@@ -152,9 +155,7 @@ pub fn run(
     let well: Vec<u64> = healthy.iter().map(|&k| seeds[k]).collect();
     let result = conclude(settings, &well, states.into_iter().flatten().collect(), trained_in)?;
     for ((&k, state), seed) in healthy.iter().zip(&result.states).zip(&result.seeds) {
-        if !dirs[k].is_finished() {
-            dirs[k].finish(settings, state, seed, result.train_seconds)?;
-        }
+        dirs[k].finish(settings, state, seed, result.train_seconds)?;
     }
     match diverged.into_iter().next() {
         Some(LabError::Diverged { place, source, note }) if seeds.len() > 1 => {
@@ -248,7 +249,7 @@ impl<'a> Training<'a> {
         monitor: &Monitor,
     ) -> Result<Self, LabError> {
         let config = &settings.config;
-        let trainer = match dir.latest_checkpoint(config)? {
+        let trainer = match dir.latest_checkpoint(config, options.notice)? {
             Some(state) => Trainer::resume(config, dir.seed, state),
             None => Trainer::new(config, dir.seed),
         }?;

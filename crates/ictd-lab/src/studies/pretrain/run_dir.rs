@@ -6,34 +6,66 @@
 //!   ckpt/step_00015000.safetensors  ckpt/best.safetensors
 //! ```
 //!
-//! `result.json` is written last: where it is, everything is.
+//! `result.json` is written last: where it is, everything is. Where there is one, a run that starts over works in `rerun/`,
+//! with the same files, until its own is written; then they take the place of the earlier ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ictd::pretrain::{Metric, PretrainConfig, TrainState};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::checkpoint::{decode, encode};
+use super::record::{self, Found, RESULT, Record, has_digest};
 use super::{SeedResult, Settings};
 use crate::LabError;
-use crate::files::{EventFile, OutputDir, Tensors, process, sha256};
+use crate::files::{
+    DirLock, EventFile, Mode, OutputDir, Tensors, process, read_sealed, sha256, sync_directory,
+};
 use crate::studies::remove;
+
+/// Where a run that starts over works.
+const RERUN: &str = "rerun";
+const PROVENANCE: &str = "provenance.json";
+/// Seeds that are locked one by one; a process may not have many more files open. A run with more locks the directory of all.
+const LOCKED_SEEDS: usize = 128;
 
 /// The directory of all seeds of a configuration.
 pub(super) fn run_directory(out: &Path, settings: &Settings, sha256: &str) -> PathBuf {
     out.join(&settings.name).join(&sha256[..8])
 }
 
+/// The directories of seeds, for this process alone, and what else keeps others out.
+pub(super) fn lock_seeds(
+    run: &Path,
+    seeds: &[u64],
+) -> Result<(Vec<OutputDir>, Option<Arc<DirLock>>), LabError> {
+    let name = |seed: &u64| format!("seed_{seed:04}");
+    if seeds.len() > LOCKED_SEEDS {
+        let all = OutputDir::locked(run, Duration::ZERO)?;
+        return Ok((seeds.iter().map(|seed| all.below(&name(seed))).collect::<Result<_, _>>()?, None));
+    }
+    OutputDir::create(run)?;
+    let shared = DirLock::acquire(run, Mode::Shared, Duration::ZERO)?;
+    let own = |seed| OutputDir::locked(&run.join(name(seed)), Duration::ZERO);
+    Ok((seeds.iter().map(own).collect::<Result<_, _>>()?, Some(shared)))
+}
+
 /// The directory of one seed.
 #[derive(Clone, Debug)]
 pub struct RunDir {
+    /// Where results belong.
     root: OutputDir,
+    /// Where this run writes: there, or beside the results that are there.
+    work: OutputDir,
     checkpoints: OutputDir,
     sha256: String,
     pub(super) seed: u64,
     started: SystemTime,
+    found: Found,
     /// A checkpoint elsewhere to go on from, and the hash it carries.
     earlier: Option<(PathBuf, String)>,
 }
@@ -66,59 +98,84 @@ struct Provenance {
 }
 
 impl RunDir {
-    /// Opens the directory of a seed. Without `resume` earlier results of the same configuration and seed
-    /// are removed; with it they are kept.
+    /// Opens the directory of a seed. With `resume` what is there is gone on with; without it finished results stay until
+    /// there are new ones, and unfinished ones are removed.
     pub fn open(
+        root: OutputDir,
         out: &Path,
         settings: &Settings,
         sha256: &str,
         seed: u64,
         resume: bool,
     ) -> Result<Self, LabError> {
-        let root = run_directory(out, settings, sha256).join(format!("seed_{seed:04}"));
-        let checkpoints = root.join("ckpt");
-        if !resume {
-            let names = ["result.json", "provenance.json", "metrics.csv", "diverged.safetensors", "ckpt"];
-            let events = files(&root, |name| name.contains("tfevents")).unwrap_or_default();
-            names.into_iter().map(|name| root.join(name)).chain(events).try_for_each(remove)?;
+        let path = root.path();
+        replace_results(path)?;
+        let rerun = path.join(RERUN);
+        let goes_on = resume && !checkpoint_files(&rerun.join("ckpt")).unwrap_or_default().is_empty();
+        let beside = goes_on || !resume && path.join(RESULT).is_file();
+        if !goes_on {
+            remove(rerun)?;
         }
+        if !resume && !beside {
+            let names =
+                [PROVENANCE, "metrics.csv", "diverged.safetensors", "ckpt"].map(|name| path.join(name));
+            names.into_iter().chain(event_files(path)?).try_for_each(remove)?;
+        }
+        let found = if resume && !beside { Found::examine(path)? } else { Found::Nothing };
+        let work = if beside { root.below(RERUN)? } else { root.clone() };
         let mut dir = Self {
-            root: OutputDir::create(&root)?,
-            checkpoints: OutputDir::create(&checkpoints)?,
+            checkpoints: work.below("ckpt")?,
+            root,
+            work,
             sha256: sha256.to_owned(),
             seed,
             started: SystemTime::now(),
+            found,
             earlier: None,
         };
         if resume && checkpoint_files(dir.checkpoints.path())?.is_empty() {
             dir.earlier = earlier_checkpoint(&out.join(&settings.name), settings, seed);
         }
-        for path in [dir.root.path(), dir.checkpoints.path()] {
-            for unfinished in files(path, is_unfinished)? {
-                let _ = fs::remove_file(unfinished);
-            }
+        if !dir.is_finished() {
+            dir.work.write("config.toml", settings.to_toml()?.as_bytes())?;
+            dir.work.write("overrides.txt", (settings.overrides.join("\n") + "\n").as_bytes())?;
         }
-        dir.root.write("config.toml", settings.to_toml()?.as_bytes())?;
-        dir.root.write("overrides.txt", (settings.overrides.join("\n") + "\n").as_bytes())?;
         Ok(dir)
     }
 
-    /// The state of the newest checkpoint, if there is one.
+    /// What the user should know of what was there.
+    pub(super) fn warning(&self) -> Option<String> {
+        let path = self.root.path().display();
+        match (&self.found, &self.earlier) {
+            (Found::Differs(names, _), _) => {
+                let names = names.join(", ");
+                Some(format!("{path}: not as written, computed again: {names}"))
+            }
+            (Found::Undigested, _) => Some(format!(
+                "{path}: {RESULT} is of an earlier format without digests: damage would not be seen"
+            )),
+            (_, Some((path, _))) => Some(format!("goes on from {}, of an earlier format", path.display())),
+            _ => None,
+        }
+    }
+
+    /// The state of the newest checkpoint, if there is one; `notice` hears of what cannot be checked.
     pub(super) fn latest_checkpoint(
         &self,
         config: &PretrainConfig,
+        notice: fn(&str),
     ) -> Result<Option<TrainState<f32>>, LabError> {
         let own = checkpoint_files(self.checkpoints.path())?.pop().map(|path| (path, self.sha256.clone()));
         let Some((path, sha256)) = own.or_else(|| self.earlier.clone()) else { return Ok(None) };
         let bytes = fs::read(&path).map_err(|source| LabError::Read { path: path.clone(), source })?;
-        let state = Tensors::from_bytes(&bytes).and_then(|t| decode(config, &sha256, self.seed, &t));
-        state.map(Some).map_err(|message| LabError::parse(&path, message))
-    }
-
-    /// The checkpoint in another directory that this run goes on from: one whose configuration is the same but was
-    /// written by an earlier version, so that its hash is another.
-    pub fn continues(&self) -> Option<&Path> {
-        self.earlier.as_ref().map(|(path, _)| path.as_path())
+        let refused =
+            |message| LabError::parse(&path, format!("{message}; without --resume the seed is trained anew"));
+        let tensors = Tensors::from_bytes(&bytes).map_err(refused)?;
+        let state = decode(config, &sha256, self.seed, &tensors).map_err(refused)?;
+        if !tensors.is_sealed() {
+            notice(&format!("warning: {} carries no digest: damage would not be seen", path.display()));
+        }
+        Ok(Some(state))
     }
 
     /// Writes the state as the newest checkpoint, then removes older ones.
@@ -128,7 +185,7 @@ impl RunDir {
         state: &TrainState<f32>,
     ) -> Result<(), LabError> {
         let older = checkpoint_files(self.checkpoints.path())?;
-        let name = format!("step_{:08}.safetensors", state.steps());
+        let name = checkpoint_name(state);
         self.checkpoints.write(&name, &self.encoded(config, state)?)?;
         older.into_iter().filter(|p| !p.ends_with(&name)).try_for_each(remove)
     }
@@ -140,8 +197,8 @@ impl RunDir {
         state: &TrainState<f32>,
     ) -> Result<PathBuf, LabError> {
         let name = "diverged.safetensors";
-        self.root.write(name, &self.encoded(config, state)?)?;
-        Ok(self.root.path().join(name))
+        self.work.write(name, &self.encoded(config, state)?)?;
+        Ok(self.work.path().join(name))
     }
 
     fn encoded(&self, config: &PretrainConfig, state: &TrainState<f32>) -> Result<Vec<u8>, LabError> {
@@ -150,7 +207,7 @@ impl RunDir {
         Ok(tensors.to_bytes())
     }
 
-    /// Writes the best step's parameters, the metrics and, last, the result; the final checkpoint is there.
+    /// Writes the best step's parameters, the metrics and, last, the result, unless all of that is there.
     pub(super) fn finish(
         &self,
         settings: &Settings,
@@ -158,12 +215,20 @@ impl RunDir {
         result: &SeedResult,
         train_seconds: f64,
     ) -> Result<(), LabError> {
+        if self.is_finished() {
+            return Ok(());
+        }
         let config = &settings.config;
+        let last = checkpoint_name(state);
+        let repairs = matches!(self.found, Found::Differs(..));
+        if repairs || !self.checkpoints.path().join(&last).is_file() {
+            self.checkpoint(config, state)?;
+        }
         let mut best = state.clone();
         best.params.clone_from(&state.best.params);
         self.checkpoints.write("best.safetensors", &self.encoded(config, &best)?)?;
-        let start = self.started.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64();
-        let mut events = EventFile::new(start);
+        let start = self.first_start()?;
+        let mut events = EventFile::new(start as f64);
         let mut metrics = Vec::new();
         for metric in Metric::ALL {
             // Per-epoch numbers were measured after the epoch's last step.
@@ -175,18 +240,45 @@ impl RunDir {
                 metrics.push(MetricRow { step, metric: metric.name(), value });
             }
         }
-        self.root.csv("metrics", metrics)?;
-        self.root.write(
-            &format!("events.out.tfevents.{}.ictd.{}", start as u64, self.seed),
-            &events.into_bytes(),
-        )?;
-        self.provenance(Some(train_seconds), "done")?;
-        self.root.json("result", &ResultFile { schema_version: 1, result })
+        self.work.csv("metrics", metrics)?;
+        let events_name = format!("{EVENTS}{start}.ictd.{}", self.seed);
+        self.work.write(&events_name, &events.into_bytes())?;
+        if !self.provenance_stands() {
+            self.provenance(Some(train_seconds), if repairs { "repaired" } else { "done" })?;
+        }
+        let ckpt = |name: &str| format!("ckpt/{name}");
+        let names = ["config.toml".into(), "overrides.txt".into(), PROVENANCE.into(), "metrics.csv".into()];
+        let names = [&names[..], &[events_name, ckpt("best.safetensors"), ckpt(&last)]].concat();
+        remove_others(self.work.path(), &names)?;
+        record::write(&self.work, result, &names)?;
+        replace_results(self.root.path())
     }
 
     /// Whether a result is there, and with it everything else.
     pub(super) fn is_finished(&self) -> bool {
-        self.root.path().join("result.json").is_file()
+        matches!(self.found, Found::Intact | Found::Undigested)
+    }
+
+    /// When the run first started, in seconds: a repair repeats the time that its events had.
+    fn first_start(&self) -> Result<u64, LabError> {
+        let listed = match &self.found {
+            Found::Differs(_, Some(record)) => record.files.keys().find_map(|name| start_in(name)),
+            Found::Differs(_, None) => {
+                event_files(self.work.path())?.iter().find_map(|p| start_in(p.file_name()?.to_str()?))
+            }
+            _ => None,
+        };
+        let started = self.started.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+        Ok(listed.unwrap_or(started))
+    }
+
+    /// Whether a repair finds the origin of the results undamaged.
+    fn provenance_stands(&self) -> bool {
+        match &self.found {
+            Found::Differs(names, Some(_)) => !names.iter().any(|name| name == PROVENANCE),
+            Found::Differs(_, None) => read_sealed::<Value>(&self.work.path().join(PROVENANCE)).is_some(),
+            _ => false,
+        }
     }
 
     /// Notes that a run was stopped.
@@ -211,7 +303,7 @@ impl RunDir {
             rng: "ChaCha8, streams by (seed, purpose, epoch)",
             exit_reason,
         };
-        self.root.json("provenance", &provenance)
+        self.work.sealed_json("provenance", &provenance)
     }
 }
 
@@ -227,8 +319,56 @@ fn files(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, 
 }
 
 /// Checkpoints in a directory, oldest first.
-fn checkpoint_files(path: &Path) -> Result<Vec<PathBuf>, LabError> {
+pub(super) fn checkpoint_files(path: &Path) -> Result<Vec<PathBuf>, LabError> {
     files(path, |name| name.starts_with("step_") && name.ends_with(".safetensors"))
+}
+
+fn checkpoint_name(state: &TrainState<f32>) -> String {
+    format!("step_{:08}.safetensors", state.steps())
+}
+
+/// How names of event files begin; the second they started follows.
+const EVENTS: &str = "events.out.tfevents.";
+
+fn event_files(path: &Path) -> Result<Vec<PathBuf>, LabError> {
+    files(path, |name| name.starts_with(EVENTS))
+}
+
+fn start_in(name: &str) -> Option<u64> {
+    name.strip_prefix(EVENTS)?.split('.').next()?.parse().ok()
+}
+
+/// Removes what other runs left in a finished directory: events, checkpoints, the end of a diverged run.
+fn remove_others(root: &Path, names: &[String]) -> Result<(), LabError> {
+    let left = [event_files(root)?, checkpoint_files(&root.join("ckpt"))?].concat();
+    let is_listed = |path: &PathBuf| names.iter().any(|name| *path == root.join(name));
+    left.into_iter().filter(|p| !is_listed(p)).chain([root.join("diverged.safetensors")]).try_for_each(remove)
+}
+
+/// Puts the results of a finished rerun into the place of earlier ones. Its record moves last: whoever comes after a crash
+/// finds it and does the rest.
+fn replace_results(root: &Path) -> Result<(), LabError> {
+    let rerun = root.join(RERUN);
+    let Some(record) = Record::read(&rerun) else { return Ok(()) };
+    // What a crash interrupted may have moved already.
+    if !record
+        .files
+        .iter()
+        .all(|(name, digest)| [&rerun, root].iter().any(|d| has_digest(&d.join(name), digest)))
+    {
+        return Ok(());
+    }
+    let names: Vec<String> = record.files.into_keys().collect();
+    let failed = |source| LabError::Write { path: root.to_owned(), source };
+    fs::create_dir_all(root.join("ckpt")).map_err(failed)?;
+    let synced = || sync_directory(&root.join("ckpt")).and_then(|()| sync_directory(root));
+    for name in names.iter().filter(|name| rerun.join(name).is_file()) {
+        fs::rename(rerun.join(name), root.join(name)).map_err(failed)?;
+    }
+    synced().map_err(failed)?;
+    fs::rename(rerun.join(RESULT), root.join(RESULT)).and_then(|()| synced()).map_err(failed)?;
+    remove_others(root, &names)?;
+    remove(rerun)
 }
 
 /// The newest checkpoint of a seed under another hash whose `config.toml` means the same, and that file's hash.
@@ -242,16 +382,4 @@ fn earlier_checkpoint(runs: &Path, settings: &Settings, seed: u64) -> Option<(Pa
         let checkpoint = checkpoint_files(&dir.join("ckpt")).ok()?.pop()?;
         Some((checkpoint, sha256(&fs::read(&path).ok()?)))
     })
-}
-
-#[derive(Serialize)]
-struct ResultFile<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    result: &'a SeedResult,
-}
-
-/// Files that a killed process left half-written: they never got their names.
-fn is_unfinished(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(".tmp")
 }

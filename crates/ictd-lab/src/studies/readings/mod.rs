@@ -10,9 +10,8 @@ mod show;
 
 use prompt::{Prompt, prompts};
 
-use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ictd::pretrain::{Branch, TrainState, emergence_of};
 use ictd::statistics::wilson;
@@ -22,7 +21,7 @@ use super::fig3_5::{Trend, emerged};
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
 use crate::error::{LabError, check_range};
-use crate::files::{OutputDir, process};
+use crate::files::{OutputDir, process, read_sealed};
 
 /// A figure that is looked for, and the preset that is trained for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,6 +153,9 @@ pub struct Readings {
     rows: Vec<Row>,
     /// The first gradient of every prompt; the target does not matter to it.
     gradients: Vec<FirstGradientSign>,
+    /// Keeps the directory until the result is written there too.
+    #[serde(skip)]
+    _out: OutputDir,
 }
 
 /// What to search with.
@@ -186,13 +188,14 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
-    let journal = OutputDir::create(&out.join("journal"))?;
+    let out = OutputDir::locked(out, Duration::ZERO)?;
+    let journal = out.below("journal")?;
     let work = |s: &Settings| (s.config.num_steps() * s.config.batch as u64) as f64;
     let mut left: f64 = settings.iter().map(work).sum();
     let (mut trained, mut seconds) = (0.0, 0.0);
     let mut rows = Vec::new();
     for (done, (experiment, settings)) in all.iter().zip(&settings).enumerate() {
-        let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, process::build_stamp());
+        let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, process::program_sha256());
         let known = if search.fresh { None } else { read_finished(&journal, experiment, &key) };
         let cached = known.is_some();
         let counts = match known {
@@ -200,7 +203,7 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
             None => {
                 let start = Instant::now();
                 let finished = Finished { key, counts: count(experiment, settings, &search.seeds)? };
-                journal.json(&experiment.name(), &finished)?;
+                journal.sealed_json(&experiment.name(), &finished)?;
                 trained += work(settings);
                 seconds += start.elapsed().as_secs_f64();
                 finished.counts
@@ -230,19 +233,13 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
             FirstGradientSign::measure(&name, &settings, &search.seeds)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Readings { rows, gradients })
+    Ok(Readings { rows, gradients, _out: out })
 }
 
 fn read_finished(journal: &OutputDir, experiment: &Experiment, key: &str) -> Option<Vec<(Figure, Counts)>> {
-    let text = fs::read_to_string(journal.path().join(format!("{}.json", experiment.name()))).ok()?;
-    let finished: Finished = serde_json::from_str(&text).ok()?;
-    let possible = |c: &Counts| {
-        let ends = [c.td, c.mirror, c.none, c.diverged].into_iter().try_fold(0u64, u64::checked_add);
-        c.shown <= c.seeds && ends == Some(c.seeds)
-    };
+    let finished: Finished = read_sealed(&journal.path().join(format!("{}.json", experiment.name())))?;
     let figures = finished.counts.iter().map(|(figure, _)| figure);
-    let fits = finished.key == key && figures.eq(experiment.figures);
-    (fits && finished.counts.iter().all(|(_, counts)| possible(counts))).then_some(finished.counts)
+    (finished.key == key && figures.eq(experiment.figures)).then_some(finished.counts)
 }
 
 fn count(

@@ -13,15 +13,15 @@ pub use stability::{Stability, VerdictCounts, Verdicts, measure, num_seeds, stab
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::tsm_cost::{self, CostTimes};
-use super::{Claim, Plan, STUDIES, Study, remove};
+use super::{Claim, Plan, STUDIES, Study};
 use crate::did_you_mean;
 use crate::error::{LabError, check_range};
-use crate::files::{OutputDir, Written, process, sha256, to_json_17};
+use crate::files::{LOCK, OutputDir, Written, is_unfinished, process, read_sealed, sha256, to_json_17};
 
 /// The studies that judge the claims named, or the studies named; all of them when no name is given.
 pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
@@ -73,7 +73,7 @@ struct Timings<'a> {
     layers: Option<CostTimes>,
 }
 
-/// What a finished study leaves for later runs.
+/// What a finished study leaves for later runs, in a file that carries a digest of itself.
 #[derive(Serialize, Deserialize)]
 struct Cached {
     /// Hash of everything the results depend on.
@@ -105,7 +105,7 @@ pub fn run(
     check_range("seed", plan.seed, 0..=u64::MAX - 10_000)?;
     let out = claim_directory(path)?;
     let start = Instant::now();
-    let cache = OutputDir::create(&path.join("cache"))?;
+    let cache = out.below("cache")?;
     let (mut claims, mut figures, mut timings) = (Vec::new(), Vec::new(), Vec::new());
     for study in studies {
         progress(study, None);
@@ -116,8 +116,7 @@ pub fn run(
         let Cached { claims: found, figures: drawn, .. } = match known {
             Some(known) => known,
             None => {
-                // From here on the files are in flux: whoever comes after a crash must not trust them.
-                remove(cache.path().join(format!("{}.json", study.id)))?;
+                // An earlier entry stays: its hashes tell whether its files do, should this not come to an end.
                 out.take_written();
                 let mut found = study.judge(plan, &out)?;
                 for claim in &mut found {
@@ -130,7 +129,7 @@ pub fn run(
                 let hashed = |name: String| file_hash(&path.join(&name)).map(|hash| (name, hash));
                 let files = names.into_iter().filter_map(hashed).collect();
                 let judged = Cached { key, claims: found, figures, files };
-                cache.json(study.id, &judged)?;
+                cache.sealed_json(study.id, &judged)?;
                 judged
             }
         };
@@ -186,12 +185,12 @@ fn file_hash(path: &Path) -> Option<String> {
     Some(sha256(&fs::read(path).ok()?))
 }
 
-/// Opens a directory for a reproduction and marks it as one; refuses one with files in it that no reproduction wrote.
+/// Opens a directory for a reproduction, for this process alone, and marks it as one; refuses one with files in it that no reproduction wrote.
 fn claim_directory(path: &Path) -> Result<OutputDir, LabError> {
     let entries = fs::read_dir(path).into_iter().flatten();
     let names = entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned()));
-    // Half-written files of a killed run are nobody's.
-    let first = names.filter(|n| !(n.starts_with('.') && n.ends_with(".tmp"))).min();
+    // Half-written files and locks of a killed run are nobody's.
+    let first = names.filter(|n| !is_unfinished(n) && n != LOCK).min();
     let marked = fs::read_to_string(path.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT);
     if let Some(name) = first.filter(|_| !marked) {
         let problem = format!(
@@ -199,7 +198,7 @@ fn claim_directory(path: &Path) -> Result<OutputDir, LabError> {
         );
         return Err(LabError::refused(format!("out {}", path.display()), problem));
     }
-    let out = OutputDir::create(path)?;
+    let out = OutputDir::locked(path, Duration::ZERO)?;
     out.write(MARKER, MARKER_TEXT.as_bytes())?;
     Ok(out)
 }
@@ -207,14 +206,13 @@ fn claim_directory(path: &Path) -> Result<OutputDir, LabError> {
 fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
     let plan = to_json_17(plan).map_err(|e| LabError::internal("plan", e))?;
     // The executable stands for the code: another build may compute something else.
-    let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), process::build_stamp(), study.id);
+    let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), process::program_sha256(), study.id);
     Ok(sha256(text.as_bytes()))
 }
 
-/// What an earlier run left, if its key is the same and its files are still what it wrote.
+/// What an earlier run left, if it is undamaged, its key is the same and its files are still what it wrote.
 fn read_cached(cache: &OutputDir, study: &Study, key: &str, path: &Path) -> Option<Cached> {
-    let text = fs::read_to_string(cache.path().join(format!("{}.json", study.id))).ok()?;
-    let cached: Cached = serde_json::from_str(&text).ok()?;
+    let cached: Cached = read_sealed(&cache.path().join(format!("{}.json", study.id)))?;
     let same = |(name, hash): &(String, String)| file_hash(&path.join(name)).as_ref() == Some(hash);
     (cached.key == key && cached.files.iter().all(same)).then_some(cached)
 }

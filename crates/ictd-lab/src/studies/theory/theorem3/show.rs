@@ -99,15 +99,18 @@ pub struct NeuComparison {
 
 impl NeuComparison {
     /// Estimates J at theta_* and at the parameters in `file`, with the same tasks, trajectories and kernel: the
-    /// checkpoint's, and its depth and context length where none is asked for.
+    /// checkpoint's, and its depth and context length where none is asked for. `notice` hears what the file should make one
+    /// think of.
     pub fn run(
         family: &Tasks,
         file: &Path,
         n: Option<usize>,
         layers: Option<usize>,
         samples: u64,
+        notice: fn(&str),
     ) -> Result<Self, LabError> {
         let model = read_params(file)?;
+        model.warning.iter().for_each(|warning| notice(&format!("warning: {warning}")));
         let said = model.description.as_ref();
         let theta = looped(&model.parameters)?;
         let attention = match said {
