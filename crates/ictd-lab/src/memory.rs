@@ -44,3 +44,21 @@ pub fn task(num_states: usize, feature_dim: usize) -> f64 {
     let [m, d] = [num_states, feature_dim].map(|x| x as f64);
     DOUBLE * m * (5.0 * m + 2.0 * d + 8.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_in_one_line() {
+        assert!(admit(1e9, "--tasks").is_ok());
+        for bytes in [9e9, f64::INFINITY, f64::NAN] {
+            let error = admit(bytes, "--tasks").unwrap_err();
+            assert!(
+                error.exit_code() == 2 && error.to_string().ends_with("at most 8 GB: lower --tasks"),
+                "{error}"
+            );
+        }
+        assert!(admit(9.6e13, "--layers").unwrap_err().to_string().contains("about 96000.0 GB"));
+    }
+}

@@ -26,7 +26,15 @@ pub(crate) fn balanced(a: &Matrix) -> (Matrix, f64) {
     let swap = |a: &mut Matrix, i: usize, j: usize| {
         if i != j {
             *a = Matrix::from_fn(size, size, |r, c| {
-                let other = |k| if k == i { j } else if k == j { i } else { k };
+                let other = |k| {
+                    if k == i {
+                        j
+                    } else if k == j {
+                        i
+                    } else {
+                        k
+                    }
+                };
                 a[(other(r), other(c))]
             });
         }
@@ -328,7 +336,8 @@ mod tests {
             let expected = linalg::eigenvalues(&a).unwrap();
             for scale in [1e-290, 1e290] {
                 let (balanced, factor) = balanced(&a.map(|x| scale * x));
-                let back = |z: Eigenvalue| Eigenvalue { re: z.re * (factor / scale), im: z.im * (factor / scale) };
+                let back =
+                    |z: Eigenvalue| Eigenvalue { re: z.re * (factor / scale), im: z.im * (factor / scale) };
                 let found: Vec<_> = eigenvalues(&balanced).unwrap().into_iter().map(back).collect();
                 assert!(distance(&found, expected.clone()) < 1e-11);
             }

@@ -7,8 +7,8 @@ use ictd::transformer::{Parameters, Transformer};
 use serde::Serialize;
 
 use crate::LabError;
-use crate::memory::{self, DOUBLE};
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table, wrapped};
 
 /// Largest number of distinct states of the fixed point: its system is dense.
@@ -94,7 +94,8 @@ fn memory(transformer: &Transformer, context: &Context, with_tokens: bool) -> f6
     let (layers, columns) = (transformer.num_layers() as f64 + 1.0, context.num_columns() as f64);
     let tokens = if with_tokens { 3.0 * (context.feature_dim() as f64 + 3.0) } else { 0.0 };
     let shown = 60.0 * (columns.min(SHOWN as f64) + 1.0);
-    layers * (DOUBLE * columns * (4.0 + tokens) + shown) + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
+    layers * (DOUBLE * columns * (4.0 + tokens) + shown)
+        + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
 }
 
 fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoint, LabError> {

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{TaskChoice, extent, fig4};
 use crate::LabError;
-use crate::memory::{self, DOUBLE};
 use crate::files::{AnyTask, ContextFile, OutputDir, TaskFile};
+use crate::memory::{self, DOUBLE};
 use crate::report::Report;
 
 /// Largest number of transitions of a trajectory.
@@ -34,7 +34,7 @@ impl TaskRequest {
         let TaskChoice::Family(family) = &self.task else { return 0.0 };
         let (m, d) = (family.num_states, family.feature_dim());
         let states = if family.kind == Kind::Cartpole { m.pow(4) } else { m } as f64;
-        let matrix = if family.kind == Kind::Cartpole { 0.0 } else { 12.0 * states };
+        let matrix = if family.kind == Kind::Cartpole { 0.0 } else { 10.0 * states };
         let task = DOUBLE * states * (matrix + 6.0 * d as f64 + 8.0);
         task + self.trajectory.unwrap_or(0) as f64 * (100.0 + 80.0 * (d as f64 + 6.0))
     }

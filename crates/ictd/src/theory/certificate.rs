@@ -268,7 +268,9 @@ fn judge(
     }
     reasons.push(match norm_inf {
         Some(norm) => format!("norm_inf {norm:.4} >= 1: a layer may enlarge errors"),
-        None => "norm_inf has no finite bound: scores are so large that their rounding decides weights".into(),
+        None => {
+            "norm_inf has no finite bound: scores are so large that their rounding decides weights".into()
+        }
     });
     if never_left > 0 {
         reasons.push(format!("{never_left} states were reached but never left"));

@@ -203,7 +203,10 @@ pub(super) fn admit(settings: &Settings, seeds: &[u64], with_files: bool) -> Res
     let threads = memory::threads(seeds.len() as f64);
     let others = (threads - 1.0) * memory.task;
     let lower = "the number of seeds, n, states, features, layers, batch, batches or epochs";
-    memory::admit((memory.of_seeds(seeds.len()) + others).max(seeds.len() as f64 * memory.state + files), lower)
+    memory::admit(
+        (memory.of_seeds(seeds.len()) + others).max(seeds.len() as f64 * memory.state + files),
+        lower,
+    )
 }
 
 fn conclude(

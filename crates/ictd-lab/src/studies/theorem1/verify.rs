@@ -11,9 +11,9 @@ use ictd::transformer::{Block, Evaluator, Path, TransformerConfig};
 use serde::Serialize;
 
 use crate::error::{LabError, check_range};
-use crate::memory::{self, DOUBLE};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, wrapped};
 use crate::studies::{Verdict, softmax, theta_star, verdict};
 

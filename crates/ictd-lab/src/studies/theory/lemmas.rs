@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{Tasks, constants, counted, on_tasks, softmax};
 use crate::error::{LabError, check_range};
-use crate::memory::{self, DOUBLE};
 use crate::files::OutputDir;
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report};
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
@@ -252,5 +252,8 @@ mod tests {
             assert_eq!(verdicts[2], Verdict::NotReproduced);
             assert!(!verdicts[..2].contains(&Verdict::NotReproduced));
         }
+        // Overflow on both sides is neither kept nor broken.
+        found.rows[with].premises = NOT_A_NUMBER;
+        assert!(found.holds() && verdicts(&found)[2] != Verdict::NotReproduced);
     }
 }

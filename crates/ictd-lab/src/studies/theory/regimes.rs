@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::{Tasks, population};
 use crate::error::{LabError, check_range};
-use crate::memory::{self, DOUBLE};
 use crate::figure::style::{GRAY, INK, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table};
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
@@ -189,7 +189,18 @@ impl Cell {
         let counts = REGIMES.map(|(regime, ..)| regimes.iter().filter(|r| **r == regime).count() as u64);
         let [assumption, provable, in_fact, marginal, unstable, undecided] = counts;
         let tasks = regimes.len() as u64;
-        Self { repair, score_scale, gamma, tasks, assumption, provable, in_fact, marginal, unstable, undecided }
+        Self {
+            repair,
+            score_scale,
+            gamma,
+            tasks,
+            assumption,
+            provable,
+            in_fact,
+            marginal,
+            unstable,
+            undecided,
+        }
     }
 
     fn counts(&self) -> [u64; REGIMES.len()] {
@@ -200,5 +211,21 @@ impl Cell {
     fn commonest(&self) -> String {
         let (k, count) = self.counts().into_iter().enumerate().max_by_key(|c| c.1).unwrap_or_default();
         format!("{} {}%", REGIMES[k].0.as_str(), (100 * count).div_ceil(self.tasks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task without a spectrum is counted apart, and the others stand.
+    #[test]
+    fn undecided_tasks_are_counted() {
+        let regimes = [Regime::Undecided, Regime::Provable, Regime::Undecided, Regime::Unstable];
+        let cell = Cell::of(Repair::None, 0.9, 1.0, &regimes);
+        assert_eq!((cell.tasks, cell.undecided, cell.provable, cell.unstable), (4, 2, 1, 1));
+        assert_eq!(cell.commonest(), "undecided 50%");
+        let map = RegimeMap { cells: vec![cell], undecided: 2, describe: String::new(), tasks: 4 };
+        assert!(map.text(80).ends_with("2 of 4 tasks undecided: no eigenvalues found\n"));
     }
 }

@@ -105,7 +105,7 @@ struct KernelJson {
 #[derive(Clone, Debug, Serialize)]
 struct CoverageJson {
     states_seen: usize,
-    /// The smallest effective number of transitions behind a value, 1/Σ K².
+    /// The smallest effective number of transitions behind a value, 1/Σ K²; absent where no transition is behind any.
     min_kernel_ess: Option<f64>,
 }
 
@@ -137,7 +137,7 @@ fn admit(num_states: usize, feature_dim: usize, context: f64, draw: bool) -> Res
 
 /// Bytes of a context and its statistics.
 fn context_bytes(num_columns: usize, feature_dim: usize) -> f64 {
-    num_columns as f64 * (DOUBLE * feature_dim as f64 + 40.0)
+    num_columns as f64 * (DOUBLE * feature_dim as f64 + 60.0)
 }
 
 /// The certificate of the population of a task.
@@ -228,7 +228,8 @@ fn report(
         coverage: CoverageJson {
             states_seen: statistics.num_source_groups(),
             min_kernel_ess: context
-                .map(|_| (0..statistics.num_groups()).map(ess).fold(f64::INFINITY, f64::min)),
+                .map(|_| (0..statistics.num_groups()).map(ess).fold(f64::INFINITY, f64::min))
+                .filter(|ess| ess.is_finite()),
         },
         assumptions: [
             ("on_policy", "transitions are taken as the policy's own"),

@@ -247,6 +247,9 @@ impl Setting {
         let operator = StateOperator::of(statistics, &self.attention, gamma)?;
         let distance = |v: &[f64]| apart(v, task.values());
         let values: Vec<Vec<f64>> = layers(&operator, 1.0).take(DEEPEST + 1).collect();
+        if values.iter().flatten().any(|v| !v.is_finite()) {
+            return Err(LabError::diverged("values overflow within 200 layers: scale the rewards down"));
+        }
         let transients = |limit: &[f64]| values.iter().map(|v| apart(v, limit)).collect();
         Ok(Sample {
             concentration: (&operator.predecessor_matrix() - &self.population).norm_inf(),

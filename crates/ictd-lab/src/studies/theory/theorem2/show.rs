@@ -118,6 +118,9 @@ impl Report for BoundReport {
     fn holds(&self) -> bool {
         let kept = |c: &Comparison, covered| covered as f64 >= c.promised * c.contexts as f64;
         // What cannot be tested is not violated.
-        self.comparisons.iter().filter(|c| c.premises).all(|c| c.covered.is_none_or(|covered| kept(c, covered)))
+        self.comparisons
+            .iter()
+            .filter(|c| c.premises)
+            .all(|c| c.covered.is_none_or(|covered| kept(c, covered)))
     }
 }
