@@ -64,7 +64,7 @@ pub fn run(seeds: &[u64], base: &[String], mut progress: impl FnMut(&str)) -> Re
     check_range("seeds", seeds.len(), 1..=100_000)?;
     let fixed_size = settings(base, QUERIES[0], &[])?.config.own.is_some();
     let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
-    QUERIES.into_iter().try_for_each(|query| pretrain::admit(&settings(base, query, &[])?, seeds, false))?;
+    QUERIES.into_iter().try_for_each(|query| settings(base, query, &[])?.admit(seeds.len(), false))?;
     let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
     let mut counts = Vec::new();
     for (change, overrides) in CHANGES {

@@ -61,15 +61,14 @@ impl Default for MsveConfig {
 impl MsveConfig {
     /// Bytes: the errors of all tasks, and on every thread a task, its longest context and the values of all layers.
     fn memory(&self, lens: &[usize]) -> f64 {
-        let (m, d) = (self.tasks.num_states(), self.tasks.feature_dim());
-        let [n, layers, tasks] =
-            [lens.last().map_or(0, |&n| n) as f64, self.num_layers as f64, self.num_tasks as f64];
-        let columns = n + 1.0 + m as f64;
-        let context = columns * (2.0 * DOUBLE * d as f64 + 40.0);
-        // Twice while they are gathered, which both threads seldom do at once.
-        let values = 1.5 * DOUBLE * (layers + 1.0) * m as f64;
-        let weights = 2.0 * DOUBLE * (m * m) as f64;
-        let thread = memory::task(m, d).max(DOUBLE * 2.0 * (m * m) as f64 + context + values + weights);
+        let (m, d) = (self.tasks.typical_states(), self.tasks.feature_dim() as f64);
+        let [layers, tasks] = [self.num_layers as f64, self.num_tasks as f64];
+        let columns = lens.last().map_or(0, |&n| n) as f64 + 1.0 + m;
+        let context = columns * (DOUBLE * d + 60.0);
+        // Twice while they are gathered; the allocator keeps some of what was freed.
+        let values = 2.5 * DOUBLE * (layers + 1.0) * m;
+        let drawn = memory::task(self.tasks.num_states(), self.tasks.feature_dim());
+        let thread = drawn.max(4.0 * DOUBLE * m * m + context + values);
         tasks * (DOUBLE * lens.len() as f64 + 64.0) + memory::threads(tasks) * thread
     }
 }

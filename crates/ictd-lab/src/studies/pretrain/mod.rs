@@ -20,7 +20,6 @@ use serde::Serialize;
 
 use super::in_parallel;
 use crate::LabError;
-use crate::memory;
 
 /// Fresh tasks that the final numbers of a seed are measured on.
 const MEASURED_TASKS: u64 = 300;
@@ -134,7 +133,7 @@ pub fn run(
     options: &RunOptions,
     monitor: &Monitor,
 ) -> Result<Ending, LabError> {
-    admit(settings, seeds, true)?;
+    settings.admit(seeds.len(), true)?;
     let sha256 = settings.sha256()?;
     let open = |&seed: &u64| RunDir::open(out, settings, &sha256, seed, options.resume);
     let dirs = seeds.iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -183,30 +182,13 @@ pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, La
 /// Trains all seeds, in parallel, without files or a final measurement; `measured` says whether every epoch ends with
 /// one. A seed that diverges has no state.
 pub(super) fn train(settings: &Settings, seeds: &[u64], measured: bool) -> Result<Trained, LabError> {
-    admit(settings, seeds, false)?;
+    settings.admit(seeds.len(), false)?;
     let start = Instant::now();
     let training =
         |&seed: &u64| Ok(Training { trainer: Trainer::new(&settings.config, seed)?, measured, files: None });
     let runs = seeds.iter().map(training).collect::<Result<Vec<_>, LabError>>()?;
     // Nobody can stop it.
     train_all(runs, &Monitor::default(), start)
-}
-
-/// Refuses more seeds than fit: all train at once, and the files of one are written at a time.
-pub(super) fn admit(settings: &Settings, seeds: &[u64], with_files: bool) -> Result<(), LabError> {
-    let config = &settings.config;
-    config.check()?;
-    let memory = config.memory();
-    let entries = (6.0 * config.batches as f64 + 4.0) * config.epochs as f64;
-    // A metric's row in memory, in CSV and as an event.
-    let files = if with_files { entries * 160.0 } else { 0.0 };
-    let threads = memory::threads(seeds.len() as f64);
-    let others = (threads - 1.0) * memory.task;
-    let lower = "the number of seeds, n, states, features, layers, batch, batches or epochs";
-    memory::admit(
-        (memory.of_seeds(seeds.len()) + others).max(seeds.len() as f64 * memory.state + files),
-        lower,
-    )
 }
 
 fn conclude(

@@ -186,7 +186,7 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
-    settings.iter().try_for_each(|s| pretrain::admit(s, &search.seeds, false))?;
+    settings.iter().try_for_each(|s| s.admit(search.seeds.len(), false))?;
     let journal = OutputDir::create(&out.join("journal"))?;
     let work = |s: &Settings| (s.config.num_steps() * s.config.batch as u64) as f64;
     let mut left: f64 = settings.iter().map(work).sum();
