@@ -93,7 +93,7 @@ pub fn report(
 fn memory(transformer: &Transformer, context: &Context, with_tokens: bool) -> f64 {
     let (layers, columns) = (transformer.num_layers() as f64 + 1.0, context.num_columns() as f64);
     let tokens = if with_tokens { 3.0 * (context.feature_dim() as f64 + 3.0) } else { 0.0 };
-    let shown = 60.0 * (columns.min(SHOWN as f64) + 1.0);
+    let shown = 60.0 * (columns.min(SHOWN as f64) + 3.0);
     layers * (DOUBLE * columns * (4.0 + tokens) + shown)
         + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
 }

@@ -164,7 +164,8 @@ impl VerifyConfig {
         let [n, d, m, layers] =
             [self.context_len, self.feature_dim, self.num_states, self.num_layers].map(|x| x as f64);
         let (columns, one_hot) = (n + 1.0, m + n + 1.0);
-        let context = DOUBLE * columns * (d + 1.0) + DOUBLE * one_hot * (m + 1.0);
+        // Those with one-hot features were grown row by row, which leaves room at their end.
+        let context = DOUBLE * columns * (d + 1.0) + 2.0 * DOUBLE * one_hot * (m + 1.0);
         let gaps = DOUBLE * (layers + 1.0);
         // Token matrices of two blocks, values along four paths, two attention matrices.
         let tokens = (layers + 1.0) * columns * (2.0 * (d + 3.0) + 6.0) + 2.0 * columns * columns;
