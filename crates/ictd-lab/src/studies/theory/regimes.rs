@@ -225,7 +225,15 @@ mod tests {
         let cell = Cell::of(Repair::None, 0.9, 1.0, &regimes);
         assert_eq!((cell.tasks, cell.undecided, cell.provable, cell.unstable), (4, 2, 1, 1));
         assert_eq!(cell.commonest(), "undecided 50%");
-        let map = RegimeMap { cells: vec![cell], undecided: 2, describe: String::new(), tasks: 4 };
-        assert!(map.text(80).ends_with("2 of 4 tasks undecided: no eigenvalues found\n"));
+        let row = |gamma: f64| SCALES.map(|scale| (gamma, scale));
+        let cells = REPAIRS.into_iter().flat_map(|(repair, _)| {
+            GAMMAS
+                .into_iter()
+                .flat_map(row)
+                .map(move |(gamma, scale)| Cell::of(repair, gamma, scale, &regimes))
+        });
+        let map = RegimeMap { cells: cells.collect(), undecided: 504, describe: String::new(), tasks: 4 };
+        assert!(map.text(80).ends_with("504 of 1008 tasks undecided: no eigenvalues found\n"));
+        assert!(map.figure().shapes.len() > 252);
     }
 }
