@@ -29,7 +29,7 @@ use ictd::kernel::KernelName;
 use ictd_lab::error::check_range;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report;
-use ictd_lab::{LabError, one_line};
+use ictd_lab::{LabError, memory, one_line};
 use screen::message;
 
 /// Reinforcement learning in a Transformer's forward pass.
@@ -184,6 +184,10 @@ fn main() -> ExitCode {
         Command::Task(arguments) => task::run(arguments),
         Command::Completions { shell } => completions(shell),
     };
+    if std::env::var_os("ICTD_MEMORY").is_some() {
+        let peak = ictd_lab::files::process::peak_rss_kib().unwrap_or(0);
+        screen::error(&format!("memory: estimated {} KiB, peak {peak} KiB", memory::estimated() / 1024));
+    }
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,

@@ -6,7 +6,9 @@
 use faer::linalg::solvers::{DenseSolveCore, Solve};
 use faer::{Mat, Side};
 
+use crate::hessenberg;
 use crate::matrix::Matrix;
+use crate::random::{Purpose, Stream};
 
 /// Why a factorisation has no usable answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -22,9 +24,12 @@ pub enum LinalgError {
     /// Every entry must be finite.
     #[error("the matrix has an entry that is not finite")]
     NotFinite,
-    /// The eigenvalue iteration must converge.
-    #[error("the eigenvalue iteration did not converge on a {size}×{size} matrix")]
+    /// An eigenvalue iteration must converge: the library's, or one of those that are tried in its place.
+    #[error("no eigenvalue iteration converged on a {size}×{size} matrix")]
     NoConvergence { size: usize },
+    /// The solution must be within the range of double precision.
+    #[error("the solution of the {size}×{size} system overflows")]
+    Overflow { size: usize },
 }
 
 /// An eigenvalue: real and imaginary part.
@@ -74,7 +79,8 @@ pub fn solve(a: &Matrix, b: &[f64]) -> Result<Vec<f64>, LinalgError> {
         let condition = if condition.is_nan() { f64::INFINITY } else { condition };
         return Err(LinalgError::Singular { size, condition });
     }
-    Ok(vector(lu.solve(&column(b))))
+    let solution = vector(lu.solve(&column(b)));
+    if solution.iter().all(|x| x.is_finite()) { Ok(solution) } else { Err(LinalgError::Overflow { size }) }
 }
 
 /// Something like the inverse, by LU with partial pivoting: of no use where `a` is nearly singular, which is for the
@@ -127,17 +133,55 @@ fn inverse_norm(
     estimate
 }
 
-/// All eigenvalues of a square matrix, in the library's order.
+/// Eigenvalues as the library finds them; `None` when its iteration does not converge.
+fn by_library(a: &Matrix) -> Option<Vec<Eigenvalue>> {
+    let values = to_faer(a).ok()?.eigenvalues().ok()?;
+    let values = values.into_iter().map(|z| Eigenvalue { re: z.re, im: z.im });
+    let values: Vec<Eigenvalue> = values.collect();
+    values.iter().all(|z| z.re.is_finite() && z.im.is_finite()).then_some(values)
+}
+
+/// All eigenvalues of a square matrix, in no particular order.
+///
+/// Where the library's iteration does not converge they are looked for in other ways, the first that succeeds: the library
+/// on the balanced matrix, which has the same eigenvalues to the last bit, and on its transpose; EISPACK's algorithm on
+/// both; and at last on a matrix whose entries differ by a few roundings, as the result of every one of these does.
 pub fn eigenvalues(a: &Matrix) -> Result<Vec<Eigenvalue>, LinalgError> {
+    if a.as_slice().iter().any(|x| !x.is_finite()) {
+        return Err(LinalgError::NotFinite);
+    }
+    if let Some(values) = by_library(a) {
+        return Ok(values);
+    }
+    let (balanced, scale) = hessenberg::balanced(a);
+    let transpose = balanced.transpose();
+    let perturbed = || {
+        // Any fixed stream will do.
+        let mut stream = Stream::new(0, Purpose::Evaluation, 1);
+        balanced.map(|x| x * (1.0 + 4.0 * f64::EPSILON * stream.uniform_in(-1.0, 1.0)))
+    };
+    let found = by_library(&balanced)
+        .or_else(|| by_library(&transpose))
+        .or_else(|| hessenberg::eigenvalues(&balanced))
+        .or_else(|| hessenberg::eigenvalues(&transpose))
+        .or_else(|| hessenberg::eigenvalues(&perturbed()));
     let size = a.num_rows();
-    let values = to_faer(a)?.eigenvalues().map_err(|_| LinalgError::NoConvergence { size })?;
-    Ok(values.into_iter().map(|z| Eigenvalue { re: z.re, im: z.im }).collect())
+    let values = found.ok_or(LinalgError::NoConvergence { size })?;
+    Ok(values.into_iter().map(|z| Eigenvalue { re: scale * z.re, im: scale * z.im }).collect())
 }
 
 /// All eigenvalues of a symmetric matrix (its lower triangle is read), from smallest to largest.
 pub fn symmetric_eigenvalues(a: &Matrix) -> Result<Vec<f64>, LinalgError> {
     let size = a.num_rows();
-    to_faer(a)?.self_adjoint_eigenvalues(Side::Lower).map_err(|_| LinalgError::NoConvergence { size })
+    let found = to_faer(a)?.self_adjoint_eigenvalues(Side::Lower).ok();
+    if let Some(values) = found.filter(|values| values.iter().all(|x| x.is_finite())) {
+        return Ok(values);
+    }
+    // Imaginary parts are rounding.
+    let symmetric = Matrix::from_fn(size, size, |i, j| a[(i.max(j), i.min(j))]);
+    let mut values: Vec<f64> = eigenvalues(&symmetric)?.into_iter().map(|z| z.re).collect();
+    values.sort_by(f64::total_cmp);
+    Ok(values)
 }
 
 /// The spectral radius: the largest |λ|, 0 for the empty matrix.

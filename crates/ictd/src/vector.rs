@@ -181,6 +181,14 @@ fn exp_nonpositive<S: Simd>(simd: S, x: f64x8<S>) -> f64x8<S> {
     x.simd_lt(f64x8::splat(simd, LOWEST)).select(f64x8::splat(simd, 0.0), scaled)
 }
 
+/// The length of a vector, also where its square overflows or underflows.
+pub(crate) fn length(x: &[f64]) -> f64 {
+    let norm = |scale: f64| scale * x.iter().map(|v| (v / scale) * (v / scale)).sum::<f64>().sqrt();
+    let plain = norm(1.0);
+    let largest = x.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    if (plain.is_finite() && plain > 0.0) || largest == 0.0 { plain } else { norm(largest) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,14 @@ fn coin_constants() -> Constants {
     Constants::of(&task, &stability).unwrap()
 }
 
+/// Without a future there is no bias, however large the constants beside it are: 0·∞ is no bound.
+#[test]
+fn overflowing_constants_do_not_make_a_bound_of_nothing() {
+    let sharp = Constants { gamma: 0.0, feature_bound: 1e3, ..coin_constants() };
+    assert_eq!(sharp.bias(1000.0, 0.1), 0.0);
+    assert_eq!(Constants { gamma: 0.5, ..sharp }.bias(1000.0, 0.1), f64::INFINITY);
+}
+
 /// By hand: M(s, s) = 1.5/2.5 = 0.6, so C = 0.05; independent draws have λ_r = 0; pairs of them have
 /// λ_r = 1/2 (the functions f(first) + f(second)).
 #[test]

@@ -138,3 +138,17 @@ fn shift_does_not_cross_episodes() {
     let roles = [Source, Terminal, Source, Last, Query];
     assert_eq!(shift(&[1.0, 2.0, 3.0, 4.0, 5.0], &roles), [2.0, 0.0, 4.0, 0.0, 0.0]);
 }
+
+/// Squares of these overflow or underflow, their lengths do not.
+#[test]
+fn very_long_and_very_short_features_have_a_direction() {
+    for size in [1e-200, 1e200] {
+        let rows = [[3.0 * size, 4.0 * size], [0.0, size], [3.0 * size, 4.0 * size]];
+        let context = Context::builder().episode(&rows, &[1.0, 2.0], End::Truncated).build().unwrap();
+        let unit = ContextStatistics::per_state(&context).with_unit_features().unwrap();
+        assert_eq!(unit.num_groups(), 2);
+        for (found, expected) in unit.features(0).iter().zip([0.6, 0.8]) {
+            assert!((found - expected).abs() < 1e-15);
+        }
+    }
+}

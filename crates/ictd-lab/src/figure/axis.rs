@@ -27,11 +27,21 @@ impl Axis {
         Self { scale: Scale::Log, ..Self::linear(label) }
     }
 
+    /// Whether a number has a place on the axis: finite ones do, on a logarithmic axis positive ones.
+    pub(super) fn shows(&self, value: f64) -> bool {
+        value.abs() <= LARGEST && (self.scale == Scale::Linear || value > 0.0)
+    }
+
     /// The axis over a range of its own.
     pub fn over(self, low: f64, high: f64) -> Self {
         Self { range: Some((low, high)), ..self }
     }
 }
+
+/// Numbers beyond are not drawn: their differences would overflow.
+const LARGEST: f64 = 1e300;
+/// Ranges narrower than this, or than this share of their numbers, are a single value: ticks within would be rounding.
+const NARROWEST: (f64, f64) = (1e-300, 1e-13);
 
 /// A range of numbers mapped to [0, 1].
 pub(super) struct Mapping {
@@ -42,21 +52,24 @@ pub(super) struct Mapping {
 
 impl Mapping {
     pub fn new(axis: &Axis, data: impl Iterator<Item = f64>, margin: f64) -> Self {
-        let (low, high) = axis.range.unwrap_or_else(|| {
-            data.filter(|v| v.is_finite() && (axis.scale == Scale::Linear || *v > 0.0))
+        let range = axis.range.filter(|&(low, high)| axis.shows(low) && axis.shows(high));
+        let (low, high) = range.unwrap_or_else(|| {
+            data.filter(|&v| axis.shows(v))
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), v| (lo.min(v), hi.max(v)))
         });
         let forward = |v: f64| if axis.scale == Scale::Log { v.log10() } else { v };
         let (low, high) = (forward(low), forward(high));
-        // No data, or a single value: show a unit around it.
-        let (low, high) = if low < high {
+        // No data, or a single value: show a unit around it, or what is seen of it among numbers of its size.
+        let size = low.abs().max(high.abs());
+        let (low, high) = if high - low > NARROWEST.0.max(NARROWEST.1 * size) {
             (low, high)
-        } else if low == high {
-            (low - 0.5, high + 0.5)
+        } else if low <= high {
+            let around = f64::max(0.5, 1e-6 * size);
+            (low - around, high + around)
         } else {
             (0.0, 1.0)
         };
-        let pad = if axis.range.is_some() { 0.0 } else { margin * (high - low) };
+        let pad = if range.is_some() { 0.0 } else { margin * (high - low) };
         Self { low: low - pad, high: high + pad, scale: axis.scale }
     }
 

@@ -1,5 +1,7 @@
 //! Line charts with bands.
 
+use std::borrow::Cow;
+
 use super::axis::{Axis, Mapping};
 use super::grid::{Grid, Width};
 use super::legend::{Key, Legend, Mark};
@@ -96,7 +98,26 @@ impl Chart {
     }
 
     fn texts(&self) -> Texts<'_> {
-        Texts::of_panel(&self.title, &self.note)
+        let missing = |s: &Series| (0..s.points.len()).filter(|&k| !self.shows_band(s, k)).count();
+        let note = match self.series.iter().map(missing).sum::<usize>() {
+            0 => Cow::from(&self.note),
+            left_out => {
+                let gap = if self.note.is_empty() { "" } else { "; " };
+                format!("{}{gap}left out: {left_out} points that the axes cannot show", self.note).into()
+            }
+        };
+        Texts::of_panel(&self.title, note)
+    }
+
+    /// Whether a point has a place on both axes: NaN, infinity and on logarithmic axes 0 have none.
+    fn shows(&self, series: &Series, k: usize) -> bool {
+        self.x.shows(series.points[k].0) && self.y.shows(series.points[k].1)
+    }
+
+    /// The same for a point with its band, if it has one.
+    fn shows_band(&self, series: &Series, k: usize) -> bool {
+        let band = series.band.get(k);
+        self.shows(series, k) && band.is_none_or(|&(low, high)| self.y.shows(low) && self.y.shows(high))
     }
 
     fn mappings(&self) -> (Mapping, Mapping) {
@@ -120,18 +141,22 @@ impl Chart {
 
     fn draw_series(&self, scene: &mut Scene, at: impl Fn(f64, f64) -> (f64, f64)) {
         for series in &self.series {
-            if !series.band.is_empty() {
-                let ends = || series.points.iter().zip(&series.band);
-                let upper = ends().map(|(p, b)| at(p.0, b.1));
-                let lower = ends().map(|(p, b)| at(p.0, b.0));
+            // Lines and bands end before a point that is left out, and go on after it.
+            let all: Vec<usize> = (0..series.band.len().min(series.points.len())).collect();
+            for run in all.split(|&k| !self.shows_band(series, k)).filter(|run| !run.is_empty()) {
+                let upper = run.iter().map(|&k| at(series.points[k].0, series.band[k].1));
+                let lower = run.iter().map(|&k| at(series.points[k].0, series.band[k].0));
                 let outline: Vec<_> = upper.chain(lower.rev()).collect();
                 scene.polygon(&outline, Some(series.color.with_alpha(0.2)), None);
             }
-            let points: Vec<_> = series.points.iter().map(|p| at(p.0, p.1)).collect();
-            let stroke = Stroke { color: series.color, width: LINE_WIDTH, dash: series.dash.clone() };
-            scene.polyline(&points, stroke);
-            for (x, y) in points.into_iter().filter(|_| series.is_marked()) {
-                scene.circle(x, y, 1.5, Some(series.color), None);
+            let all: Vec<usize> = (0..series.points.len()).collect();
+            for run in all.split(|&k| !self.shows(series, k)).filter(|run| !run.is_empty()) {
+                let points: Vec<_> = run.iter().map(|&k| series.points[k]).map(|p| at(p.0, p.1)).collect();
+                let stroke = Stroke { color: series.color, width: LINE_WIDTH, dash: series.dash.clone() };
+                scene.polyline(&points, stroke);
+                for (x, y) in points.into_iter().filter(|_| series.is_marked()) {
+                    scene.circle(x, y, 1.5, Some(series.color), None);
+                }
             }
         }
     }

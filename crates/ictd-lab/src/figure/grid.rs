@@ -67,7 +67,7 @@ impl<'a> Grid<'a> {
     pub fn scene(&self) -> Scene {
         let full = self.width.points();
         let inner = full - 2.0 * EDGE;
-        let texts = Texts { title: &self.title, note: &self.note, title_size: HEADING_SIZE };
+        let texts = Texts { title: &self.title, note: (&self.note).into(), title_size: HEADING_SIZE };
         let (heading, note) = texts.heights(inner, (0.0, 0.0));
         let legend = self.legend.height(inner);
         let mut top = EDGE + heading + legend + if legend > 0.0 { 0.5 * GAP } else { 0.0 };

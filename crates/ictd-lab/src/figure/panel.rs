@@ -1,5 +1,7 @@
 //! What panels of a figure have in common: an area, margins around the plot, a title above it and a note below.
 
+use std::borrow::Cow;
+
 use super::scene::{LEADING, Scene};
 use super::style::{INK, MUTED, TEXT_SIZE, TITLE_SIZE};
 use super::text::Label;
@@ -81,21 +83,21 @@ pub trait Panel {
 /// A title above a plot and a note below it, both centred at the plot.
 pub(super) struct Texts<'a> {
     pub title: &'a str,
-    pub note: &'a str,
+    pub note: Cow<'a, str>,
     pub title_size: f64,
 }
 
 impl<'a> Texts<'a> {
     /// Those of a panel.
-    pub fn of_panel(title: &'a str, note: &'a str) -> Self {
-        Self { title, note, title_size: TITLE_SIZE }
+    pub fn of_panel(title: &'a str, note: impl Into<Cow<'a, str>>) -> Self {
+        Self { title, note: note.into(), title_size: TITLE_SIZE }
     }
 
     /// The lines of the title and of the note that fit beside a centre with this room on either side.
     fn lines(&self, room: f64) -> [Vec<Label>; 2] {
         let title = if self.title.is_empty() { String::new() } else { format!("**{}**", self.title) };
         let wrap = |markup: &str, size| Label::parse(markup).wrap(size, 2.0 * room);
-        [wrap(&title, self.title_size), wrap(self.note, TEXT_SIZE)]
+        [wrap(&title, self.title_size), wrap(&self.note, TEXT_SIZE)]
     }
 
     /// The heights of title and note in a panel, with air between them and the plot.

@@ -69,6 +69,7 @@ pub fn run(seeds: &[u64], base: &[String], mut progress: impl FnMut(&str)) -> Re
     let fixed_size = config.own.is_some() || !is_exact;
     let queries: Vec<&str> = QUERIES.into_iter().filter(|q| is_exact || *q != "stationary").collect();
     let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
+    queries.iter().try_for_each(|query| settings(base, query, &[])?.admit(seeds.len(), false))?;
     let gradients = queries.iter().map(|query| gradient(query)).collect::<Result<Vec<_>, _>>()?;
     let mut counts = Vec::new();
     for (change, overrides) in CHANGES {

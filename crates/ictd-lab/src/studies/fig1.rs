@@ -11,6 +11,7 @@ use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean_and_s
 use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, wrapped};
 
 /// Figure 1: the error falls with the context length.
@@ -54,6 +55,21 @@ impl Default for MsveConfig {
             temperature: 1.0,
             step_size: 1.0,
         }
+    }
+}
+
+impl MsveConfig {
+    /// Bytes: the errors of all tasks, and on every thread a task, its longest context and the values of all layers.
+    fn memory(&self, lens: &[usize]) -> f64 {
+        let (m, d) = (self.tasks.typical_states(), self.tasks.feature_dim() as f64);
+        let [layers, tasks] = [self.num_layers as f64, self.num_tasks as f64];
+        let columns = lens.last().map_or(0, |&n| n) as f64 + 1.0 + m;
+        let context = columns * (DOUBLE * d + 60.0);
+        // Twice while they are gathered; the allocator keeps some of what was freed.
+        let values = 2.5 * DOUBLE * (layers + 1.0) * m;
+        let drawn = memory::task(self.tasks.num_states(), self.tasks.feature_dim());
+        let thread = drawn.max(4.0 * DOUBLE * m * m + context + values);
+        tasks * (DOUBLE * lens.len() as f64 + 64.0) + memory::threads(tasks) * thread
     }
 }
 
@@ -109,6 +125,7 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         return Err(LabError::refused("lengths", "expected at least two different ones from 1 to 100000"));
     }
     config.tasks.check()?;
+    memory::admit(config.memory(&lens), "--tasks, --layers, --lengths or --states")?;
     let kernel: KernelName = config.kernel.parse()?;
     let attention = Attention::new(kernel.at(config.temperature)?, 0.0)?;
     let transformer = TransformerConfig {

@@ -2,16 +2,15 @@
 
 use ictd::context::{Context, ContextStatistics};
 use ictd::operator::StateOperator;
-use ictd::theory::{Certificate, Status};
+use ictd::theory::Certificate;
 use ictd::transformer::{Parameters, Transformer};
 use serde::Serialize;
 
 use crate::LabError;
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table, wrapped};
 
-/// Largest number of values (or token entries) kept: 1 GiB each for values and targets.
-const MAX_NUMBERS: u128 = 1 << 27;
 /// Largest number of distinct states of the fixed point: its system is dense.
 const MAX_STATES: usize = 5000;
 /// Columns drawn in the figure: the last ones, which hold the queries.
@@ -37,11 +36,12 @@ pub struct ForwardReport {
 #[derive(Clone, Debug, Serialize)]
 struct FixedPoint {
     values: Vec<f64>,
-    /// Factor by which TD errors shrink per layer in the long run, at the first layer's step size.
-    spectral_radius: f64,
+    /// Factor by which TD errors shrink per layer in the long run, at the first layer's step size; absent where it could not be
+    /// found.
+    spectral_radius: Option<f64>,
     /// Whether layers with that step size reach the values: what a certificate says, so not where rounding decides.
     converges: bool,
-    /// The certificate's status: `certified`, `estimated` or `refused`.
+    /// The certificate's status: `certified`, `estimated`, `refused` or `undecided`.
     status: &'static str,
 }
 
@@ -70,16 +70,7 @@ pub fn report(
     with_tokens: bool,
     with_fixed_point: bool,
 ) -> Result<ForwardReport, LabError> {
-    let numbers = (transformer.num_layers() as u128 + 1) * context.num_columns() as u128;
-    let per_column = if with_tokens { context.feature_dim() as u128 + 3 } else { 1 };
-    if numbers * per_column > MAX_NUMBERS {
-        let expected = format!(
-            "at most {} for {} columns: all layers are kept",
-            (MAX_NUMBERS / per_column / context.num_columns() as u128).saturating_sub(1),
-            context.num_columns()
-        );
-        return Err(LabError::value("layers", transformer.num_layers(), expected));
-    }
+    memory::admit(memory(transformer, context, with_tokens), "--layers, or the number of columns")?;
     let values = transformer.values(context)?;
     let layers = 0..=transformer.num_layers();
     let (mut tokens, mut row_names) = (None, Vec::new());
@@ -96,6 +87,15 @@ pub fn report(
         row_names,
         fixed_point,
     })
+}
+
+/// Bytes: values and targets of all layers, by group and by column, tokens if asked, and what is printed of them.
+fn memory(transformer: &Transformer, context: &Context, with_tokens: bool) -> f64 {
+    let (layers, columns) = (transformer.num_layers() as f64 + 1.0, context.num_columns() as f64);
+    let tokens = if with_tokens { 3.0 * (context.feature_dim() as f64 + 3.0) } else { 0.0 };
+    let shown = 60.0 * (columns.min(SHOWN as f64) + 3.0);
+    layers * (DOUBLE * columns * (4.0 + tokens) + shown)
+        + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
 }
 
 fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoint, LabError> {
@@ -115,7 +115,7 @@ fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoin
     Ok(FixedPoint {
         values: (0..context.num_columns()).map(value).collect(),
         spectral_radius: certificate.contraction.spectral_radius,
-        converges: certificate.status != Status::Refused,
+        converges: certificate.status.converges(),
         status: certificate.status.as_str(),
     })
 }
@@ -159,18 +159,15 @@ impl Report for ForwardReport {
         if let Some(fixed) = &self.fixed_point {
             let last: Vec<String> = fixed.values[first..].iter().map(number).collect();
             out += &wrapped(&format!("\ninfinitely many layers: {}\n", last.join(" ")), width);
-            out += &format!(
-                "spectral radius {:.6}, {}: the iteration {}\n",
-                fixed.spectral_radius,
-                fixed.status,
-                if fixed.converges {
-                    "converges to these values"
-                } else if fixed.spectral_radius < 1.0 {
-                    "may not converge to them, rounding decides"
-                } else {
-                    "does not converge to them"
-                }
-            );
+            let (radius, status) = (fixed.spectral_radius, fixed.status);
+            let what = match radius {
+                _ if fixed.converges => "converges to these values",
+                Some(radius) if radius < 1.0 => "may not converge to them, rounding decides",
+                Some(_) => "does not converge to them",
+                None => "may or may not converge to them",
+            };
+            let radius = radius.map_or_else(|| "unknown".into(), |radius| format!("{radius:.6}"));
+            out += &format!("spectral radius {radius}, {status}: the iteration {what}\n");
         }
         for (layer, z) in self.tokens.iter().flatten().enumerate() {
             out += &format!("\nZ_{layer}\n");

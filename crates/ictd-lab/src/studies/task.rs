@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{TaskChoice, extent, fig4};
 use crate::LabError;
 use crate::files::{AnyTask, ContextFile, OutputDir, TaskFile};
+use crate::memory::{self, DOUBLE};
 use crate::report::Report;
 
 /// Largest number of transitions of a trajectory.
@@ -27,6 +28,18 @@ pub struct TaskRequest {
     pub trajectory: Option<usize>,
 }
 
+impl TaskRequest {
+    /// Bytes: the task with its spectra and its file, and a trajectory as it is written.
+    fn memory(&self) -> f64 {
+        let TaskChoice::Family(family) = &self.task else { return 0.0 };
+        let (m, d) = (family.num_states, family.feature_dim());
+        let states = if family.kind == Kind::Cartpole { m.pow(4) } else { m } as f64;
+        let matrix = if family.kind == Kind::Cartpole { 0.0 } else { 10.0 * states };
+        let task = DOUBLE * states * (matrix + 6.0 * d as f64 + 8.0);
+        task + self.trajectory.unwrap_or(0) as f64 * (100.0 + 80.0 * (d as f64 + 6.0))
+    }
+}
+
 /// A task and, if wanted, a trajectory of it.
 #[derive(Clone, Debug)]
 pub struct MadeTask {
@@ -44,6 +57,7 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
     if let Some(n) = request.trajectory.filter(|n| !(1..=MAX_TRAJECTORY).contains(n)) {
         return Err(LabError::value("trajectory", n, format!("1 to {MAX_TRAJECTORY} transitions")));
     }
+    memory::admit(request.memory(), "--states, --features or --trajectory")?;
     let stream = |purpose| Stream::new(request.seed, purpose, request.index);
     let mut is_drawn = false;
     let task = match &request.task {

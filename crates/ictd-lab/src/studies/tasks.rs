@@ -117,6 +117,15 @@ impl Tasks {
         Self { unit_norm, rescaled_by: score_scale, ..self.clone() }
     }
 
+    /// Number of states of a task, on average.
+    pub(super) fn typical_states(&self) -> f64 {
+        match &self.about {
+            // Drawn evenly from 5 to the largest.
+            About::Family(family) if family.kind == Kind::Figure1 => 0.5 * (5.0 + family.num_states as f64),
+            _ => self.num_states() as f64,
+        }
+    }
+
     /// Refuses numbers out of range, and tasks whose values are not known.
     pub fn check(&self) -> Result<(), LabError> {
         if let About::Family(family) = &self.about {

@@ -2,6 +2,7 @@
 
 use super::ContextStatistics;
 use super::statistics::NO_GROUP;
+use crate::vector::length;
 
 impl ContextStatistics {
     /// The same statistics with every feature vector divided by its length; `None` when one is 0. Groups that
@@ -19,7 +20,7 @@ impl ContextStatistics {
         let mut num_source_groups = 0;
         for group in 0..self.num_groups {
             let x = self.features(group);
-            let norm = x.iter().map(|v| v * v).sum::<f64>().sqrt();
+            let norm = length(x);
             if !(norm > 0.0) {
                 return None;
             }

@@ -30,6 +30,12 @@ pub struct StateOperator {
     pub(super) row_steps: Option<Vec<f64>>,
 }
 
+/// Values, where none of them overflows.
+fn finite(values: Vec<f64>) -> Result<Vec<f64>, OperatorError> {
+    let size = values.len();
+    if values.iter().all(|v| v.is_finite()) { Ok(values) } else { Err(LinalgError::Overflow { size }.into()) }
+}
+
 /// log w(u) from the largest of the weights k(s, u)/w(u), which no sharpness makes vanish.
 fn log_mass(attention: &Attention, statistics: &ContextStatistics, weights: &[f64], u: usize) -> Option<f64> {
     let (s, weight) = weights.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -333,10 +339,10 @@ impl StateOperator {
             let w = linalg::solve(&a, &b)?;
             let features = |u| reduced.as_ref().map_or_else(|| self.statistics.features(u), |x| x.row(u));
             let value = |u| features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
-            return Ok((0..self.statistics.num_groups()).map(value).collect());
+            return finite((0..self.statistics.num_groups()).map(value).collect());
         }
         let y = linalg::solve(&self.residual_map(), self.statistics.reward_sums())?;
-        Ok(self.weights.mul_vec(&y))
+        finite(self.weights.mul_vec(&y))
     }
 
     /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s R(s)·x_s, with other features than the states' own

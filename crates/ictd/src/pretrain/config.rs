@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Key;
 use super::level::SimdLevel;
+use super::memory::MEMORY_LIMIT;
 use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::Weighing;
@@ -296,9 +297,6 @@ impl ConfigError {
     }
 }
 
-/// Largest memory of a seed that is tried.
-const MAX_GIGABYTES: f64 = 8.0;
-
 /// Ranges of numbers; their words stand in the table of keys.
 type Range = fn(f64) -> bool;
 const POSITIVE: Range = |x| x > 0.0 && x.is_finite();
@@ -337,11 +335,12 @@ impl PretrainConfig {
             Err(other) => return refuse("task", &other, "tasks that can be drawn"),
             Ok(()) => {}
         }
-        let (n, gigabytes) = (self.context_len, self.memory() / 1e9);
-        if gigabytes > MAX_GIGABYTES {
-            let found = format!("{n} with the other sizes, about {gigabytes:.0} GB per seed");
-            let expected = "sizes (n, features, layers, batch, batches, epochs) that need at most 8 GB";
-            return refuse("n", &found, expected);
+        let memory = self.memory().of_seeds(1);
+        // Negated, so that NaN is refused.
+        if !(memory <= MEMORY_LIMIT) {
+            let found = format!("about {:.1} GB for one seed", memory / 1e9);
+            let expected = "at most 8 GB: lower n, states, features, layers, batch, batches or epochs";
+            return refuse("memory", &found, expected);
         }
         let source = self.source()?;
         let (m, d, gamma) = (self.task.num_states, self.task.feature_dim(), self.task.gamma);
@@ -385,16 +384,5 @@ impl PretrainConfig {
     pub(super) fn weighing(&self) -> Result<Weighing, ConfigError> {
         Weighing::named(self.kernel)
             .ok_or_else(|| ConfigError::new("kernel", self.kernel, Key::range_of("kernel")))
-    }
-
-    /// A rough count of the bytes a seed needs: the tape of a minibatch, the windows of an epoch, the task, the
-    /// parameters, the history.
-    fn memory(&self) -> f64 {
-        let [d, n, m] = [self.task.feature_dim(), self.context_len, self.task.num_states].map(|x| x as f64);
-        let [layers, batch, batches] = [self.num_layers, self.batch, self.batches].map(|x| x as f64);
-        let tape = 4.0 * (batch + 16.0) * layers * (n + 2.0) * (3.0 * (d + 3.0) + n);
-        let windows = 16.0 * (batch * batches + n) * (d + 1.0);
-        let params = 32.0 * layers * (d + 3.0) * (d + 3.0);
-        tape + windows + params + 8.0 * m * (d + m) + 28.0 * self.epochs as f64 * batches
     }
 }

@@ -11,6 +11,7 @@ use super::band::Band;
 use super::general::General;
 use super::lanes::{Element, Line, Machine, Plain, Wide};
 use super::level::SimdLevel;
+use super::memory::MEMORY_LIMIT;
 use super::params::ParamsView;
 use super::reading::QueryMix;
 use super::rollout::Windows;
@@ -176,6 +177,12 @@ impl<E: Precision> Engine<E> {
         Self { level: level.find().unwrap_or_else(Level::new), band, general, used_band: false }
     }
 
+    /// Whether the general pass over this many windows is within what may be used of memory.
+    fn fits(&self, num_windows: usize) -> bool {
+        let Pass::General(general) = &self.general else { return true };
+        general.bytes_of(num_windows) <= MEMORY_LIMIT
+    }
+
     /// The program of the last forward pass.
     fn used(&mut self) -> &mut PassOf<E> {
         self.band.as_mut().filter(|_| self.used_band).unwrap_or(&mut self.general)
@@ -186,6 +193,12 @@ impl<E: Precision> Engine<E> {
         let done = self.band.as_mut().map(|band| E::forward(self.level, band, job, out));
         self.used_band = done == Some(Ok(()));
         if !self.used_band {
+            // A score left the band's range, and the pass that takes any would not fit into memory: what it would
+            // have found is not known.
+            if self.band.is_some() && !self.fits(out.len()) {
+                out.fill(E::of(f64::NAN));
+                return;
+            }
             // The general pass takes any score.
             let _ = E::forward(self.level, &mut self.general, job, out);
         }

@@ -31,7 +31,7 @@ pub fn mean(values: &[f64]) -> Option<(f64, f64)> {
     Some((found.mean, student(found.count - 1) * found.sem))
 }
 
-/// Least squares with an interval from the residuals; `None` for fewer than three points or one x.
+/// Least squares with an interval from the residuals; `None` for fewer than three points, one x or points that are no numbers.
 pub fn line(points: &[(f64, f64)]) -> Option<Slope> {
     let n = points.len() as f64;
     let (mean_x, mean_y) =
@@ -41,6 +41,10 @@ pub fn line(points: &[(f64, f64)]) -> Option<Slope> {
         return None;
     }
     let slope = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum::<f64>() / spread;
+    // Through what is no number there is no line.
+    if !slope.is_finite() {
+        return None;
+    }
     let intercept = mean_y - slope * mean_x;
     let residual: f64 = points.iter().map(|p| (p.1 - intercept - slope * p.0).powi(2)).sum();
     let t = student(points.len() - 2);

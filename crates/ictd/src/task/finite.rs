@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::linalg::LinalgError;
 use crate::matrix::Matrix;
 use crate::random::{Stream, running_sums};
+use crate::vector::length;
 
 /// A policy-evaluation task with finitely many states: the process, the features x(s), and the
 /// exact value function and stationary law.
@@ -174,7 +175,7 @@ impl Chain for FiniteTask {
 pub(super) fn rescale(features: &mut Matrix, unit_norm: bool, score_scale: f64) {
     for s in 0..features.num_rows() {
         let row = features.row_mut(s);
-        let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let norm = length(row);
         let length = if unit_norm && norm > 0.0 { norm } else { 1.0 };
         let factor = score_scale.sqrt() / length;
         row.iter_mut().for_each(|x| *x *= factor);

@@ -6,6 +6,7 @@ use crate::operator::{OperatorError, StateOperator};
 use crate::statistics::largest;
 
 use super::enclosure::Enclosure;
+use super::spectrum::Spectrum;
 use super::stability::{Regime, Stability};
 
 /// Offending states that are listed; the count of all is always given.
@@ -21,6 +22,8 @@ pub enum Status {
     Estimated,
     /// Depth does not converge, or the numbers cannot tell.
     Refused,
+    /// The eigenvalues could not be found: nothing is said.
+    Undecided,
 }
 
 impl Status {
@@ -30,7 +33,13 @@ impl Status {
             Self::Certified => "certified",
             Self::Estimated => "estimated",
             Self::Refused => "refused",
+            Self::Undecided => "undecided",
         }
+    }
+
+    /// Whether layers converge, by proof or by the numbers.
+    pub fn converges(self) -> bool {
+        matches!(self, Self::Certified | Self::Estimated)
     }
 }
 
@@ -55,10 +64,12 @@ pub struct Offender {
 #[non_exhaustive]
 pub struct Contraction {
     /// ‖J‖∞ with J = I - α(M - γP), rounded up, on all states of the context that another state's value rests on:
-    /// those that were left or reached.
-    pub norm_inf: f64,
-    /// The spectral radius of J on TD errors: what a layer multiplies errors by in the long run.
-    pub spectral_radius: f64,
+    /// those that were left or reached. `None` where no finite number is above it by proof: scores so large that their
+    /// rounding decides what is attended to.
+    pub norm_inf: Option<f64>,
+    /// The spectral radius of J on TD errors: what a layer multiplies errors by in the long run. `None` where the eigenvalues
+    /// could not be found, or the number overflows.
+    pub spectral_radius: Option<f64>,
     /// The smallest M(s, s) of the states that were left.
     pub min_diag: f64,
     /// Their mean.
@@ -168,7 +179,7 @@ impl CertificateConfig {
             return Err(OperatorError::Tolerance(self.tolerance));
         }
         let mut certificate = Certificate::verdict(operator, self.step_size)?;
-        if certificate.status != Status::Refused {
+        if certificate.status.converges() {
             certificate.fixed_point = fixed_point(operator, &certificate.contraction, self);
             if certificate.fixed_point.is_none() {
                 certificate.status = Status::Refused;
@@ -193,10 +204,10 @@ impl Certificate {
     /// The verdict for a step size, without looking at the limit.
     pub(super) fn from_stability(operator: &StateOperator, stability: Stability, step_size: f64) -> Self {
         let contraction = contraction(operator, &stability, step_size);
-        let spectrum = &stability.spectrum;
-        let best = spectrum.best_step();
+        let spectrum = stability.spectrum.as_ref();
+        let best = spectrum.and_then(Spectrum::best_step);
         let steps = Steps {
-            largest_stable: spectrum.largest_stable_step(),
+            largest_stable: spectrum.and_then(Spectrum::largest_stable_step),
             best: best.map(|b| b.step_size),
             best_spectral_radius: best.map(|b| b.spectral_radius),
         };
@@ -222,8 +233,12 @@ fn contraction(operator: &StateOperator, stability: &Stability, step_size: f64) 
         }
     });
     Contraction {
-        norm_inf: operator.jacobian_norm(step_size),
-        spectral_radius: stability.spectrum.spectral_radius(step_size),
+        norm_inf: Some(operator.jacobian_norm(step_size)).filter(|norm| norm.is_finite()),
+        spectral_radius: stability
+            .spectrum
+            .as_ref()
+            .map(|spectrum| spectrum.spectral_radius(step_size))
+            .filter(|radius| radius.is_finite()),
         min_diag: diagonal.iter().copied().fold(f64::INFINITY, f64::min),
         mean_diag: diagonal.iter().sum::<f64>() / diagonal.len() as f64,
         required_diag: required,
@@ -242,7 +257,7 @@ fn judge(
     let Contraction { norm_inf, spectral_radius, min_diag, required_diag, .. } = *contraction;
     let never_left = contraction.never_left_states;
     let mut reasons = Vec::new();
-    if norm_inf < 1.0 {
+    if let Some(norm_inf) = norm_inf.filter(|&norm| norm < 1.0) {
         let source =
             if stability.assumption && step_size == 1.0 { ", as Assumption 5.1 implies" } else { "" };
         reasons.push(format!("every layer contracts: norm_inf {norm_inf:.6} < 1{source}"));
@@ -251,13 +266,21 @@ fn judge(
     if min_diag < required_diag {
         reasons.push(format!("min_diag {min_diag:.4} < {required_diag:.4}: Assumption 5.1 does not hold"));
     }
-    reasons.push(format!("norm_inf {norm_inf:.4} >= 1: a layer may enlarge errors"));
+    reasons.push(match norm_inf {
+        Some(norm) => format!("norm_inf {norm:.4} >= 1: a layer may enlarge errors"),
+        None => {
+            "norm_inf has no finite bound: scores are so large that their rounding decides weights".into()
+        }
+    });
     if never_left > 0 {
         reasons.push(format!("{never_left} states were reached but never left"));
     }
+    let (Some(spectrum), Some(smallest)) = (&stability.spectrum, stability.smallest_real_part) else {
+        reasons.push("the eigenvalues of M - gamma P could not be found: nothing is said".into());
+        return (Status::Undecided, reasons);
+    };
     if steps.largest_stable.is_none() {
-        let smallest = stability.smallest_real_part;
-        reasons.push(if stability.spectrum.is_unstable() {
+        reasons.push(if spectrum.is_unstable() {
             format!("an eigenvalue of M - gamma P has real part {smallest:.3e} < 0: no step size converges")
         } else if stability.regime == Regime::Provable {
             format!("the smallest real part {smallest:.1e} is positive by proof but too small to tell: some errors stay for more than 1e12 layers")
@@ -266,7 +289,7 @@ fn judge(
         });
         return (Status::Refused, reasons);
     }
-    if !(spectral_radius < 1.0) {
+    let Some(spectral_radius) = spectral_radius.filter(|&radius| radius < 1.0) else {
         let limit = steps.largest_stable.unwrap_or(0.0);
         reasons.push(if step_size < limit {
             format!("step size {step_size:e} is too small: layers change nothing up to rounding")
@@ -274,7 +297,7 @@ fn judge(
             format!("step size {step_size} is too large: layers converge below {limit:.4e} only")
         });
         return (Status::Refused, reasons);
-    }
+    };
     reasons.push(format!("spectral radius 1 - {:.1e}: errors vanish in the long run", 1.0 - spectral_radius));
     if stability.regime == Regime::Provable {
         reasons.push("some step size converges by proof (the form condition holds)".into());
@@ -320,27 +343,30 @@ fn fixed_point(
             "no bound is proved: rounding decides what some state attends to, or values overflow".into(),
         );
     }
-    let norm = contraction.norm_inf;
+    let norm = contraction.norm_inf.filter(|&norm| norm < 1.0 && error_bound.is_some());
     let layers_sufficient = enclosure
-        .filter(|_| norm < 1.0 && error_bound.is_some())
-        .and_then(|enclosure| enclosure.sufficient_layers(step_size, norm, tolerance));
-    if norm < 1.0 && error_bound.is_some() && layers_sufficient.is_none() {
+        .zip(norm)
+        .and_then(|(enclosure, norm)| enclosure.sufficient_layers(step_size, norm, tolerance));
+    if norm.is_some() && layers_sufficient.is_none() {
         notes.push(format!("no number of layers is proved: rounding may exceed the tolerance {tolerance:e}"));
     }
-    if !(error.is_finite() && largest_value.is_finite()) {
+    let equation_residual = gap(&operator.apply(1.0, &limit), &limit);
+    let residual = gap(&operator.apply(step_size, &v), &v);
+    if ![error, largest_value, equation_residual, residual].iter().all(|x| x.is_finite()) {
         return None;
     }
-    let needed = ((tolerance / largest_value).ln() / contraction.spectral_radius.ln()).ceil().max(1.0);
+    let rate = contraction.spectral_radius.filter(|&radius| radius < 1.0);
+    let needed = rate.map(|rate| ((tolerance / largest_value).ln() / rate.ln()).ceil().max(1.0));
     // Beyond 2⁵³ a count of layers is no number.
     let layers_predicted = match largest_value <= tolerance {
         true => Some(0),
-        false => (contraction.spectral_radius < 1.0 && needed < 9e15).then_some(needed as u64),
+        false => needed.filter(|&needed| needed < 9e15).map(|needed| needed as u64),
     };
     Some(FixedPoint {
         num_layers,
         tolerance,
-        equation_residual: gap(&operator.apply(1.0, &limit), &limit),
-        residual: gap(&operator.apply(step_size, &v), &v),
+        equation_residual,
+        residual,
         error,
         error_bound,
         layers_predicted,

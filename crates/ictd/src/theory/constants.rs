@@ -103,6 +103,10 @@ impl Constants {
     }
 
     fn bias_factor(&self) -> f64 {
+        // 0 however large the rest is, and also where that overflows: without a future or values there is no bias.
+        if self.gamma * self.value_bound == 0.0 {
+            return 0.0;
+        }
         let c3 = self.num_states * (2.0 * self.feature_bound * self.feature_bound).exp();
         2.0 * self.gamma * self.value_bound * (2.0 * mixing(self.pair_lambda_r)).sqrt() * c3
     }
@@ -223,7 +227,7 @@ impl Theorem3 {
             n >= contraction && n >= (self.log_constant * n).ln()
         };
         let mut high = 2.0;
-        while !holds(high) {
+        while !holds(high) && high.is_finite() {
             high *= 2.0;
         }
         let mut low = 0.5 * high;

@@ -14,15 +14,18 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// measured/bound: at most 1 when the lemma holds; how far below says how loose it is.
+    /// measured/bound: at most 1 when the lemma holds; how far below says how loose it is. NaN where both overflow: nothing
+    /// can be said then.
     pub fn value(self) -> f64 {
-        self.measured / self.bound
+        // Nothing is within every bound, 0 included.
+        if self.measured == 0.0 && self.bound >= 0.0 { 0.0 } else { self.measured / self.bound }
     }
 
-    /// The larger of two, by value.
+    /// The larger of two, by value; a NaN is the largest, so that it is not lost.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
-        if other.value() > self.value() { other } else { self }
+        let (own, others) = (self.value(), other.value());
+        if others > own || (others.is_nan() && !own.is_nan()) { other } else { self }
     }
 }
 

@@ -225,6 +225,10 @@ fn summarise(num_layers: usize, size: usize, chunks: &[&Updates], samples: u64) 
         }
     }
     let sem: Vec<f64> = squares.into_iter().map(|sum| (sum / (n - 1.0) / n).sqrt()).collect();
+    // Squares overflow long before their roots would.
+    if !sem.iter().all(|x| x.is_finite()) {
+        return Err(NeuError::Diverged { num_layers });
+    }
     let along = |signs: &[f64], updates: &mut dyn Iterator<Item = &[f64]>| {
         let projections: Vec<f64> =
             updates.map(|x| x.iter().zip(signs).map(|(x, m)| m.signum() * x).sum()).collect();

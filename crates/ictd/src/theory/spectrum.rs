@@ -52,8 +52,10 @@ impl Spectrum {
         let mut spectrum = Self::new(values);
         let smallest = spectrum.smallest_real_part();
         if smallest < DOUBTFUL * spectrum.largest {
-            let moved = Self::new(early.unwrap_or_else(perturbed)?).smallest_real_part();
-            spectrum.doubtful = !((moved - smallest).abs() <= AGREEMENT * smallest.abs());
+            // Where the perturbed problem has no answer there is nothing to agree with.
+            let moved = early.unwrap_or_else(perturbed).map(|v| Self::new(v).smallest_real_part());
+            let agrees = |moved: f64| (moved - smallest).abs() <= AGREEMENT * smallest.abs();
+            spectrum.doubtful = !moved.is_ok_and(agrees);
         }
         Ok(spectrum)
     }

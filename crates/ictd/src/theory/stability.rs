@@ -13,7 +13,7 @@
 
 use serde::Serialize;
 
-use crate::linalg;
+use crate::linalg::{self, LinalgError};
 use crate::matrix::Matrix;
 use crate::operator::{OperatorError, StateOperator};
 
@@ -34,6 +34,8 @@ pub enum Regime {
     Marginal,
     /// Some real part is negative: no step size converges.
     Unstable,
+    /// The eigenvalues could not be found: nothing is known.
+    Undecided,
 }
 
 impl Regime {
@@ -45,6 +47,7 @@ impl Regime {
             Self::InFact => "in fact",
             Self::Marginal => "marginal",
             Self::Unstable => "unstable",
+            Self::Undecided => "undecided",
         }
     }
 }
@@ -60,21 +63,32 @@ pub struct Stability {
     /// Whether Assumption 5.1 holds and says something: the margin is positive, rows of M sum to 1, and every
     /// state that was reached was left.
     pub assumption: bool,
-    /// γ·√(max w / min w), for positive definite kernels.
+    /// γ·√(max w / min w), for positive definite kernels; `None` where it overflows too.
     pub flatness: Option<f64>,
     /// 1 - λ_max of the symmetric part of γ·D^½ P D^-½: positive means provably stable. For positive
     /// definite kernels on states of which none was reached and never left.
     pub form_margin: Option<f64>,
-    /// The smallest real part of the eigenvalues; when negative no step size converges.
-    pub smallest_real_part: f64,
-    /// The eigenvalues; left out of files, being as many as states.
+    /// The smallest real part of the eigenvalues; when negative no step size converges. `None` where they could not be found.
+    pub smallest_real_part: Option<f64>,
+    /// The eigenvalues; left out of files, being as many as states. `None` where they could not be found.
     #[serde(skip)]
-    pub spectrum: Spectrum,
+    pub spectrum: Option<Spectrum>,
 }
 
 impl Stability {
     /// Evaluates all conditions.
     pub fn of(operator: &StateOperator) -> Result<Self, OperatorError> {
+        match Spectrum::of(operator) {
+            Ok(spectrum) => Ok(Self::with_spectrum(operator, Some(spectrum))),
+            Err(OperatorError::Linalg(LinalgError::NoConvergence { .. })) => {
+                Ok(Self::with_spectrum(operator, None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the conditions say beside a spectrum, or without one.
+    pub(super) fn with_spectrum(operator: &StateOperator, spectrum: Option<Spectrum>) -> Self {
         let sources = operator.statistics().num_source_groups();
         let diagonal = operator.self_weights();
         let margin = diagonal.iter().copied().fold(f64::INFINITY, f64::min) - 0.5 * (1.0 + operator.gamma());
@@ -84,26 +98,23 @@ impl Stability {
                 m.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
             operator.gamma() * (0.5 * (high - low)).exp()
         });
+        let flatness = flatness.filter(|f| f.is_finite());
         // Queries that nothing leads to are no part of the map on the states that were left.
         let closed = operator.never_left().is_empty();
         let form_margin = masses.filter(|_| closed).and_then(|masses| form_margin(operator, masses));
         // Rows are sums of up to a few thousand rounded weights.
         let is_stochastic = |u: usize| (operator.predecessor_weights(u).sum::<f64>() - 1.0).abs() < 1e-9;
         let assumption = margin > 0.0 && closed && (0..sources).all(is_stochastic);
-        let spectrum = Spectrum::of(operator)?;
-        let regime = if assumption {
-            Regime::Assumption
-        } else if form_margin.is_some_and(|m| m > 0.0) {
-            Regime::Provable
-        } else if spectrum.is_stable() {
-            Regime::InFact
-        } else if spectrum.is_unstable() {
-            Regime::Unstable
-        } else {
-            Regime::Marginal
+        let regime = match &spectrum {
+            _ if assumption => Regime::Assumption,
+            _ if form_margin.is_some_and(|m| m > 0.0) => Regime::Provable,
+            None => Regime::Undecided,
+            Some(spectrum) if spectrum.is_stable() => Regime::InFact,
+            Some(spectrum) if spectrum.is_unstable() => Regime::Unstable,
+            Some(_) => Regime::Marginal,
         };
-        let smallest_real_part = spectrum.smallest_real_part();
-        Ok(Self { regime, margin, assumption, flatness, form_margin, smallest_real_part, spectrum })
+        let smallest_real_part = spectrum.as_ref().map(Spectrum::smallest_real_part);
+        Self { regime, margin, assumption, flatness, form_margin, smallest_real_part, spectrum }
     }
 }
 
@@ -127,4 +138,33 @@ fn form_margin(operator: &StateOperator, masses: &[f64]) -> Option<f64> {
     let symmetric = Matrix::from_fn(m, m, |i, j| 0.5 * operator.gamma() * (g[(i, j)] + g[(j, i)]));
     let values = linalg::symmetric_eigenvalues(&symmetric).ok()?;
     values.last().map(|largest| 1.0 - largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theory::{Certificate, Status};
+    use crate::{Attention, Family, KernelName, Purpose, Stream, TaskSource as _};
+
+    /// Without a spectrum nothing is said that rests on one, and what does not stands.
+    #[test]
+    fn a_spectrum_that_is_not_found_decides_nothing() {
+        let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
+        let of = |family: Family| {
+            let task = family.draw(&mut Stream::new(0, Purpose::Task, 0)).unwrap();
+            let operator = StateOperator::population(&task, &attention).unwrap();
+            let unknown = Stability::with_spectrum(&operator, None);
+            assert_eq!((unknown.smallest_real_part, unknown.spectrum.is_none()), (None, true));
+            let certificate = Certificate::from_stability(&operator, unknown.clone(), 1.0);
+            (unknown.regime, certificate)
+        };
+        let (regime, certificate) = of(Family { score_scale: 1000.0, ..Family::paper() });
+        assert_eq!((regime, certificate.status), (Regime::Undecided, Status::Undecided));
+        assert!(!certificate.status.converges() && certificate.contraction.spectral_radius.is_none());
+        assert!(certificate.steps.largest_stable.is_none());
+        assert!(certificate.reasons.last().unwrap().contains("could not be found"));
+        let (regime, certificate) = of(Family::certified());
+        assert_eq!((regime, certificate.status), (Regime::Assumption, Status::Certified));
+        assert_eq!(of(Family::paper()).0, Regime::Provable);
+    }
 }

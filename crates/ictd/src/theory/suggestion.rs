@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::kernel::{Attention, Kernel};
+use crate::linalg::LinalgError;
 use crate::operator::{OperatorError, StateOperator};
 use crate::statistics::largest;
 
@@ -40,8 +41,8 @@ pub struct Suggestion {
     pub step_size: f64,
     /// The status then.
     pub status: Status,
-    /// ‖J‖∞ then.
-    pub norm_inf: f64,
+    /// ‖J‖∞ then; `None` as for a certificate.
+    pub norm_inf: Option<f64>,
     /// The spectral radius then.
     pub spectral_radius: f64,
     /// The error at the depth asked for, as for [`Suggestions::error_at_depth`]; `None` when there is no limit.
@@ -243,7 +244,9 @@ impl Trial<'_> {
             _ => &self.same,
         };
         let stability = Stability::of(&changed)?;
-        let spectrum = &stability.spectrum;
+        let Some(spectrum) = stability.spectrum.as_ref() else {
+            return Err(LinalgError::NoConvergence { size: changed.statistics().num_groups() }.into());
+        };
         let Some(limit) = spectrum.largest_stable_step() else { return Ok(Vec::new()) };
         let measure = self.measure(&changed, group_of);
         let error =
@@ -264,11 +267,14 @@ impl Trial<'_> {
         let long = [Some(as_it_is.step_size), best].map(|a| a.map(|a| (a, Helps::InTheLongRun)));
         for (step_size, helps) in [depth].into_iter().chain(long).flatten() {
             let new = Certificate::from_stability(&changed, stability.clone(), step_size);
-            let Contraction { norm_inf, spectral_radius, .. } = new.contraction;
-            let faster = WORTH_IT * spectral_radius.ln() < as_it_is.contraction.spectral_radius.ln();
+            let Contraction { norm_inf, spectral_radius: Some(spectral_radius), .. } = new.contraction else {
+                continue;
+            };
+            let now = as_it_is.contraction.spectral_radius;
+            let faster = now.is_none_or(|now| WORTH_IT * spectral_radius.ln() < now.ln());
             let better = new.status < as_it_is.status || (new.status == as_it_is.status && faster);
             let known = found.iter().any(|s: &Suggestion| s.step_size == step_size);
-            if new.status == Status::Refused || known || (helps == Helps::InTheLongRun && !better) {
+            if !new.status.converges() || known || (helps == Helps::InTheLongRun && !better) {
                 continue;
             }
             found.push(Suggestion {
@@ -278,7 +284,7 @@ impl Trial<'_> {
                 norm_inf,
                 spectral_radius,
                 error_at_depth: error(step_size),
-                limit_change: measure.as_ref().map(|m| m.limit_change),
+                limit_change: measure.as_ref().map(|m| m.limit_change).filter(|change| change.is_finite()),
                 helps,
             });
         }

@@ -379,7 +379,7 @@ fn examine(case: &Case, index: u64, outcome: &mut Outcome, ratios: &mut Vec<f64>
     outcome.by_status[match certificate.status {
         Status::Certified => 0,
         Status::Estimated => 1,
-        Status::Refused => 2,
+        Status::Refused | Status::Undecided => 2,
     }] += 1;
     let Some(fixed) = certificate.fixed_point else { return };
     if fixed.error_bound.is_none() && fixed.layers_sufficient.is_none() {

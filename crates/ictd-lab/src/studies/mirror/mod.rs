@@ -21,6 +21,7 @@ use path::{PathRow, PredictedPhase, Settling};
 
 use super::{in_parallel, mean_and_sem};
 use crate::error::{LabError, check_range};
+use crate::memory;
 
 /// Score scales at which the fixed point is sought, besides 1: outward from it. Towards 0 it is no longer
 /// determined: under uniform attention u matters through one number only.
@@ -84,6 +85,10 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
         .ok_or_else(|| LabError::value("seed", config.seed, format!("room for {} more", config.seeds)))?;
     let literal = PretrainConfig { epochs: config.epochs, ..PretrainConfig::paper() };
     literal.check()?;
+    // Paths keep what they were at every epoch.
+    let path = 8.0 * 8.0 * config.epochs as f64 + literal.memory().state;
+    let task = 40e3 * 4.0 * config.tasks as f64;
+    memory::admit(config.seeds as f64 * path + task, "--seeds, --epochs or --tasks")?;
     let seeds: Vec<u64> = (config.seed..last).collect();
     // What is measured at a point uses tasks of a seed that nothing was trained on.
     let contexts = Contexts::sample(&literal, last, config.tasks)?;

@@ -134,6 +134,7 @@ pub fn run(
     options: &RunOptions,
     monitor: &Monitor,
 ) -> Result<Ending, LabError> {
+    settings.admit(seeds.len(), true)?;
     let sha256 = settings.sha256()?;
     // All of them first: where another process has one, nothing is changed in the others.
     let (roots, _shared) = run_dir::lock_seeds(&run_dir::run_directory(out, settings, &sha256), seeds)?;
@@ -182,6 +183,7 @@ pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, La
 /// Trains all seeds, in parallel, without files or a final measurement; `measured` says whether every epoch ends with
 /// one. A seed that diverges has no state.
 pub(super) fn train(settings: &Settings, seeds: &[u64], measured: bool) -> Result<Trained, LabError> {
+    settings.admit(seeds.len(), false)?;
     let start = Instant::now();
     let training =
         |&seed: &u64| Ok(Training { trainer: Trainer::new(&settings.config, seed)?, measured, files: None });

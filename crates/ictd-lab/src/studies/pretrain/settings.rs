@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use crate::files::{read_task, sha256};
 use crate::studies::TaskChoice;
-use crate::{LabError, did_you_mean};
+use crate::{LabError, did_you_mean, memory};
 
 /// Keys that may stand outside the table `task`, and their names inside.
 const TASK_KEYS: [(&str, &str); 6] = [
@@ -165,6 +165,22 @@ fn choose(table: &mut Table, text: &str) -> Result<(), String> {
     };
     table.insert("task".into(), Value::Table(table_of(&family).map_err(failed)?));
     Ok(())
+}
+
+impl Settings {
+    /// Refuses more seeds than fit into memory: all train at once, and the files of one are written at a time.
+    pub(in crate::studies) fn admit(&self, seeds: usize, with_files: bool) -> Result<(), LabError> {
+        let config = &self.config;
+        config.check()?;
+        let memory = config.memory();
+        let others = (memory::threads(seeds as f64) - 1.0) * memory.task;
+        let training = memory.of_seeds(seeds) + others;
+        // A metric's row in memory, in CSV and as an event.
+        let entries = (6.0 * config.batches as f64 + 4.0) * config.epochs as f64;
+        let writing = if with_files { seeds as f64 * memory.state + 160.0 * entries } else { 0.0 };
+        let lower = "the number of seeds, n, states, features, layers, batch, batches or epochs";
+        memory::admit(training.max(writing), lower)
+    }
 }
 
 /// What `key=value` says. A bare word is a string: `query=skip` needs no quotes.

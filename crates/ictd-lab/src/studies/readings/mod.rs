@@ -188,6 +188,7 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
+    settings.iter().try_for_each(|s| s.admit(search.seeds.len(), false))?;
     let out = OutputDir::locked(out, Duration::ZERO)?;
     let journal = out.below("journal")?;
     let work = |s: &Settings| (s.config.num_steps() * s.config.batch as u64) as f64;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, wrapped};
 use crate::studies::{Verdict, softmax, theta_star, verdict};
 
@@ -116,10 +117,8 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
     check_range("length", config.context_len, 1..=2000)?;
     check_range("layers", config.num_layers, 1..=10_000)?;
     check_range("features", config.feature_dim, 1..=1000)?;
-    let numbers = (config.num_layers + 1) * (config.feature_dim + 3) * (config.context_len + 1);
-    if numbers > 1 << 26 {
-        return Err(LabError::refused("layers × features × length", "expected a product below 67 million"));
-    }
+    config.family().check()?;
+    memory::admit(config.memory(), "--trials, --length, --layers, --features or --states")?;
     if !(config.tolerance >= 0.0) {
         return Err(LabError::value("tolerance", config.tolerance, "a number >= 0"));
     }
@@ -153,11 +152,32 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
     Ok(Verification { config: config.clone(), kernels, special_cases, figure_7, worst, verdict })
 }
 
+impl VerifyConfig {
+    /// What prompts are drawn from.
+    fn family(&self) -> Family {
+        let &VerifyConfig { num_states, feature_dim, gamma, .. } = self;
+        Family { num_states, feature_dim, gamma, representable: false, ..Family::paper() }
+    }
+
+    /// Bytes: contexts of all trials, with random and with one-hot features, and what one trial computes.
+    fn memory(&self) -> f64 {
+        let [n, d, m, layers] =
+            [self.context_len, self.feature_dim, self.num_states, self.num_layers].map(|x| x as f64);
+        let (columns, one_hot) = (n + 1.0, m + n + 1.0);
+        // Those with one-hot features were grown row by row, which leaves room at their end.
+        let context = DOUBLE * columns * (d + 1.0) + 2.0 * DOUBLE * one_hot * (m + 1.0);
+        let gaps = DOUBLE * (layers + 1.0);
+        // Token matrices of two blocks, values along four paths, two attention matrices.
+        let tokens = (layers + 1.0) * columns * (2.0 * (d + 3.0) + 6.0) + 2.0 * columns * columns;
+        let special = 3.0 * (layers + 1.0) * one_hot + 2.0 * one_hot * (one_hot + m);
+        let drawn = memory::task(self.num_states, self.feature_dim);
+        self.num_trials as f64 * (context + gaps + 300.0) + (DOUBLE * tokens.max(special)).max(drawn)
+    }
+}
+
 pub(super) fn prompt(config: &VerifyConfig, trial: u64) -> Result<Context, LabError> {
-    let VerifyConfig { num_states, feature_dim, gamma, seed, .. } = *config;
-    let family = Family { num_states, feature_dim, gamma, representable: false, ..Family::paper() };
-    let task = family.draw(&mut Stream::new(seed, Purpose::Task, trial))?;
-    Ok(task.sample_context(config.context_len, &mut Stream::new(seed, Purpose::Trajectory, trial)).0)
+    let task = config.family().draw(&mut Stream::new(config.seed, Purpose::Task, trial))?;
+    Ok(task.sample_context(config.context_len, &mut Stream::new(config.seed, Purpose::Trajectory, trial)).0)
 }
 
 /// Updates the row of a kernel with one context; returns |v_l - y_l| at the query per layer.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::{Tasks, constants, counted, on_tasks, softmax};
 use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report};
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
 
@@ -29,19 +30,22 @@ const ROUNDING: f64 = 1e-12;
 /// Confidence of the gradient bound.
 const DELTA: f64 = 0.1;
 
+/// Why a bound was not tested.
+const NOT_A_NUMBER: &str = "both sides overflow: not testable";
+
 /// The largest ratio found for a lemma.
 #[derive(Clone, Debug, Serialize)]
 pub struct LemmaRow {
     lemma: &'static str,
     on: String,
     trials: u64,
-    /// The left-hand side of the trial with the largest ratio.
-    measured: f64,
-    /// Its right-hand side.
-    bound: f64,
-    /// The largest measured/bound.
-    ratio: f64,
-    /// Premises that fail, in words; a bound whose premises fail promises nothing.
+    /// The left-hand side of the trial with the largest ratio; absent where it overflows.
+    measured: Option<f64>,
+    /// Its right-hand side; absent where it overflows.
+    bound: Option<f64>,
+    /// The largest measured/bound; absent where it is no number.
+    ratio: Option<f64>,
+    /// Premises that fail, in words, or why it cannot be tested; a bound whose premises fail promises nothing.
     premises: &'static str,
 }
 
@@ -56,14 +60,15 @@ pub struct Lemmas {
 /// Measures `trials` random inputs per lemma; those about tasks on `given` ones, else on families where they speak.
 pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabError> {
     check_range("trials", trials, 1..=1_000_000)?;
-    let row = |lemma, on: &str, ratio: Ratio, premises| LemmaRow {
+    let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+    let row = |lemma, on: &str, ratio: Ratio, premises: &'static str| LemmaRow {
         lemma,
         on: on.to_owned(),
         trials,
-        measured: ratio.measured,
-        bound: ratio.bound,
-        ratio: ratio.value(),
-        premises,
+        measured: finite(ratio.measured),
+        bound: finite(ratio.bound),
+        ratio: finite(ratio.value()),
+        premises: if ratio.value().is_nan() && premises.is_empty() { NOT_A_NUMBER } else { premises },
     };
     let none = Ratio { measured: 0.0, bound: 1.0 };
     let (mut paper, mut sharp) = (none, none);
@@ -87,6 +92,9 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
         given.map_or_else(|| vec![Tasks::certified(seed), Tasks::paper(seed)], |own| vec![own.clone()]);
     for family in families {
         family.check()?;
+        let [m, d] = [family.num_states(), family.feature_dim()].map(|x| x as f64);
+        let thread = DOUBLE * (20.0 * m * m + 4.0 * d * d + 4.0 * LENGTH as f64 * (d + m));
+        memory::admit(memory::threads(tasks as f64) * thread, "--states or --features")?;
         let kernel = kernel_bound(&family, tasks)?;
         rows.push(LemmaRow { trials: tasks, ..row("kernel bound", &family.describe(), kernel, "") });
     }
@@ -149,7 +157,7 @@ fn gradient_bound(
                 // Θ^Looped leaves V's entries on features at 0.
                 let by_u = &gradient.value_rows.row(0)[d..];
                 let numbers = by_u.iter().chain(gradient.score_blocks[0].as_slice());
-                measured = numbers.fold(measured, |m, x| m.max(x.abs()));
+                measured = largest(numbers.map(|x| x.abs()).chain([measured]));
             }
         }
         let bound = constants.gradient_bound(n as f64, DELTA);
@@ -162,7 +170,7 @@ fn gradient_bound(
 impl LemmaRow {
     /// Whether the bound is kept, up to rounding, where it promises something.
     fn holds(&self) -> bool {
-        !self.premises.is_empty() || self.ratio <= 1.0 + ROUNDING
+        !self.premises.is_empty() || self.ratio.is_some_and(|ratio| ratio <= 1.0 + ROUNDING)
     }
 }
 
@@ -192,12 +200,12 @@ fn claims(rows: &[LemmaRow]) -> Vec<Claim> {
         let all = rows.iter().filter(|r| r.lemma.starts_with(lemma));
         // A bound whose premise fails promises nothing; that it is kept proves nothing.
         let (own, others): (Vec<&LemmaRow>, Vec<_>) = all.partition(|r| r.premises.is_empty());
-        let worst = largest(own.iter().map(|r| r.ratio));
+        let worst = largest(own.iter().map(|r| r.ratio.unwrap_or(f64::INFINITY)));
         let trials: u64 = own.iter().map(|r| r.trials).sum();
         let mut measured = format!("the bound is at least {:.3e} times what is measured", 1.0 / worst);
         for LemmaRow { ratio, on, premises, .. } in others {
-            let times = 1.0 / ratio;
-            measured += &format!("; {times:.1e} times on {on}, where a premise fails: {premises}");
+            let times = ratio.map_or_else(|| "unknown".into(), |ratio| format!("{:.1e} times", 1.0 / ratio));
+            measured += &format!("; {times} on {on}, where a premise fails: {premises}");
         }
         let judged = if own.is_empty() { Verdict::NotTestable } else { verdict(worst <= 1.0 + ROUNDING) };
         let criterion = "where its premises hold, measured/bound is at most 1 for every random input";
@@ -234,15 +242,18 @@ mod tests {
             found.rows.iter().position(fits).unwrap()
         };
         let without = at(&found, false);
-        found.rows[without].ratio = 2.0;
+        found.rows[without].ratio = Some(2.0);
         assert!(found.holds() && verdicts(&found)[2] != Verdict::NotReproduced);
         let with = at(&found, true);
-        for ratio in [1.1, f64::NAN] {
+        for ratio in [Some(1.1), None] {
             found.rows[with].ratio = ratio;
             assert!(!found.holds());
             let verdicts = verdicts(&found);
             assert_eq!(verdicts[2], Verdict::NotReproduced);
             assert!(!verdicts[..2].contains(&Verdict::NotReproduced));
         }
+        // Overflow on both sides is neither kept nor broken.
+        found.rows[with].premises = NOT_A_NUMBER;
+        assert!(found.holds() && verdicts(&found)[2] != Verdict::NotReproduced);
     }
 }

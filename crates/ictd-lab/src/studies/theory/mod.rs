@@ -14,6 +14,7 @@ use ictd::context::ContextStatistics;
 use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::statistics::fit::Slope;
+use ictd::statistics::largest;
 use ictd::task::FiniteTask;
 use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
@@ -60,9 +61,9 @@ fn limit(operator: &StateOperator) -> Option<Vec<f64>> {
     visited.then(|| operator.infinite_depth().ok()).flatten()
 }
 
-/// ‖v - w‖∞.
+/// ‖v - w‖∞; NaN when an entry is.
 fn apart(v: &[f64], w: &[f64]) -> f64 {
-    v.iter().zip(w).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    largest(v.iter().zip(w).map(|(a, b)| (a - b).abs()))
 }
 
 /// A slope with its 95 % interval; `none` where there is none.

@@ -27,7 +27,7 @@ pub struct TaskRates {
     /// log(1 - C), the paper's rate; absent when Assumption 5.1 fails.
     pub paper_decay: Option<f64>,
     /// log of the spectral radius in the population.
-    pub spectral_decay: f64,
+    pub spectral_decay: Option<f64>,
     /// Fitted slope of log floor against log n; absent when too few lengths visit every state in every context.
     pub floor: Option<f64>,
     pub floor_half_width: Option<f64>,
@@ -133,7 +133,7 @@ impl Rates {
         let series = vec![
             line("log(1 − *C*)", PALETTE[1], |t| t.paper_decay.unwrap_or(f64::NAN)),
             fit.with_band(order.iter().map(interval).collect()),
-            line("log spectral radius", PALETTE[2], |t| t.spectral_decay).dashed(),
+            line("log spectral radius", PALETTE[2], |t| t.spectral_decay.unwrap_or(f64::NAN)).dashed(),
         ];
         let (x, y) = (Axis::linear("task"), Axis::linear("slope of log ‖*v*_{*L*} − *v*_{∞}‖_{∞}"));
         Chart::new("(b) decay per layer", x, y, series).noted("band: 95 % interval of a task's fit")

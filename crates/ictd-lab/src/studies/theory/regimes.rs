@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::{Tasks, population};
 use crate::error::{LabError, check_range};
-use crate::figure::style::{GRAY, PALETTE};
+use crate::figure::style::{GRAY, INK, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
+use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table};
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
@@ -37,12 +38,13 @@ const REPAIRS: [(Repair, &str); 3] = [
     (Repair::StepPerState, "raw features, a step size per state"),
 ];
 
-const REGIMES: [(Regime, &str, Color); 5] = [
+const REGIMES: [(Regime, &str, Color); 6] = [
     (Regime::Assumption, "Assumption 5.1 holds", PALETTE[0]),
     (Regime::Provable, "provably stable", PALETTE[2]),
     (Regime::InFact, "stable in fact", PALETTE[5]),
     (Regime::Marginal, "0 up to rounding", GRAY),
     (Regime::Unstable, "unstable: no step size", PALETTE[1]),
+    (Regime::Undecided, "undecided", INK),
 ];
 
 /// How many tasks are in which regime.
@@ -60,12 +62,16 @@ pub struct Cell {
     /// Real parts 0 up to rounding.
     marginal: u64,
     unstable: u64,
+    /// The eigenvalues could not be found.
+    undecided: u64,
 }
 
 /// The map.
 #[derive(Clone, Debug, Serialize)]
 pub struct RegimeMap {
     cells: Vec<Cell>,
+    /// Tasks in all cells together whose eigenvalues could not be found.
+    undecided: u64,
     #[serde(skip)]
     describe: String,
     #[serde(skip)]
@@ -78,6 +84,9 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<RegimeMap, LabError> {
     check_range("states", family.num_states(), 1..=MAX_STATES)?;
     family.check()?;
     check_range("tasks", tasks, 1..=10_000)?;
+    let (m, d) = (family.num_states(), family.feature_dim());
+    let thread = 2.0 * memory::task(m, d) + 10.0 * DOUBLE * (m * m) as f64;
+    memory::admit(memory::threads(252.0) * thread, "--states or --features")?;
     let mut points = Vec::new();
     for (repair, _) in REPAIRS {
         for gamma in GAMMAS {
@@ -89,26 +98,24 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<RegimeMap, LabError> {
         .map(|(repair, gamma, scale)| cell(family, tasks, repair, gamma, scale))
         .collect::<Result<Vec<_>, LabError>>()?;
     let describe = family.describe().split(", γ").next().unwrap_or_default().to_owned();
-    Ok(RegimeMap { cells, describe, tasks })
+    let undecided = cells.iter().map(|cell| cell.undecided).sum();
+    Ok(RegimeMap { cells, undecided, describe, tasks })
 }
 
 fn cell(family: &Tasks, tasks: u64, repair: Repair, gamma: f64, score_scale: f64) -> Result<Cell, LabError> {
     let unit_norm = repair == Repair::UnitNorm;
     // Chains and features do not depend on γ, so every discount sees the same ones.
     let family = family.rescaled(unit_norm, score_scale);
-    let mut counts = [0; REGIMES.len()];
+    let mut regimes = Vec::new();
     for index in 0..tasks {
         let task = with_discount(&family.task(index)?, gamma)?;
         let mut operator = population(&task)?;
         if repair == Repair::StepPerState {
             operator = operator.with_steps_by_mass().unwrap_or(operator);
         }
-        let regime = Stability::of(&operator)?.regime;
-        let k = REGIMES.iter().position(|r| r.0 == regime).unwrap_or(REGIMES.len() - 1);
-        counts[k] += 1;
+        regimes.push(Stability::of(&operator)?.regime);
     }
-    let [assumption, provable, in_fact, marginal, unstable] = counts;
-    Ok(Cell { repair, score_scale, gamma, tasks, assumption, provable, in_fact, marginal, unstable })
+    Ok(Cell::of(repair, gamma, score_scale, &regimes))
 }
 
 /// The same chain, rewards and features with another discount.
@@ -143,7 +150,9 @@ impl RegimeMap {
             "{} tasks per cell ({}); a cell is divided by the share of tasks in each regime",
             self.tasks, self.describe
         );
-        let legend = Legend::squares(REGIMES.map(|(_, name, color)| (name, color)));
+        let met = |regime| regime != Regime::Undecided || self.undecided > 0;
+        let legend = REGIMES.iter().filter(|r| met(r.0)).map(|&(_, name, color)| (name, color));
+        let legend = Legend::squares(legend);
         Grid { legend, ..Grid::new("When depth converges", 3, REPAIRS.map(panel), note) }.scene()
     }
 }
@@ -160,7 +169,9 @@ impl Report for RegimeMap {
             let table = Table::new(&header, rows).words(1..=SCALES.len());
             format!("{name}: the commonest regime and its share\n\n{}\n", table.text(width))
         };
-        REPAIRS.map(panel).concat()
+        let total = self.tasks * self.cells.len() as u64;
+        let foot = format!("{} of {total} tasks undecided: no eigenvalues found\n", self.undecided);
+        REPAIRS.map(panel).concat() + &foot
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
@@ -173,13 +184,56 @@ impl Report for RegimeMap {
 }
 
 impl Cell {
+    /// A cell whose tasks are in these regimes.
+    fn of(repair: Repair, gamma: f64, score_scale: f64, regimes: &[Regime]) -> Self {
+        let counts = REGIMES.map(|(regime, ..)| regimes.iter().filter(|r| **r == regime).count() as u64);
+        let [assumption, provable, in_fact, marginal, unstable, undecided] = counts;
+        let tasks = regimes.len() as u64;
+        Self {
+            repair,
+            score_scale,
+            gamma,
+            tasks,
+            assumption,
+            provable,
+            in_fact,
+            marginal,
+            unstable,
+            undecided,
+        }
+    }
+
     fn counts(&self) -> [u64; REGIMES.len()] {
-        [self.assumption, self.provable, self.in_fact, self.marginal, self.unstable]
+        [self.assumption, self.provable, self.in_fact, self.marginal, self.unstable, self.undecided]
     }
 
     /// The commonest regime with its share.
     fn commonest(&self) -> String {
         let (k, count) = self.counts().into_iter().enumerate().max_by_key(|c| c.1).unwrap_or_default();
         format!("{} {}%", REGIMES[k].0.as_str(), (100 * count).div_ceil(self.tasks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task without a spectrum is counted apart, and the others stand.
+    #[test]
+    fn undecided_tasks_are_counted() {
+        let regimes = [Regime::Undecided, Regime::Provable, Regime::Undecided, Regime::Unstable];
+        let cell = Cell::of(Repair::None, 0.9, 1.0, &regimes);
+        assert_eq!((cell.tasks, cell.undecided, cell.provable, cell.unstable), (4, 2, 1, 1));
+        assert_eq!(cell.commonest(), "undecided 50%");
+        let row = |gamma: f64| SCALES.map(|scale| (gamma, scale));
+        let cells = REPAIRS.into_iter().flat_map(|(repair, _)| {
+            GAMMAS
+                .into_iter()
+                .flat_map(row)
+                .map(move |(gamma, scale)| Cell::of(repair, gamma, scale, &regimes))
+        });
+        let map = RegimeMap { cells: cells.collect(), undecided: 504, describe: String::new(), tasks: 4 };
+        assert!(map.text(80).ends_with("504 of 1008 tasks undecided: no eigenvalues found\n"));
+        assert!(map.figure().shapes.len() > 252);
     }
 }

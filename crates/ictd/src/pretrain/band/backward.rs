@@ -128,6 +128,11 @@ fn chain<M: Machine, K: LaneKernel>(m: M, weights: &[M::Cell], bars: &mut [M::Ce
 
 /// Derivatives by B (d×d), by a and p_r (d + 1), by γ·p_t and p_v.
 #[inline(always)]
+/// Cells that the reverse pass needs besides the tape.
+pub(super) fn num_cells(layout: &Layout) -> usize {
+    Scratch::len(layout) + layout.pairs() * accumulators_per_pair(layout)
+}
+
 fn accumulators_per_pair(layout: &Layout) -> usize {
     layout.d * layout.d + layout.d + 3
 }

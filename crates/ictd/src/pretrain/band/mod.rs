@@ -216,6 +216,19 @@ impl<E: Element, C: Copy + Default> Band<E, C> {
     }
 }
 
+impl<E, C> Band<E, C> {
+    /// The bytes of all buffers after a forward and a reverse pass over this many windows.
+    pub fn bytes(shape: &Shape, num_windows: usize) -> f64 {
+        let layout = Layout::of(shape);
+        let (pairs, stride) = (layout.pairs() as f64, layout.stride(num_windows));
+        let rows = (layout.d + 1) as f64 + pairs * (layout.d + 2) as f64;
+        let elements = rows * stride as f64 + 2.0 * pairs * layout.band_len(stride) as f64;
+        let tape = num_windows.div_ceil(WIDTH) as f64 * layout.block() as f64;
+        let cells = tape + backward::num_cells(&layout) as f64;
+        elements * size_of::<E>() as f64 + cells * size_of::<C>() as f64
+    }
+}
+
 impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
     #[inline(always)]
     fn forward<M: Machine<Element = E, Cell = C>>(

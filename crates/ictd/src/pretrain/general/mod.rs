@@ -147,6 +147,21 @@ impl<C: Copy + Default> General<C> {
     }
 }
 
+impl<C> General<C> {
+    /// The bytes of its own buffers; see [`bytes`](Self::bytes).
+    pub fn bytes_of(&self, num_windows: usize) -> f64 {
+        Self::bytes(&self.shape, &self.kernel, num_windows)
+    }
+
+    /// The bytes of all buffers after a forward and a reverse pass over this many windows.
+    pub fn bytes(shape: &Shape, kernel: &Weighing, num_windows: usize) -> f64 {
+        let layer = Layout::of(shape, kernel).layer() as f64;
+        let blocks = num_windows.div_ceil(WIDTH) as f64;
+        let cells = (blocks * shape.num_layers as f64 + 2.0) * layer + shape.num_params() as f64;
+        cells * size_of::<C>() as f64
+    }
+}
+
 impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
     /// Takes any score.
     #[inline(always)]

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::{Tasks, apart, layers};
 use crate::error::{LabError, check_range};
+use crate::memory::{self, DOUBLE};
 
 /// Largest number of distinct states: eigenvalues cost their cube.
 const MAX_STATES: usize = 3000;
@@ -104,7 +105,7 @@ struct KernelJson {
 #[derive(Clone, Debug, Serialize)]
 struct CoverageJson {
     states_seen: usize,
-    /// The smallest effective number of transitions behind a value, 1/Σ K².
+    /// The smallest effective number of transitions behind a value, 1/Σ K²; absent where no transition is behind any.
     min_kernel_ess: Option<f64>,
 }
 
@@ -127,9 +128,22 @@ fn check_states(family: &Tasks) -> Result<(), LabError> {
     family.check()
 }
 
+/// Refuses more states than fit: bytes of a certificate and of the changes that are tried at once.
+fn admit(num_states: usize, feature_dim: usize, context: f64, draw: bool) -> Result<(), LabError> {
+    let [m, d] = [num_states, feature_dim].map(|x| x as f64);
+    let matrices = 8.0 + 10.0 * memory::threads(18.0) + if draw { 6.0 } else { 0.0 };
+    memory::admit(DOUBLE * m * (matrices * m + 40.0 * d) + context, "--states, --features or --n")
+}
+
+/// Bytes of a context and its statistics.
+fn context_bytes(num_columns: usize, feature_dim: usize) -> f64 {
+    num_columns as f64 * (DOUBLE * feature_dim as f64 + 60.0)
+}
+
 /// The certificate of the population of a task.
 pub fn task(family: &Tasks, index: u64, config: &LayerConfig) -> Result<Report, LabError> {
     check_states(family)?;
+    admit(family.num_states(), family.feature_dim(), 0.0, config.draw)?;
     let task = family.task(index)?;
     let operator = StateOperator::population(&task, &config.attention()?)?;
     let subject = format!("task {index} of {}: infinitely long contexts", family.describe());
@@ -140,6 +154,8 @@ pub fn task(family: &Tasks, index: u64, config: &LayerConfig) -> Result<Report, 
 pub fn sampled(family: &Tasks, index: u64, n: usize, config: &LayerConfig) -> Result<Report, LabError> {
     check_states(family)?;
     check_range("n", n, 1..=10_000_000)?;
+    let d = family.feature_dim();
+    admit(family.num_states(), d, context_bytes(n, d), config.draw)?;
     let task = family.task(index)?;
     let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
     let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());
@@ -172,6 +188,8 @@ fn context_report(
         let found = statistics.num_groups();
         return Err(LabError::value("number of distinct states", found, format!("at most {MAX_STATES}")));
     }
+    let d = context.feature_dim();
+    admit(statistics.num_groups(), d, context_bytes(context.num_columns(), d), config.draw)?;
     if unit_norm {
         statistics = statistics.with_unit_features().ok_or_else(|| {
             LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
@@ -210,7 +228,8 @@ fn report(
         coverage: CoverageJson {
             states_seen: statistics.num_source_groups(),
             min_kernel_ess: context
-                .map(|_| (0..statistics.num_groups()).map(ess).fold(f64::INFINITY, f64::min)),
+                .map(|_| (0..statistics.num_groups()).map(ess).fold(f64::INFINITY, f64::min))
+                .filter(|ess| ess.is_finite()),
         },
         assumptions: [
             ("on_policy", "transitions are taken as the policy's own"),

@@ -41,9 +41,10 @@ impl crate::report::Report for Report {
         }
         let steps = &certificate.steps;
         let (radius, stable, best) =
-            (rate(c.spectral_radius), optional(steps.largest_stable), optional(steps.best));
+            (c.spectral_radius.map(rate), optional(steps.largest_stable), optional(steps.best));
+        let (norm, radius) = (optional(c.norm_inf), radius.unwrap_or_else(|| "none".into()));
         let best_rate = steps.best_spectral_radius.map_or_else(|| "none".into(), rate);
-        text += &format!("norm_inf of a layer  {:.6}\nspectral radius      {radius}\n", c.norm_inf);
+        text += &format!("norm_inf of a layer  {norm}\nspectral radius      {radius}\n");
         text += &format!("step sizes           stable below {stable}, best {best} with rate {best_rate}\n");
         text += &format!("regime               {}\n", certificate.stability.regime.as_str());
         if let Some(f) = &certificate.fixed_point {

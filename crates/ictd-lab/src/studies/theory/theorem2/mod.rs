@@ -11,6 +11,7 @@ use ictd::matrix::Matrix;
 use ictd::operator::StateOperator;
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::fit::{self, Slope};
+use ictd::statistics::largest;
 use ictd::task::FiniteTask;
 use ictd::theory::{Constants, Stability};
 use rayon::prelude::*;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use super::{Tasks, apart, layers, limit, population, softmax};
 use crate::error::{LabError, check_range};
+use crate::memory::{self, DOUBLE};
 use claims::failed_premises;
 
 /// Depths at which Theorem 2 is compared.
@@ -65,6 +67,15 @@ impl BoundConfig {
         ]
     }
 
+    /// Bytes: what all contexts of a length show, and on every thread a context and its layers.
+    fn memory(&self) -> f64 {
+        let [m, d] = [self.family.num_states(), self.family.feature_dim()].map(|x| x as f64);
+        let sample = DOUBLE * (2 * DEEPEST + LAYERS.len()) as f64 + 300.0;
+        let thread = DOUBLE * m * ((DEEPEST as f64) + 12.0 * m + 4.0 * d);
+        let constants = DOUBLE * m * (40.0 * m + 2.0 * d);
+        self.contexts as f64 * sample + memory::threads(self.contexts as f64) * thread + constants
+    }
+
     /// Refuses what cannot be sampled.
     pub fn check(&self) -> Result<(), LabError> {
         self.family.check()?;
@@ -73,6 +84,7 @@ impl BoundConfig {
         }
         check_range("contexts", self.contexts, 2..=1_000_000)?;
         check_range("states", self.family.num_states(), 1..=MAX_STATES)?;
+        memory::admit(self.memory(), "--contexts, --states or --features")?;
         self.lengths.iter().try_for_each(|&n| check_range("lengths", n, 1..=MAX_LENGTH as usize))
     }
 }
@@ -85,12 +97,12 @@ pub struct Comparison {
     layers: Option<usize>,
     /// The right-hand side; absent where the statement needs Assumption 5.1 and it fails.
     bound: Option<f64>,
-    /// The largest left-hand side over the contexts.
-    measured_max: f64,
-    measured_mean: f64,
+    /// The largest left-hand side over the contexts; absent, as their mean, where one of them is no number.
+    measured_max: Option<f64>,
+    measured_mean: Option<f64>,
     contexts: u64,
-    /// Contexts in which the statement held.
-    covered: u64,
+    /// Contexts in which the statement held; absent where it cannot be tested, because a side of it is no number.
+    covered: Option<u64>,
     /// The share that it promises, 1 - δ or 1 - δ/2.
     promised: f64,
     /// Whether every premise holds; if not, the statement promises nothing.
@@ -116,8 +128,8 @@ pub struct BoundReport {
     pub(super) sweep: Vec<SweepPoint>,
     /// Slope of log ‖v_L - v_∞‖∞ against L, what depth takes away of the error at the longest context.
     pub(super) decay: Option<Slope>,
-    /// log of the spectral radius in the population.
-    pub(super) predicted_decay: f64,
+    /// log of the spectral radius in the population; absent where it could not be found.
+    pub(super) predicted_decay: Option<f64>,
     /// log(1 - C), the paper's rate.
     pub(super) paper_decay: Option<f64>,
     /// Slope of log floor against log n: -1/2 for 1/√n.
@@ -200,7 +212,10 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
         failed_premises: failed_premises(&constants, threshold, lengths.last().copied().unwrap_or(0)),
         constants: ConstantsJson { all: constants, contraction_threshold: threshold },
         decay: decay(&sweep),
-        predicted_decay: stability.spectrum.spectral_radius(1.0).ln(),
+        predicted_decay: stability
+            .spectrum
+            .map(|spectrum| spectrum.spectral_radius(1.0).ln())
+            .filter(|decay| decay.is_finite()),
         paper_decay: (constants.margin > 0.0).then(|| (1.0 - constants.margin).ln()),
         floor: floor(&sweep),
         config: config.clone(),
@@ -232,6 +247,9 @@ impl Setting {
         let operator = StateOperator::of(statistics, &self.attention, gamma)?;
         let distance = |v: &[f64]| apart(v, task.values());
         let values: Vec<Vec<f64>> = layers(&operator, 1.0).take(DEEPEST + 1).collect();
+        if values.iter().flatten().any(|v| !v.is_finite()) {
+            return Err(LabError::diverged("values overflow within 200 layers: scale the rewards down"));
+        }
         let transients = |limit: &[f64]| values.iter().map(|v| apart(v, limit)).collect();
         Ok(Sample {
             concentration: (&operator.predecessor_matrix() - &self.population).norm_inf(),
@@ -255,15 +273,18 @@ impl Setting {
         // A bound counts as vacuous from the `trivial` one on, which holds without it.
         let compare = |statement: &str, [bound, trivial]: [f64; 2], premises, of: &dyn Fn(&Sample) -> f64| {
             let measured: Vec<f64> = samples.iter().map(of).collect();
+            let number = |x: f64| x.is_finite().then_some(x);
+            let measured_max = number(largest(measured.iter().copied()));
+            let testable = measured_max.is_some() && !bound.is_nan();
             Comparison {
                 statement: statement.into(),
                 n,
                 layers: None,
                 bound: bound.is_finite().then_some(bound),
-                measured_max: measured.iter().copied().fold(0.0, f64::max),
-                measured_mean: measured.iter().sum::<f64>() / measured.len() as f64,
+                measured_max,
+                measured_mean: number(measured.iter().sum::<f64>() / measured.len() as f64),
                 contexts: config.contexts,
-                covered: measured.iter().filter(|x| **x <= bound).count() as u64,
+                covered: testable.then(|| measured.iter().filter(|x| **x <= bound).count() as u64),
                 promised: 1.0 - delta,
                 premises,
                 vacuous: !(bound < trivial),

@@ -65,9 +65,11 @@ impl Landscape {
     pub(super) fn figure(&self) -> Scene {
         let logs: Vec<f64> =
             self.points.iter().filter_map(|p| p.neu).filter(|j| *j > 0.0).map(f64::log10).collect();
-        let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
+        // Where no J is above 0, or only one, there is a decade to show it in.
+        let low = logs.iter().copied().reduce(f64::min).unwrap_or(0.0);
         // Divergence would hide everything else.
-        let high = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max).min(low + 5.0);
+        let high = logs.iter().copied().fold(low, f64::max).min(low + 5.0);
+        let high = if high > low { high } else { low + 1.0 };
         let cell = |point: &LandscapePoint| {
             let share = |j: f64| (j.max(1e-300).log10() - low) / (high - low);
             let color = point.neu.map_or(GRAY, |j| sequential(share(j)));

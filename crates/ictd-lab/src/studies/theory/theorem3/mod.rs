@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use super::{Tasks, constants, on_tasks, softmax};
 use crate::error::{LabError, check_range};
+use crate::memory::{self, DOUBLE};
 
 /// Tasks that uniform constants are taken over.
 const CONSTANT_TASKS: u64 = 200;
@@ -55,8 +56,23 @@ impl NeuConfig {
         // A half of the samples needs two for a standard error; contexts are kept while they are counted.
         self.lengths.iter().try_for_each(|&n| {
             check_range("n", n, 1..=10_000_000)?;
-            check_range("samples", self.samples_at(n), 4..=4_000_000)
+            check_range("samples", self.samples_at(n), 4..=4_000_000)?;
+            memory::admit(self.memory(n), "--samples, --features, --states, --layers or --lengths")
         })
+    }
+
+    /// Bytes at a length: the updates of all samples at every depth, and on every thread a task, its trajectory and the layers
+    /// on it, or the constants of a task.
+    fn memory(&self, n: usize) -> f64 {
+        let [m, d] = [self.family.num_states(), self.family.feature_dim()].map(|x| x as f64);
+        let deepest = self.layers.iter().copied().max().unwrap_or(0) as f64;
+        let (samples, entries) = (self.samples_at(n) as f64, 3.0 + d * d);
+        let updates = samples * self.layers.len() as f64 * DOUBLE * (entries + 2.0) + samples * 3.0 * DOUBLE;
+        let pass = DOUBLE * (2.0 * deepest * m + 4.0 * m * m + 8.0 * m * d + 4.0 * entries) + 8.0 * n as f64;
+        let task = memory::task(self.family.num_states(), self.family.feature_dim());
+        let constants = DOUBLE * 20.0 * m * m;
+        (updates + memory::threads(samples) * (task.max(2.0 * DOUBLE * m * m + pass)))
+            .max(memory::threads(CONSTANT_TASKS as f64) * constants)
     }
 }
 
