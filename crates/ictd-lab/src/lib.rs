@@ -8,9 +8,11 @@ pub mod error;
 pub mod figure;
 pub mod files;
 mod one_line;
+mod progress;
 pub mod report;
 pub mod studies;
 
 pub use did_you_mean::did_you_mean;
 pub use error::LabError;
 pub use one_line::one_line;
+pub use progress::{Progress, Standing};

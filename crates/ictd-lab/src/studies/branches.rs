@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::fig3_5::emerged;
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{Cell, Cells, Grid, Legend, Scene};
@@ -59,23 +60,37 @@ pub struct BranchMap {
 }
 
 /// Trains `seeds` of every setting, each with the changes `base` (of the tasks, for instance) before its own; tells
-/// `progress` about each. Settings that only change the number of states are left out where a file says it.
-pub fn run(seeds: &[u64], base: &[String], mut progress: impl FnMut(&str)) -> Result<BranchMap, LabError> {
+/// `tell` about each. Settings that only change the number of states are left out where a file says it.
+pub fn run(
+    seeds: &[u64],
+    base: &[String],
+    progress: &Progress,
+    mut tell: impl FnMut(&str),
+) -> Result<BranchMap, LabError> {
     check_range("seeds", seeds.len(), 1..=100_000)?;
     let fixed_size = settings(base, QUERIES[0], &[])?.config.own.is_some();
-    let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
-    let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
-    let mut counts = Vec::new();
+    let mut all = Vec::new();
     for (change, overrides) in CHANGES {
         if fixed_size && overrides.iter().any(|o| o.starts_with("states=")) {
             continue;
         }
         for query in QUERIES {
-            let found = count(change, query, &settings(base, query, overrides)?, seeds)?;
-            let BranchCount { change, td, mirror, none, .. } = &found;
-            progress(&format!("{change}, query {query}: {td} td, {mirror} mirror, {none} none"));
-            counts.push(found);
+            all.push((change, query, settings(base, query, overrides)?));
         }
+    }
+    let epochs = |(.., settings): &(_, _, Settings)| settings.config.epochs;
+    let total = all.iter().map(epochs).fold(0, u64::saturating_add).saturating_mul(seeds.len() as u64);
+    progress.begin("branches: first gradients", "epochs", total)?;
+    let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
+    let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
+    let mut counts = Vec::new();
+    for (k, (change, query, settings)) in all.iter().enumerate() {
+        let place = format!("[{}/{}]", k + 1, all.len());
+        progress.rename(format!("branches {place} {}, query {query}", change.replace('*', "")));
+        let found = count(change, query, settings, seeds, progress)?;
+        let BranchCount { change, td, mirror, none, .. } = &found;
+        tell(&format!("{place} {change}, query {query}: {td} td, {mirror} mirror, {none} none"));
+        counts.push(found);
     }
     Ok(BranchMap { counts, gradients })
 }
@@ -91,9 +106,10 @@ fn count(
     query: &'static str,
     settings: &Settings,
     seeds: &[u64],
+    progress: &Progress,
 ) -> Result<BranchCount, LabError> {
     let shape = settings.config.shape();
-    let states = pretrain::train(settings, seeds, false)?.states;
+    let states = pretrain::train(settings, seeds, false, progress)?.states;
     if let Some(k) = states.iter().position(Option::is_none) {
         let message = format!("{title}, query {query}: training of seed {} diverged", seeds[k]);
         return Err(LabError::diverged(message));

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::fig3_5::{Trend, emerged};
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, process};
 
@@ -175,8 +176,13 @@ struct Finished {
 }
 
 /// Trains every reading and counts which figures it shows. Finished experiments are kept in the directory `out`, and a
-/// later search with the same seeds and program takes them up. Tells `progress` about each, in a line.
-pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Result<Readings, LabError> {
+/// later search with the same seeds and program takes them up. Tells `tell` about each, in a line.
+pub fn run(
+    search: &Search,
+    out: &Path,
+    progress: &Progress,
+    mut tell: impl FnMut(&str),
+) -> Result<Readings, LabError> {
     check_range("seeds", search.seeds.len(), 1..=100_000)?;
     let chosen = ["query", "source", "target", "rho", "mask"];
     let is_chosen = |c: &&String| chosen.contains(&c.split(['.', '=']).next().unwrap_or(""));
@@ -186,6 +192,8 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
     }
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
+    let epochs = |s: &Settings| s.config.epochs.saturating_mul(search.seeds.len() as u64);
+    progress.begin("readings", "epochs", settings.iter().map(epochs).fold(0, u64::saturating_add))?;
     let journal = OutputDir::create(&out.join("journal"))?;
     let work = |s: &Settings| (s.config.num_steps() * s.config.batch as u64) as f64;
     let mut left: f64 = settings.iter().map(work).sum();
@@ -195,11 +203,16 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
         let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, process::build_stamp());
         let known = if search.fresh { None } else { read_finished(&journal, experiment, &key) };
         let cached = known.is_some();
+        progress.rename(format!("readings [{}/{}] {}", done + 1, all.len(), experiment.prompt));
         let counts = match known {
-            Some(counts) => counts,
+            Some(counts) => {
+                progress.skip(epochs(settings));
+                counts
+            }
             None => {
                 let start = Instant::now();
-                let finished = Finished { key, counts: count(experiment, settings, &search.seeds)? };
+                let finished =
+                    Finished { key, counts: count(experiment, settings, &search.seeds, progress)? };
                 journal.json(&experiment.name(), &finished)?;
                 trained += work(settings);
                 seconds += start.elapsed().as_secs_f64();
@@ -219,8 +232,9 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
         let figures: Vec<String> = rows[first..].iter().map(figure).collect();
         let mixing = experiment.mixing.map_or_else(String::new, |m| format!(", {m}"));
         let reading = format!("{}{mixing}: {}", experiment.prompt, figures.join(", "));
-        progress(&format!("[{}/{}] {reading}; {ahead}", done + 1, all.len()));
+        tell(&format!("[{}/{}] {reading}; {ahead}", done + 1, all.len()));
     }
+    progress.rename("readings: first gradients");
     let gradients = prompts()
         .filter(|p| p.target == "shifted")
         .map(|p| {
@@ -249,10 +263,11 @@ fn count(
     experiment: &Experiment,
     settings: &Settings,
     seeds: &[u64],
+    progress: &Progress,
 ) -> Result<Vec<(Figure, Counts)>, LabError> {
     // Only Figure 3(b) looks at the measurements.
     let measured = experiment.figures.contains(&Figure::Diagonality);
-    let states = pretrain::train(settings, seeds, measured)?.states;
+    let states = pretrain::train(settings, seeds, measured, progress)?.states;
     let shape = settings.config.shape();
     let mut ends = Counts { seeds: seeds.len() as u64, ..Counts::default() };
     for state in &states {
