@@ -8,7 +8,7 @@ use ictd_lab::studies::theory::theorem2::{self, BoundConfig};
 use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
-use crate::{Common, Outcome, message};
+use crate::{Common, Outcome};
 
 /// Where results go.
 const OUT: Option<&str> = Some("out/bound");
@@ -51,7 +51,6 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     common.announce(progress, OUT);
     let mut reports = Vec::new();
     for (k, config) in settings.iter().enumerate() {
-        message(&format!("{}: {} contexts per length", config.family.describe(), config.contexts));
         reports.push(theorem2::run(config, progress)?.named(&format!("bound{}", k + 1)));
     }
     common.present(&reports, OUT, progress)

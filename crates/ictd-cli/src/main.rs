@@ -208,6 +208,9 @@ fn main() -> ExitCode {
         Command::Task(arguments) => task::run(arguments, progress),
         Command::Completions { shell } => completions(shell),
     };
+    if result.is_err() {
+        progress.clean_up();
+    }
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,
@@ -252,18 +255,20 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// A value that is no number, as every other value that is refused: what it is and what was expected.
+/// A value that an option cannot take, as every other value that is refused: what it is and what was expected.
 fn in_words(error: &clap::Error) -> Option<String> {
     let said = |kind| error.get(kind).map(|value| value.to_string());
     let option = said(ContextKind::InvalidArg)?;
     let option = option.split([' ', '=']).next().unwrap_or_default();
-    let expected = match error.source()?.to_string().as_str() {
+    let source = error.source()?.to_string();
+    let expected = match source.as_str() {
         "invalid digit found in string" | "cannot parse integer from empty string" => {
             "a whole number, 0 or more"
         }
         "number too large to fit in target type" => "a smaller number",
         "invalid float literal" | "cannot parse float from empty string" => "a number",
-        _ => return None,
+        // Our own names say what they are.
+        _ => return Some(format!("error: {source}")),
     };
     Some(format!("error: {option} is '{}', expected {expected}", said(ContextKind::InvalidValue)?))
 }

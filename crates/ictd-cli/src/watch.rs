@@ -48,6 +48,7 @@ fn watch(progress: &Progress) {
     loop {
         std::thread::sleep(TICK);
         if progress.is_stopped() && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            progress.clean_up();
             screen::message("stopped");
             std::process::exit(STOPPED.into());
         }

@@ -33,14 +33,12 @@ const SMALL: [(&str, &[&str]); 15] = [
 /// Options whose value is a name that is good whatever it is.
 const NAMES: [&str; 1] = ["--out"];
 
-fn help(command: &str) -> String {
-    String::from_utf8(ictd(&[command, "--help"]).stdout).unwrap()
-}
-
 /// The options of a command as its help lists them, and whether each takes a value.
 fn options(command: &str) -> Vec<(String, bool)> {
-    let text = help(command);
-    let entries = text.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    let text = String::from_utf8(ictd(&[command, "--help"]).stdout).unwrap();
+    // What is said about options stands further to the right.
+    let is_entry = |line: &&str| line.starts_with("      --") || line.starts_with("  -");
+    let entries = text.lines().filter(is_entry);
     let option = |line: &str| {
         let start = line.find("--")?;
         let name = line[start..].split([' ', '=']).next()?.to_owned();
@@ -106,12 +104,14 @@ fn every_mistake_is_one_line_that_names_the_option() {
                         continue;
                     }
                     let one_line = message.lines().count() == 1 && message.chars().count() < 1300;
+                    // A file is named by its path.
+                    let is_file = message.starts_with("error: input ");
                     let named = option.trim_start_matches('-').replace('-', " ");
                     let is_named = message.replace(['-', '_'], " ").contains(&named);
                     if output.status.code() != Some(2)
                         || !one_line
                         || !message.starts_with("error: ")
-                        || !is_named
+                        || !(is_named || is_file)
                         || !output.stdout.is_empty()
                     {
                         failed(shown);

@@ -1,7 +1,8 @@
 //! Long work: what it is at, how much of it is done, and whether it shall stop.
 
 use std::fmt::{Display, Formatter};
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +17,10 @@ pub struct Progress {
     stop: Arc<AtomicBool>,
     done: AtomicU64,
     work: Mutex<Work>,
+    /// Where results will be written.
+    out: Mutex<Option<PathBuf>>,
+    /// Directories that were made for them, the deepest first.
+    made: Mutex<Vec<PathBuf>>,
 }
 
 #[derive(Debug)]
@@ -24,7 +29,6 @@ struct Work {
     unit: &'static str,
     total: u64,
     since: Instant,
-    out: Option<PathBuf>,
 }
 
 /// How far work is.
@@ -51,43 +55,53 @@ impl Default for Progress {
 impl Progress {
     /// Work of a name that ends when `stop` is set, by a signal handler for instance.
     pub fn new(name: &str, stop: Arc<AtomicBool>) -> Self {
-        let work = Work { name: name.into(), unit: "", total: 0, since: Instant::now(), out: None };
-        Self { stop, done: AtomicU64::new(0), work: Mutex::new(work) }
+        let work = Mutex::new(Work { name: name.into(), unit: "", total: 0, since: Instant::now() });
+        Self { stop, done: AtomicU64::new(0), work, out: Mutex::default(), made: Mutex::default() }
     }
 
     /// Says where results will be written, so that a directory that cannot be written to is found before the work and not
     /// after it.
     pub fn will_write(&self, out: PathBuf) {
-        self.work().out = Some(out);
+        *lock(&self.out) = Some(out);
     }
 
     /// Begins work of so many units. All input has been checked by now: the directory for results is created, and refused if
     /// nothing can be written to it.
     pub fn begin(&self, name: impl Into<String>, unit: &'static str, total: u64) -> Result<(), LabError> {
         self.check()?;
-        let mut work = self.work();
-        if let Some(out) = work.out.take() {
+        if let Some(out) = lock(&self.out).take() {
+            let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+            *lock(&self.made) = out.ancestors().take_while(is_new).map(Path::to_owned).collect();
             OutputDir::create(&out)?.probe()?;
         }
+        let mut work = lock(&self.work);
         self.done.store(0, Ordering::Relaxed);
-        *work = Work { name: name.into(), unit, total, since: Instant::now(), out: None };
+        *work = Work { name: name.into(), unit, total, since: Instant::now() };
         Ok(())
+    }
+
+    /// Takes back directories that were made for results, as far as there are none in them: for work that failed.
+    pub fn clean_up(&self) {
+        for path in lock(&self.made).drain(..) {
+            // One with files in it stays.
+            let _ = fs::remove_dir(path);
+        }
     }
 
     /// Says what is at hand now, of the same work.
     pub fn rename(&self, name: impl Into<String>) {
-        self.work().name = name.into();
+        lock(&self.work).name = name.into();
     }
 
     /// Takes units off the total that need not be done.
     pub fn skip(&self, units: u64) {
-        let mut work = self.work();
+        let mut work = lock(&self.work);
         work.total = work.total.saturating_sub(units);
     }
 
     /// Adds units to the total that turned up later.
     pub fn expect(&self, units: u64) {
-        let mut work = self.work();
+        let mut work = lock(&self.work);
         work.total = work.total.saturating_add(units);
     }
 
@@ -114,7 +128,7 @@ impl Progress {
 
     /// How far the work is.
     pub fn standing(&self) -> Standing {
-        let work = self.work();
+        let work = lock(&self.work);
         Standing {
             name: work.name.clone(),
             unit: work.unit,
@@ -123,10 +137,11 @@ impl Progress {
             elapsed: work.since.elapsed(),
         }
     }
+}
 
-    fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A thread that panicked while holding a lock left a whole value behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Standing {
@@ -208,6 +223,14 @@ mod tests {
         assert!(!new.exists());
         progress.begin("", "", 1).unwrap();
         assert!(new.is_dir() && std::fs::read_dir(&new).unwrap().next().is_none());
+        progress.clean_up();
+        assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());
+        // What is in use, or was there before, stays.
+        progress.will_write(new.clone());
+        progress.begin("", "", 1).unwrap();
+        std::fs::write(dir.path().join("a/file"), "").unwrap();
+        progress.clean_up();
+        assert!(!new.exists() && dir.path().join("a/file").exists());
         std::fs::write(&file, "").unwrap();
         progress.will_write(file);
         assert!(matches!(progress.begin("", "", 1), Err(LabError::Write { .. })));

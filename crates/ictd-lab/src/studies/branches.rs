@@ -80,9 +80,11 @@ pub fn run(
     }
     let epochs = |(.., settings): &(_, _, Settings)| settings.config.epochs;
     let total = all.iter().map(epochs).fold(0, u64::saturating_add).saturating_mul(seeds.len() as u64);
-    progress.begin("branches: first gradients", "epochs", total)?;
-    let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
+    progress.begin("branches: first gradients", "seeds", (QUERIES.len() * seeds.len()) as u64)?;
+    let gradient =
+        |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds, progress);
     let gradients = QUERIES.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
+    progress.begin("branches", "epochs", total)?;
     let mut counts = Vec::new();
     for (k, (change, query, settings)) in all.iter().enumerate() {
         let place = format!("[{}/{}]", k + 1, all.len());

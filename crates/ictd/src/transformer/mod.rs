@@ -269,24 +269,21 @@ impl Evaluator {
         let num_rows = transformer.num_layers() + 1;
         if path == Path::Tokens {
             let tokens = transformer.tokens(context)?;
-            let row = |l: usize| &tokens[l];
             let columns = context.num_columns();
             return Ok(LayerValues {
                 path,
-                by_group: Matrix::from_fn(num_rows, columns, |l, j| row(l).values()[j]),
+                by_group: Matrix::from_fn(num_rows, columns, |l, j| tokens[l].values()[j]),
                 group_of: (0..columns as u32).collect(),
                 num_queries: context.num_queries(),
-                targets: Targets::Stored(Matrix::from_fn(num_rows, columns, |l, j| row(l).targets()[j])),
+                targets: Targets::Stored(Matrix::from_fn(num_rows, columns, |l, j| tokens[l].targets()[j])),
             });
         }
         let num_groups = self.statistics.num_groups();
         let mut layers = Vec::with_capacity(num_rows * num_groups);
         self.pass.run(transformer, &self.statistics, |messages, values| {
             layers.extend_from_slice(values);
-            // The values before the first layer are no layer's.
-            if !messages.is_empty() {
-                after_layer();
-            }
+            // The values before the first layer come without messages.
+            messages.first().iter().for_each(|_| after_layer());
         })?;
         Ok(LayerValues {
             path,

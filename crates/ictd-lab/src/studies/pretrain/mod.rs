@@ -115,8 +115,7 @@ pub enum Ending {
     Stopped,
 }
 
-/// Trains all seeds, in parallel, each in its own directory under `out`. Stopped, it ends after the current epochs, checkpoints
-/// written.
+/// Trains all seeds, in parallel, each in its own directory under `out`; stopped, it writes checkpoints before it ends.
 pub fn run(
     settings: &Settings,
     seeds: &[u64],

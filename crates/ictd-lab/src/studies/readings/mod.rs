@@ -234,14 +234,15 @@ pub fn run(
         let reading = format!("{}{mixing}: {}", experiment.prompt, figures.join(", "));
         tell(&format!("[{}/{}] {reading}; {ahead}", done + 1, all.len()));
     }
-    progress.rename("readings: first gradients");
+    let gradients = prompts().filter(|p| p.target == "shifted").count() * search.seeds.len();
+    progress.begin("readings: first gradients", "seeds", gradients as u64)?;
     let gradients = prompts()
         .filter(|p| p.target == "shifted")
         .map(|p| {
             let overrides = [p.overrides(), search.changes.clone()].concat();
             let settings = Settings::preset("paper", &overrides)?;
             let name = format!("{}, {} columns, reward {}", p.query, p.columns, p.query_reward);
-            FirstGradientSign::measure(&name, &settings, &search.seeds)
+            FirstGradientSign::measure(&name, &settings, &search.seeds, progress)
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Readings { rows, gradients })
