@@ -1,35 +1,40 @@
 //! `ictd bound`.
 
+use std::sync::Arc;
+
 use clap::Args;
 use ictd::task::Family;
-use ictd_lab::LabError;
 use ictd_lab::studies::theory::theorem2::{self, BoundConfig};
+use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
-use crate::{Common, Outcome, message};
+use crate::{Common, Outcome};
+
+/// Where results go.
+const OUT: Option<&str> = Some("out/bound");
 
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
     tasks: TaskArguments,
     /// Which task of the seed's sequence [default: 0]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     index: Option<u64>,
     /// Context lengths, separated by commas; the threshold of the contraction lemma is added where it can be
     /// sampled [default: 1000,30000]
-    #[arg(long, value_delimiter = ',', value_name = "N,N,…", allow_negative_numbers = true)]
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
     lengths: Option<Vec<usize>>,
     /// Contexts per length
-    #[arg(long, default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1000)]
     contexts: u64,
     /// Confidence: statements hold with probability 1 - DELTA
-    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.1)]
     delta: f64,
     #[command(flatten)]
     common: Common,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { tasks, index, lengths, contexts, delta, common } = arguments;
     let mut settings = BoundConfig::defaults(common.seed, contexts);
     // Any choice of a task or of lengths is one setting; without one three are compared.
@@ -43,10 +48,10 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
     }
     settings.iter_mut().for_each(|s| s.delta = delta);
     settings.iter().try_for_each(BoundConfig::check)?;
+    common.announce(progress, OUT);
     let mut reports = Vec::new();
     for (k, config) in settings.iter().enumerate() {
-        message(&format!("{}: {} contexts per length", config.family.describe(), config.contexts));
-        reports.push(theorem2::run(config)?.named(&format!("bound{}", k + 1)));
+        reports.push(theorem2::run(config, progress)?.named(&format!("bound{}", k + 1)));
     }
-    common.present(&reports, Some("out/bound"))
+    common.present(&reports, OUT, progress)
 }

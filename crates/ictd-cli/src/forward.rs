@@ -2,13 +2,14 @@
 
 use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use ictd::kernel::{Attention, KernelName};
 use ictd::transformer::{Block, Parameters, TransformerConfig};
-use ictd_lab::LabError;
 use ictd_lab::files::{chosen, read_context, read_params};
 use ictd_lab::studies::forward::report;
+use ictd_lab::{LabError, Progress};
 
 use crate::{Common, Outcome, message};
 
@@ -24,19 +25,19 @@ pub struct Arguments {
     #[arg(long, value_parser = crate::kernels())]
     kernel: Option<KernelName>,
     /// Depth L [default: the checkpoint's, or 15]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     layers: Option<usize>,
     /// Discount [default: the checkpoint's, or 0.9]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     gamma: Option<f64>,
     /// Temperature of the scores [default: the checkpoint's, or 1]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     temperature: Option<f64>,
     /// Step size: one number, or one for each layer separated by commas [default: the checkpoint's, or 1]
     #[arg(long, value_delimiter = ',', allow_hyphen_values = true)]
     step_size: Option<Vec<f64>>,
     /// Diagonal mixing rho [default: the checkpoint's, or 0]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     diagonal_mix: Option<f64>,
     /// Parameters: a checkpoint of `pretrain` (.safetensors), or JSON with {"V": …, "A": …} for all layers or
     /// {"layers": [{"V", "A"}, …]} [default: theta_*]
@@ -87,10 +88,11 @@ fn transformer_config(arguments: &Arguments) -> Result<TransformerConfig, LabErr
     })
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let config = transformer_config(&arguments)?;
     let transformer = config.check()?;
     let context = read_context(&arguments.input)?;
-    let report = report(&transformer, &context, arguments.tokens, arguments.fixed_point)?;
-    arguments.common.present(&report, None)
+    arguments.common.announce(progress, None);
+    let report = report(&transformer, &context, arguments.tokens, arguments.fixed_point, progress)?;
+    arguments.common.present(&report, None, progress)
 }

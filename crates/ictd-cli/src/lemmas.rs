@@ -1,9 +1,11 @@
 //! `ictd lemmas`.
 
+use std::sync::Arc;
+
 use clap::Args;
 use ictd::task::Family;
-use ictd_lab::LabError;
 use ictd_lab::studies::theory::lemmas;
+use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome};
@@ -11,7 +13,7 @@ use crate::{Common, Outcome};
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Random inputs per lemma
-    #[arg(long, default_value_t = 5000, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 5000)]
     trials: u64,
     #[command(flatten)]
     tasks: TaskArguments,
@@ -19,9 +21,11 @@ pub struct Arguments {
     common: Common,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let seed = arguments.common.seed;
     let tasks = || arguments.tasks.tasks(Family::certified(), seed);
     let given = arguments.tasks.is_given().then(tasks).transpose()?;
-    arguments.common.present(&lemmas::run(seed, arguments.trials, given.as_ref())?, None)
+    arguments.common.announce(progress, None);
+    let found = lemmas::run(seed, arguments.trials, given.as_ref(), progress)?;
+    arguments.common.present(&found, None, progress)
 }

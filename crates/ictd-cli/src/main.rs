@@ -16,20 +16,24 @@ mod screen;
 mod task;
 mod task_arguments;
 mod verify;
+mod watch;
 
+use std::error::Error as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::ContextKind;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ictd::kernel::KernelName;
 use ictd_lab::error::check_range;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report;
-use ictd_lab::{LabError, memory, one_line};
+use ictd_lab::{LabError, Progress, memory, one_line};
 use screen::message;
 
 /// Reinforcement learning in a Transformer's forward pass.
@@ -128,18 +132,35 @@ impl Common {
         self.out.clone().or_else(|| default.map(PathBuf::from))
     }
 
+    /// Says where results will go: to the directory asked for, or to the command's own.
+    fn announce(&self, progress: &Progress, default_out: Option<&str>) {
+        self.out_or(default_out).into_iter().for_each(|out| progress.will_write(out));
+    }
+
     /// Shows a result; its files go to the directory asked for, or to the command's own.
-    fn present(&self, report: &impl Report, default_out: Option<&str>) -> Result<Outcome, LabError> {
-        present(report, self.json, self.out_or(default_out).as_deref())
+    fn present(
+        &self,
+        report: &impl Report,
+        default_out: Option<&str>,
+        progress: &Arc<Progress>,
+    ) -> Result<Outcome, LabError> {
+        present(report, self.json, self.out_or(default_out).as_deref(), progress)
     }
 }
 
 /// Writes a result's files, prints it as JSON or as text, and says where the files are.
-fn present(report: &impl Report, json: bool, out: Option<&Path>) -> Result<Outcome, LabError> {
+fn present(
+    report: &impl Report,
+    json: bool,
+    out: Option<&Path>,
+    progress: &Arc<Progress>,
+) -> Result<Outcome, LabError> {
     if let Some(out) = out {
+        progress.begin("writing figures and tables", "files", 0)?;
         // Files are written in no time; whoever else writes them is waited for.
-        report.write(&OutputDir::locked(out, Duration::from_secs(5))?)?;
+        report.write(&OutputDir::locked(out, Duration::from_secs(5))?.watched(progress))?;
     }
+    progress.begin("printing", "", 0)?;
     if json {
         print_json(report)?
     } else {
@@ -162,42 +183,63 @@ enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let typed = command().try_get_matches().and_then(|matches| {
+        let name = matches.subcommand_name().unwrap_or_default().to_owned();
+        Cli::from_arg_matches(&matches).map(|cli| (name, cli))
+    });
+    let (name, cli) = match typed {
+        Ok(typed) => typed,
         Err(error) => return usage_error(&error),
     };
     screen::QUIET.store(cli.quiet, Ordering::Relaxed);
+    let progress = &watch::watched(&name);
     let result = match cli.command {
-        Command::Reproduce(arguments) => reproduce::run(arguments),
-        Command::Verify(arguments) => verify::run(arguments),
-        Command::Msve(arguments) => msve::run(arguments),
-        Command::Pretrain(arguments) => pretrain::run(arguments),
-        Command::Readings(arguments) => readings::run(arguments),
-        Command::Branches(arguments) => branches::run(arguments),
-        Command::Mirror(arguments) => mirror::run(arguments),
-        Command::Certify(arguments) => certify::run(arguments),
-        Command::Regimes(arguments) => regimes::run(arguments),
-        Command::Bound(arguments) => bound::run(arguments),
-        Command::Neu(arguments) => neu::run(arguments),
-        Command::Lemmas(arguments) => lemmas::run(arguments),
-        Command::Forward(arguments) => forward::run(arguments),
-        Command::Task(arguments) => task::run(arguments),
+        Command::Reproduce(arguments) => reproduce::run(arguments, progress),
+        Command::Verify(arguments) => verify::run(arguments, progress),
+        Command::Msve(arguments) => msve::run(arguments, progress),
+        Command::Pretrain(arguments) => pretrain::run(arguments, progress),
+        Command::Readings(arguments) => readings::run(arguments, progress),
+        Command::Branches(arguments) => branches::run(arguments, progress),
+        Command::Mirror(arguments) => mirror::run(arguments, progress),
+        Command::Certify(arguments) => certify::run(arguments, progress),
+        Command::Regimes(arguments) => regimes::run(arguments, progress),
+        Command::Bound(arguments) => bound::run(arguments, progress),
+        Command::Neu(arguments) => neu::run(arguments, progress),
+        Command::Lemmas(arguments) => lemmas::run(arguments, progress),
+        Command::Forward(arguments) => forward::run(arguments, progress),
+        Command::Task(arguments) => task::run(arguments, progress),
         Command::Completions { shell } => completions(shell),
     };
     if std::env::var_os("ICTD_MEMORY").is_some() {
         let peak = ictd_lab::files::process::peak_rss_kib().unwrap_or(0);
         screen::error(&format!("memory: estimated {} KiB, peak {peak} KiB", memory::estimated() / 1024));
     }
+    if result.is_err() {
+        progress.clean_up();
+    }
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,
-        // The code of `timeout`: engines resubmit on it.
-        Ok(Outcome::Stopped) => ExitCode::from(124),
+        Ok(Outcome::Stopped) => ExitCode::from(watch::STOPPED),
+        Err(LabError::Stopped) => {
+            message("stopped");
+            ExitCode::from(watch::STOPPED)
+        }
         Err(error) => {
             screen::error(&one_line(&format!("error: {error}")));
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The commands and their options. A negative number is the value of the option before it, so that what is wrong with it
+/// can be said.
+fn command() -> clap::Command {
+    let takes_numbers = |arg: clap::Arg| {
+        let takes = arg.get_action().takes_values();
+        if takes { arg.allow_negative_numbers(true) } else { arg }
+    };
+    Cli::command().mut_subcommands(|sub| sub.mut_args(takes_numbers))
 }
 
 /// Help and version go to stdout as they are; a mistake becomes one line on stderr.
@@ -209,17 +251,38 @@ fn usage_error(error: &clap::Error) -> ExitCode {
         return ExitCode::from(u8::from(error.use_stderr()) * 2);
     }
     let text = error.render().to_string();
-    let first: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+    // What was typed may have empty lines of its own: the message ends where clap goes on.
+    let ends = ["\n\nUsage:", "\n\nFor more", "\n\n  tip:"].iter().filter_map(|end| text.find(end)).min();
+    let message: Vec<&str> = text[..ends.unwrap_or(text.len())].split('\n').map(str::trim).collect();
+    let message = in_words(error).unwrap_or_else(|| message.join(" "));
     let meant: String =
         text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).map(|t| format!("; {t}")).collect();
-    screen::error(&format!("{}{meant} (see --help)", first.join(" ")));
+    screen::error(&format!("{}{meant} (see --help)", one_line(message.trim_end())));
     ExitCode::from(2)
+}
+
+/// A value that an option cannot take, as every other value that is refused: what it is and what was expected.
+fn in_words(error: &clap::Error) -> Option<String> {
+    let said = |kind| error.get(kind).map(|value| value.to_string());
+    let option = said(ContextKind::InvalidArg)?;
+    let option = option.split([' ', '=']).next().unwrap_or_default();
+    let source = error.source()?.to_string();
+    let expected = match source.as_str() {
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "a whole number, 0 or more"
+        }
+        "number too large to fit in target type" => "a smaller number",
+        "invalid float literal" | "cannot parse float from empty string" => "a number",
+        // Our own names say what they are.
+        _ => return Some(format!("error: {source}")),
+    };
+    Some(format!("error: {option} is '{}', expected {expected}", said(ContextKind::InvalidValue)?))
 }
 
 /// The script by which a shell completes what is typed.
 fn completions(shell: clap_complete::Shell) -> Result<Outcome, LabError> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "ictd", &mut script);
+    clap_complete::generate(shell, &mut command(), "ictd", &mut script);
     print_data(&String::from_utf8_lossy(&script))?;
     Ok(Outcome::Success)
 }
@@ -232,6 +295,7 @@ fn kernels() -> impl TypedValueParser<Value = KernelName> {
 
 /// Prints data to stdout; a reader that has seen enough (a closed pipe) is no error.
 fn print_data(text: &str) -> Result<(), LabError> {
+    screen::clear();
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {

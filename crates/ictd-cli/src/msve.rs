@@ -1,21 +1,26 @@
 //! `ictd msve`.
 
+use std::sync::Arc;
+
 use clap::Args;
 use ictd::kernel::KernelName;
 use ictd::task::{Family, Kind};
-use ictd_lab::LabError;
 use ictd_lab::studies::fig1::{self, MsveConfig};
+use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome};
 
+/// Where results go.
+const OUT: Option<&str> = Some("out/msve");
+
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Number of random tasks
-    #[arg(long, default_value_t = MsveConfig::default().num_tasks, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = MsveConfig::default().num_tasks)]
     tasks: u64,
     /// Depth L
-    #[arg(long, default_value_t = MsveConfig::default().num_layers, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = MsveConfig::default().num_layers)]
     layers: usize,
     /// Context lengths, separated by commas [default: 1,3,…,39 for the verdict, and 60 to 1000 beside]
     #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
@@ -24,10 +29,10 @@ pub struct Arguments {
     #[arg(long, default_value = "softmax", value_parser = crate::kernels())]
     kernel: KernelName,
     /// Temperature of the scores
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1.0)]
     temperature: f64,
     /// Step size of every layer
-    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1.0)]
     step_size: f64,
     #[command(flatten)]
     source: TaskArguments,
@@ -35,13 +40,14 @@ pub struct Arguments {
     common: Common,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let default = MsveConfig::default();
     let (context_lens, longer_lens) = match arguments.lengths {
         Some(lengths) => (lengths, Vec::new()),
         None => (default.context_lens, default.longer_lens),
     };
-    let curve = fig1::run(&MsveConfig {
+    arguments.common.announce(progress, OUT);
+    let config = MsveConfig {
         tasks: arguments.source.tasks(Family::of(Kind::Figure1), arguments.common.seed)?,
         num_tasks: arguments.tasks,
         context_lens,
@@ -50,6 +56,6 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         kernel: arguments.kernel.to_string(),
         temperature: arguments.temperature,
         step_size: arguments.step_size,
-    })?;
-    arguments.common.present(&curve, Some("out/msve"))
+    };
+    arguments.common.present(&fig1::run(&config, progress)?, OUT, progress)
 }

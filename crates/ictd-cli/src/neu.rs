@@ -1,15 +1,19 @@
 //! `ictd neu`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use ictd::task::Family;
-use ictd_lab::LabError;
 use ictd_lab::studies::Tasks;
 use ictd_lab::studies::theory::theorem3::{NeuComparison, NeuConfig, NeuSweeps};
+use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome, message};
+
+/// Where results go.
+const OUT: Option<&str> = Some("out/neu");
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -19,25 +23,27 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     params: Option<PathBuf>,
     /// Context lengths, separated by commas [default: 30,100,300,1000,3000; with --params the checkpoint's, or 10]
-    #[arg(long, value_delimiter = ',', value_name = "N,N,…", allow_negative_numbers = true)]
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
     lengths: Option<Vec<usize>>,
     /// Depths, separated by commas [default: 1,2,3,4,5,6,8,10,12,15,40; with --params the checkpoint's, or 3]
     #[arg(long, value_delimiter = ',', value_name = "L,L,…")]
     layers: Option<Vec<usize>>,
     /// Tasks per estimate, one trajectory each; short contexts get up to four times as many
-    #[arg(long, default_value_t = 2000, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 2000)]
     samples: u64,
     #[command(flatten)]
     common: Common,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { tasks, params, lengths, layers, samples, common } = arguments;
     if let Some(file) = &params {
         let family = tasks.tasks(Family::paper(), common.seed)?;
         let first = |list: &Option<Vec<usize>>| list.as_ref().and_then(|l| l.first().copied());
-        let found = NeuComparison::run(&family, file, first(&lengths), first(&layers), samples, message)?;
-        return common.present(&found, None);
+        common.announce(progress, None);
+        let (n, layers) = (first(&lengths), first(&layers));
+        let found = NeuComparison::run(&family, file, n, layers, samples, message, progress)?;
+        return common.present(&found, None, progress);
     }
     let families = match tasks.is_given() {
         true => vec![tasks.tasks(Family::certified(), common.seed)?],
@@ -50,8 +56,9 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         samples,
     };
     let configs: Vec<NeuConfig> = families.into_iter().map(config).collect();
-    let found = NeuSweeps::run(&configs, |config| {
+    common.announce(progress, OUT);
+    let found = NeuSweeps::run(&configs, progress, |config| {
         message(&format!("{}: {samples} tasks per estimate", config.family.describe()));
     })?;
-    common.present(&found, Some("out/neu"))
+    common.present(&found, OUT, progress)
 }

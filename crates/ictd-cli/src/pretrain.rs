@@ -1,17 +1,14 @@
 //! `ictd pretrain`.
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use clap::Args;
+use ictd_lab::Progress;
 use ictd_lab::error::{LabError, check_range};
-use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
+use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
 
-use crate::screen::QUIET;
 use crate::task_arguments::TaskArguments;
 use crate::{Outcome, message, present, print_data};
 
@@ -37,7 +34,7 @@ pub struct Arguments {
     #[arg(long)]
     resume: bool,
     /// Epochs between checkpoints [default: every two seconds]
-    #[arg(long, value_name = "EPOCHS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "EPOCHS")]
     checkpoint_every: Option<u64>,
     /// Threads [default: one per core]
     #[arg(long)]
@@ -50,7 +47,7 @@ pub struct Arguments {
     print_config: bool,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let overrides = arguments.tasks.overrides(arguments.overrides)?;
     let settings = match &arguments.config {
         Some(path) => Settings::file(path, &overrides)?,
@@ -71,64 +68,14 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         .num_threads(arguments.threads.unwrap_or(0))
         .build()
         .map_err(|e| LabError::internal("threads", e))?;
-    let monitor = Arc::new(Monitor::default());
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // Without a handler a signal ends the process as usual; checkpoints stay valid either way. A second
-        // signal does not wait for the current epochs.
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, 124, monitor.stop.clone());
-        let _ = signal_hook::flag::register(signal, monitor.stop.clone());
-    }
-    let total = settings.config.epochs * seeds.len() as u64;
-    let finished = Arc::new(AtomicBool::new(false));
-    let watcher = {
-        let (monitor, finished) = (monitor.clone(), finished.clone());
-        std::thread::spawn(move || watch(&monitor, &finished, total))
-    };
-    let ending = pool.install(|| pretrain::run(&settings, &seeds, &arguments.out, &options, &monitor));
-    finished.store(true, Ordering::Relaxed);
-    // The watcher only prints.
-    let _ = watcher.join();
+    let ending = pool.install(|| pretrain::run(&settings, &seeds, &arguments.out, &options, progress));
     match ending? {
-        Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures)),
+        Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures), progress),
         Ending::Stopped => {
             message("stopped; checkpoints are written, --resume continues from them");
             Ok(Outcome::Stopped)
         }
     }
-}
-
-/// Shows progress: a bar on a terminal, ten lines otherwise.
-fn watch(monitor: &Monitor, finished: &AtomicBool, total: u64) {
-    if QUIET.load(Ordering::Relaxed) {
-        return;
-    }
-    let start = Instant::now();
-    let terminal = std::io::stderr().is_terminal();
-    let mut shown = 0;
-    while !finished.load(Ordering::Relaxed) {
-        let done = monitor.epochs.load(Ordering::Relaxed).min(total);
-        let tenth = 10 * done / total;
-        if done > 0 && (terminal || tenth > shown) {
-            shown = tenth;
-            let rate = done as f64 / start.elapsed().as_secs_f64();
-            let left = (total - done) as f64 / rate;
-            let line = format!("{done}/{total} epochs, {rate:.0} per second, {left:.1} s left");
-            if terminal {
-                let filled = (30 * done / total) as usize;
-                eprint_part(&format!("\r[{}{}] {line}   ", "=".repeat(filled), " ".repeat(30 - filled)));
-            } else {
-                message(&line);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    if terminal {
-        eprint_part("\r\x1b[K");
-    }
-}
-
-fn eprint_part(text: &str) {
-    let _ = write!(std::io::stderr(), "{text}");
 }
 
 /// `0..5`, or `1,4,7`.

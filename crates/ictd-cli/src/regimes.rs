@@ -1,25 +1,30 @@
 //! `ictd regimes`.
 
+use std::sync::Arc;
+
 use clap::Args;
 use ictd::task::Family;
-use ictd_lab::LabError;
 use ictd_lab::studies::theory::regimes;
+use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
 use crate::{Common, Outcome};
+
+/// Where results go.
+const OUT: Option<&str> = Some("out/regimes");
 
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
     source: TaskArguments,
     /// Tasks per cell of the map
-    #[arg(long, default_value_t = 20, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 20)]
     tasks: u64,
     #[command(flatten)]
     common: Common,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let options = &arguments.source.options;
     for (name, given) in [
         ("gamma", options.gamma.is_some()),
@@ -31,6 +36,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         }
     }
     let family = arguments.source.tasks(Family::paper(), arguments.common.seed)?;
-    let map = regimes::run(&family, arguments.tasks)?;
-    arguments.common.present(&map, Some("out/regimes"))
+    arguments.common.announce(progress, OUT);
+    let map = regimes::run(&family, arguments.tasks, progress)?;
+    arguments.common.present(&map, OUT, progress)
 }

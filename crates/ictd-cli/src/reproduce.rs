@@ -1,13 +1,13 @@
 //! `ictd reproduce`.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Arc;
 
 use clap::Args;
-use ictd_lab::LabError;
 use ictd_lab::files::process;
 use ictd_lab::studies::reproduce::{self, Drift, Reproduction};
 use ictd_lab::studies::{Plan, Study};
+use ictd_lab::{LabError, Progress};
 
 use crate::{Outcome, message, present};
 
@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(long)]
     quick: bool,
     /// Pretraining seeds per setting [default: the paper's 5, and 10 for Figure 6]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N")]
     seeds: Option<u64>,
     /// Run everything again instead of continuing from finished studies
     #[arg(long)]
@@ -43,21 +43,28 @@ pub struct Arguments {
     out: PathBuf,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let studies = reproduce::select(&arguments.only)?;
     if arguments.stability {
-        return stability(&studies, &arguments);
+        return stability(&studies, &arguments, progress);
     }
     let plan = Plan { seed: arguments.seed, seeds: arguments.seeds, quick: arguments.quick };
     let fresh = arguments.fresh || arguments.check;
     let total = studies.len();
     let mut number = 0;
+    progress.begin("reproduce", "studies", total as u64)?;
     let found = reproduce::run(&studies, &plan, &arguments.out, fresh, |study, result| match result {
         None => {
             number += 1;
+            progress.rename(format!("reproduce: {}", study.id));
             message(&format!("[{number}/{total}] {}: {}", study.id, study.claims.join(", ")));
         }
         Some((timing, claims)) => {
+            if timing.cached {
+                progress.skip(1)
+            } else {
+                progress.advance(1)
+            }
             let verdicts: Vec<String> = claims.iter().map(|c| format!("{} {}", c.id, c.verdict)).collect();
             let time =
                 if timing.cached { "from an earlier run".into() } else { format!("{:.2} s", timing.seconds) };
@@ -65,7 +72,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
         }
     })?;
     // The run wrote its files itself, study by study.
-    present(&found, arguments.json, None)?;
+    present(&found, arguments.json, None, progress)?;
     finish(&found, &arguments.out);
     if !arguments.check {
         // A verdict is a result, not a failure of the command.
@@ -75,18 +82,23 @@ pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
 }
 
 /// Verdicts over seeds, beside the stored ones.
-fn stability(studies: &[Study], arguments: &Arguments) -> Result<Outcome, LabError> {
-    let (start, total) = (Instant::now(), reproduce::num_seeds() as usize * studies.len());
-    let mut done = 0;
-    let mut trained = 0;
+fn stability(
+    studies: &[Study],
+    arguments: &Arguments,
+    progress: &Arc<Progress>,
+) -> Result<Outcome, LabError> {
+    progress.begin("stability", "studies", reproduce::num_seeds() * studies.len() as u64)?;
     let found = reproduce::measure(studies, &arguments.out, arguments.fresh, |seed, timing| {
-        done += 1;
-        trained += usize::from(!timing.cached);
         // What was there costs nothing; what is left is taken to cost as much as what was run.
-        let left = start.elapsed().as_secs_f64() / trained.max(1) as f64 * (total - done) as f64;
-        message(&format!("[{done}/{total}] seed {seed}, {}: {left:.0} s left", timing.study));
+        if timing.cached {
+            progress.skip(1)
+        } else {
+            progress.advance(1)
+        }
+        progress.rename(format!("stability: seed {seed}, {}", timing.study));
+        message(&progress.standing().to_string());
     })?;
-    present(&found, arguments.json, Some(&arguments.out))?;
+    present(&found, arguments.json, Some(&arguments.out), progress)?;
     Ok(compared("stability", &reproduce::stability_drifts(&found.claims)?, found.claims.len()))
 }
 

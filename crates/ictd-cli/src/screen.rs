@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -14,6 +15,11 @@ const NARROWEST: usize = 40;
 
 /// Whether only errors are said; decided before a command runs.
 pub static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Whether the last line on the terminal says how far work is.
+static SHOWN: Mutex<bool> = Mutex::new(false);
+/// Back to the first column, and the line away.
+const CLEAR: &str = "\r\x1b[K";
 
 /// Characters per line on stdout.
 pub fn width() -> usize {
@@ -31,9 +37,34 @@ pub fn message(line: &str) {
 
 /// Prints a line to stderr; that nobody can read it is no reason to stop.
 pub fn error(line: &str) {
+    clear();
     let mut stderr = std::io::stderr();
     let line = painted(line, &stderr);
     let _ = writeln!(stderr, "{line}");
+}
+
+/// Shows how far work is: on a terminal in place of the last such line, elsewhere as a message.
+pub fn progress(line: &str, terminal: bool) {
+    if QUIET.load(Ordering::Relaxed) {
+        return;
+    }
+    if !terminal {
+        return message(line);
+    }
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    // A line that breaks could not be replaced.
+    let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(WIDTH, |(w, _)| usize::from(w.0));
+    let line: String = line.chars().take(width.saturating_sub(1)).collect();
+    let _ = write!(std::io::stderr(), "{CLEAR}{line}");
+    *shown = true;
+}
+
+/// Takes away the line that says how far work is.
+pub fn clear() {
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::mem::take(&mut *shown) {
+        let _ = write!(std::io::stderr(), "{CLEAR}");
+    }
 }
 
 /// The text with headings of tables and words of judgement in colour, where the stream is a terminal that has them;

@@ -1,9 +1,11 @@
 //! `ictd task`.
 
+use std::sync::Arc;
+
 use clap::Args;
-use ictd_lab::LabError;
 use ictd_lab::studies::TaskChoice;
 use ictd_lab::studies::task::{TaskRequest, make};
+use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskOptions;
 use crate::{Common, Outcome};
@@ -16,17 +18,19 @@ pub struct Arguments {
     #[command(flatten)]
     options: TaskOptions,
     /// Which task of the seed's sequence
-    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0)]
     index: u64,
     /// Give a trajectory of N transitions instead of the task; with --json it is input for `forward`
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N")]
     trajectory: Option<usize>,
     #[command(flatten)]
     common: Common,
 }
 
-pub fn run(arguments: Arguments) -> Result<Outcome, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { task, options, index, trajectory, common } = arguments;
     let task = options.choice(TaskChoice::named(&task)?)?;
-    common.present(&make(&TaskRequest { task, seed: common.seed, index, trajectory })?, None)
+    common.announce(progress, None);
+    let made = make(&TaskRequest { task, seed: common.seed, index, trajectory }, progress)?;
+    common.present(&made, None, progress)
 }

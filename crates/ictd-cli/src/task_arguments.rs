@@ -21,19 +21,19 @@ pub struct TaskArguments {
 pub struct TaskOptions {
     /// Number of states; figure-1: the largest; cartpole: bins per dimension [default: boyan 64, loop and dense 10,
     /// figure-1 15, coin and cartpole 2]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub states: Option<usize>,
     /// Feature dimension [default: 4; loop and figure-1 5, coin 2]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub features: Option<usize>,
     /// Discount [default: 0.9]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub gamma: Option<f64>,
     /// Draw rewards freely instead of making the values linear in the features
     #[arg(long)]
     pub free: bool,
     /// Loop only: probability of leaving out an edge [default: 0.5]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub threshold: Option<f64>,
     /// One feature per state instead of random ones
     #[arg(long)]
@@ -45,7 +45,7 @@ pub struct TaskOptions {
     #[arg(long)]
     pub continuous: bool,
     /// Multiply scores: A = SCALE·I
-    #[arg(long, value_name = "SCALE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SCALE")]
     pub score_scale: Option<f64>,
 }
 

@@ -258,6 +258,10 @@ fn bad_theory_arguments_are_one_line() {
         (&["certify", "--temperature", "0"], "temperature"),
         (&["certify", "--tolerance", "nan"], "tolerance"),
         (&["certify", "--tasks", "0"], "tasks"),
+        (
+            &["certify", "--task", "coin", "--kernel", "linear", "--score-scale", "3e307", "--n", "50"],
+            "features: state 1 has an entry of size 5",
+        ),
         (&["certify", "--n", "0"], "n is 0"),
         (&["certify", "--input", "no-such.json"], "no-such.json"),
         (&["certify", "--task", "nobody"], "nobody"),
@@ -265,6 +269,7 @@ fn bad_theory_arguments_are_one_line() {
         (&["bound", "--delta", "2"], "delta"),
         (&["bound", "--task", "boyan", "--states", "300"], "states"),
         (&["neu", "--samples", "1"], "samples"),
+        (&["neu", "--layers", "-1"], "--layers is '-1', expected a whole number"),
         (&["neu", "--one-hot", "--lengths", "0"], "n is 0"),
         (&["neu", "--params", "no-such.safetensors"], "no-such.safetensors"),
         (&["regimes", "--tasks", "0"], "tasks"),

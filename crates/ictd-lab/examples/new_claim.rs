@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use ictd_lab::LabError;
 use ictd_lab::files::OutputDir;
 use ictd_lab::studies::reproduce;
 use ictd_lab::studies::theory::certify::{self, LayerConfig};
 use ictd_lab::studies::{Claim, Plan, Section, Study, Tasks, verdict};
+use ictd_lab::{LabError, Progress};
 
 const TEMPERATURE: Study = Study::new("temperature", Section::Others, &["temperature"], temperature);
 
@@ -15,7 +15,8 @@ fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let paper = Tasks::paper(plan.seed);
     let sharper = paper.rescaled(false, 2.0);
     let tasks = plan.samples(50, 10);
-    let counts = [certify::count(&paper, tasks, &layer(0.5))?, certify::count(&sharper, tasks, &layer(1.0))?];
+    let count = |family, scale| certify::count(family, tasks, &layer(scale), &Progress::default());
+    let counts = [count(&paper, 0.5)?, count(&sharper, 1.0)?];
     out.json("temperature", &counts)?;
     let same = counts[0] == counts[1];
     let says = "Dividing scores by τ is multiplying A by 1/τ.";

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ictd_lab::Progress;
 use ictd_lab::report::Report as _;
 use ictd_lab::studies::TaskChoice;
 use ictd_lab::studies::pretrain::{Settings, run_in_memory};
@@ -26,10 +27,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tasks = TaskChoice::named(&name)?.tasks(0)?;
     println!("{}, values {:.3?}", tasks.describe(), tasks.task(0)?.values());
     let layer = LayerConfig::default();
-    println!("certify: {}", certify::task(&tasks, 0, &layer)?.certificate.status.as_str());
+    println!(
+        "certify: {}",
+        certify::task(&tasks, 0, &layer, &Progress::default())?.certificate.status.as_str()
+    );
     let settings =
         BoundConfig { family: tasks, lengths: vec![1000], ..BoundConfig::defaults(0, 50)[1].clone() };
-    let report = theorem2::run(&settings)?;
+    let report = theorem2::run(&settings, &Progress::default())?;
     println!("bound: {} statements, kept: {}", report.comparisons.len(), report.holds());
     let settings = Settings::preset("paper", &[format!("task={name}"), "epochs=50".into()])?;
     let result = run_in_memory(&settings, &[0])?;

@@ -139,6 +139,9 @@ pub enum LabError {
         /// Claims it is listed with.
         expected: String,
     },
+    /// Somebody asked for the end of the work, with a signal for instance.
+    #[error("stopped")]
+    Stopped,
     /// Something of the program's own went wrong: stored values, threads, a result that has no JSON.
     #[error("{what}: {source}")]
     Internal {
@@ -176,9 +179,11 @@ impl LabError {
         Self::Internal { what, source: source.into() }
     }
 
-    /// The exit status: 2 when the input is to blame, 1 otherwise.
+    /// The exit status: 2 when the input is to blame, 124 (as of `timeout`, on which engines resubmit) when the work was stopped,
+    /// 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::Stopped => 124,
             Self::Write { .. }
             | Self::Linalg(_)
             | Self::Diverged { .. }

@@ -9,9 +9,11 @@ pub mod figure;
 pub mod files;
 pub mod memory;
 mod one_line;
+mod progress;
 pub mod report;
 pub mod studies;
 
 pub use did_you_mean::did_you_mean;
 pub use error::LabError;
 pub use one_line::one_line;
+pub use progress::{Progress, Standing};

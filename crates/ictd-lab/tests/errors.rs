@@ -23,7 +23,7 @@ fn every_kind_has_a_message_a_code_and_a_cause() {
     let config = bad(0);
     let config_text = config.to_string();
     let value = || LabError::value("tasks", 0, "1 to 5");
-    let cases: [(LabError, &str, u8, Option<&str>); 22] = [
+    let cases: [(LabError, &str, u8, Option<&str>); 23] = [
         (LabError::Read { path: "a".into(), source: io() }, "input a: no such file", 2, Some("no such file")),
         (LabError::Parse { path: "a".into(), message: "line 1".into() }, "input a: line 1", 2, None),
         (
@@ -85,6 +85,7 @@ fn every_kind_has_a_message_a_code_and_a_cause() {
             1,
             None,
         ),
+        (LabError::Stopped, "stopped", 124, None),
         (LabError::internal("threads", "none left"), "threads: none left", 1, Some("none left")),
     ];
     for (error, message, code, cause) in cases {

@@ -61,6 +61,33 @@ fn files_stand_on_the_paper_s_setting() {
 }
 
 #[test]
+fn mistakes_in_files_have_their_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mine.toml");
+    for (text, found) in [
+        (
+            "n = 3\nstates = \"a\"\n",
+            "line 2: task.states: invalid type: string \"a\", expected a whole number",
+        ),
+        ("\n[task]\nstates = 2.5\n", "line 3: task.states: invalid type"),
+        ("n = 3\n\n[optimizer]\nlr = -1.0\n", "line 4: optimizer.lr is -1"),
+        ("n = 3\nepoch = 7\n", "line 2: epoch is no key"),
+        ("n = 3\n\nn = 4\n", "line 3: duplicate key"),
+        ("n = 3\nquery = \"nobody\"\n", "line 2: query: "),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = Settings::file(&path, &[]).unwrap_err();
+        let expected = format!("input {}: {found}", path.display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+    // What was typed is no mistake of the file.
+    fs::write(&path, "n = 3").unwrap();
+    let error = Settings::file(&path, &["n=0".into()]).unwrap_err();
+    assert!(error.to_string().starts_with("n is 0"), "{error}");
+}
+
+#[test]
 fn a_resolved_file_reads_back_as_itself_and_hashes_differ() {
     let settings = Settings::preset("mask-relaxed", &[]).unwrap();
     let dir = tempfile::tempdir().unwrap();

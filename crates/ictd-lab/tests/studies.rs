@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use ictd::pretrain::PretrainConfig;
+use ictd_lab::Progress;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report as _;
 use ictd_lab::studies::fig1::{self, MsveConfig};
@@ -45,7 +46,7 @@ fn thread_counts_do_not_change_a_bit() {
 }
 
 fn curve(config: &MsveConfig) -> Value {
-    serde_json::to_value(fig1::run(config).unwrap()).unwrap()
+    serde_json::to_value(fig1::run(config, &Progress::default()).unwrap()).unwrap()
 }
 
 /// An error that does not fall must not be called reproduced: with step size 0 it is constant, that of the
@@ -75,7 +76,10 @@ fn longer_contexts_do_not_decide() {
 fn the_verdict_follows_the_tolerance() {
     let usual = VerifyConfig { num_trials: 3, ..Default::default() };
     let strict = VerifyConfig { tolerance: 0.0, ..usual.clone() };
-    assert_eq!([&usual, &strict].map(|config| verify::run(config).unwrap().holds()), [true, false]);
+    assert_eq!(
+        [&usual, &strict].map(|config| verify::run(config, &Progress::default()).unwrap().holds()),
+        [true, false]
+    );
 }
 
 #[test]
@@ -106,7 +110,7 @@ fn operations_are_those_of_the_shapes() {
 fn every_cell_of_the_branch_map_can_be_trained() {
     let changes = ["epochs=1", "batch=2"].map(String::from);
     let mut cells = 0;
-    branches::run(&[3], &changes, |_| cells += 1).unwrap();
+    branches::run(&[3], &changes, &Progress::default(), |_| cells += 1).unwrap();
     assert_eq!(cells, 11 * 3);
 }
 
@@ -127,7 +131,7 @@ fn a_search_takes_up_what_is_finished() {
         Search { seeds: vec![3], changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
     let found = |search: &Search| {
         let mut cached = 0;
-        let found = readings::run(search, dir.path(), |line| {
+        let found = readings::run(search, dir.path(), &Progress::default(), |line| {
             cached += usize::from(line.ends_with("from an earlier search"));
         });
         (serde_json::to_value(found.unwrap()).unwrap()["rows"].as_array().unwrap().clone(), cached)

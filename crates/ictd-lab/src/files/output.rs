@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::lock::{DirLock, Mode};
 use super::seal::sealed_json;
-use crate::LabError;
 use crate::figure::{Scene, to_pdf, to_png, to_svg};
 use crate::report::Records;
+use crate::{LabError, Progress};
 
 /// A directory that results are written to. Files of other names in it are left alone.
 #[derive(Clone, Debug)]
@@ -22,7 +22,11 @@ pub struct OutputDir {
     written: Arc<Mutex<Written>>,
     /// Keeps other processes out, where it is held.
     lock: Option<Arc<DirLock>>,
+    progress: Arc<Progress>,
 }
+
+/// Files per figure: SVG, PDF and PNG.
+const FIGURE_FILES: usize = 3;
 
 /// What was written to a directory.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +41,7 @@ impl OutputDir {
     /// Opens the directory, creating it if needed.
     pub fn create(root: &Path) -> Result<Self, LabError> {
         fs::create_dir_all(root).map_err(|source| LabError::Write { path: root.to_owned(), source })?;
-        Ok(Self { root: root.to_owned(), written: Arc::default(), lock: None })
+        Ok(Self { root: root.to_owned(), written: Arc::default(), lock: None, progress: Arc::default() })
     }
 
     /// Opens the directory, creating it if needed, for this process alone until all clones are gone; waits at most
@@ -58,6 +62,24 @@ impl OutputDir {
         Ok(Self { lock: self.lock.clone(), ..dir })
     }
 
+    /// The same directory, its files counted as they are written.
+    #[must_use]
+    pub fn watched(self, progress: &Arc<Progress>) -> Self {
+        Self { progress: progress.clone(), ..self }
+    }
+
+    /// Says that so many tables, figures and other files will be written.
+    pub fn expect(&self, tables: usize, figures: usize, others: usize) {
+        self.progress.expect((tables + FIGURE_FILES * figures + others) as u64);
+    }
+
+    /// Refuses a directory that no file can be written to.
+    pub fn probe(&self) -> Result<(), LabError> {
+        let path = self.root.join(format!(".probe.{}.tmp", std::process::id()));
+        let probed = File::create(&path).and_then(|_| fs::remove_file(&path));
+        probed.map_err(|source| LabError::Write { path: self.root.clone(), source })
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.root
@@ -66,6 +88,7 @@ impl OutputDir {
     /// Writes a file: to a temporary name, synced, then renamed, so that readers and crashes never
     /// see half of it; the directory is synced too, so that the name is there after a power failure.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        self.progress.check()?;
         let path = self.root.join(name);
         let temporary = self.root.join(format!(".{name}.{}.tmp", std::process::id()));
         let written = File::create(&temporary).and_then(|mut file| {
@@ -80,6 +103,7 @@ impl OutputDir {
             LabError::Write { path, source }
         })?;
         self.remember(|written| written.files.push(name.to_owned()));
+        self.progress.advance(1);
         Ok(())
     }
 

@@ -53,10 +53,10 @@ pub trait Report: Serialize {
     where
         Self: Sized,
     {
-        self.tables()?.iter().try_for_each(|records| out.records(records))?;
-        for (name, figure) in self.figures() {
-            out.figure(&name, &figure)?;
-        }
+        let (tables, figures) = (self.tables()?, self.figures());
+        out.expect(tables.len(), figures.len(), usize::from(self.json_name().is_some()));
+        tables.iter().try_for_each(|records| out.records(records))?;
+        figures.iter().try_for_each(|(name, figure)| out.figure(name, figure))?;
         self.json_name().map_or(Ok(()), |name| out.json(name, self))
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::fig3_5::emerged;
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{Cell, Cells, Grid, Legend, Scene};
@@ -59,30 +60,46 @@ pub struct BranchMap {
 }
 
 /// Trains `seeds` of every setting, each with the changes `base` (of the tasks, for instance) before its own; tells
-/// `progress` about each. Settings that only change the number of states are left out where a file says it or nobody counts them, and queries
-/// from a stationary law where it is not known.
-pub fn run(seeds: &[u64], base: &[String], mut progress: impl FnMut(&str)) -> Result<BranchMap, LabError> {
+/// `tell` about each. Settings that only change the number of states are left out where a file says it or nobody counts
+/// them, and queries from a stationary law where it is not known.
+pub fn run(
+    seeds: &[u64],
+    base: &[String],
+    progress: &Progress,
+    mut tell: impl FnMut(&str),
+) -> Result<BranchMap, LabError> {
     check_range("seeds", seeds.len(), 1..=100_000)?;
     let config = settings(base, QUERIES[0], &[])?.config;
     // A query from the stationary law needs to know it; states that are not counted cannot be more or fewer.
     let is_exact = config.source()?.is_exact();
     let fixed_size = config.own.is_some() || !is_exact;
     let queries: Vec<&str> = QUERIES.into_iter().filter(|q| is_exact || *q != "stationary").collect();
-    let gradient = |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds);
     queries.iter().try_for_each(|query| settings(base, query, &[])?.admit(seeds.len(), false))?;
-    let gradients = queries.iter().map(|query| gradient(query)).collect::<Result<Vec<_>, _>>()?;
-    let mut counts = Vec::new();
+    let mut all = Vec::new();
     for (change, overrides) in CHANGES {
         if fixed_size && overrides.iter().any(|o| o.starts_with("states=")) {
             continue;
         }
         let change = if overrides.is_empty() && !base.is_empty() { "as given" } else { change };
         for &query in &queries {
-            let found = count(change, query, &settings(base, query, overrides)?, seeds)?;
-            let BranchCount { change, td, mirror, none, .. } = &found;
-            progress(&format!("{change}, query {query}: {td} td, {mirror} mirror, {none} none"));
-            counts.push(found);
+            all.push((change, query, settings(base, query, overrides)?));
         }
+    }
+    let epochs = |(.., settings): &(_, _, Settings)| settings.config.epochs;
+    let total = all.iter().map(epochs).fold(0, u64::saturating_add).saturating_mul(seeds.len() as u64);
+    progress.begin("branches: first gradients", "seeds", (queries.len() * seeds.len()) as u64)?;
+    let gradient =
+        |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds, progress);
+    let gradients = queries.iter().map(|query| gradient(query)).collect::<Result<Vec<_>, _>>()?;
+    progress.begin("branches", "epochs", total)?;
+    let mut counts = Vec::new();
+    for (k, (change, query, settings)) in all.iter().enumerate() {
+        let place = format!("[{}/{}]", k + 1, all.len());
+        progress.rename(format!("branches {place} {}, query {query}", change.replace('*', "")));
+        let found = count(change, query, settings, seeds, progress)?;
+        let BranchCount { change, td, mirror, none, .. } = &found;
+        tell(&format!("{place} {change}, query {query}: {td} td, {mirror} mirror, {none} none"));
+        counts.push(found);
     }
     Ok(BranchMap { counts, gradients })
 }
@@ -98,9 +115,10 @@ fn count(
     query: &'static str,
     settings: &Settings,
     seeds: &[u64],
+    progress: &Progress,
 ) -> Result<BranchCount, LabError> {
     let shape = settings.config.shape();
-    let states = pretrain::train(settings, seeds, false)?.states;
+    let states = pretrain::train(settings, seeds, false, progress)?.states;
     if let Some(k) = states.iter().position(Option::is_none) {
         let message = format!("{title}, query {query}: training of seed {} diverged", seeds[k]);
         return Err(LabError::diverged(message));

@@ -8,11 +8,11 @@ use ictd::transformer::{Block, Evaluator, Transformer, TransformerConfig};
 use serde::Serialize;
 
 use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem};
-use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
 use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, wrapped};
+use crate::{LabError, Progress};
 
 /// Figure 1: the error falls with the context length.
 pub const STUDY: Study = Study::new("fig1", Section::Evaluation, &["fig1"], judge);
@@ -108,7 +108,7 @@ pub struct MsveCurve {
 }
 
 /// Runs the study: per task one trajectory, whose prefixes are the contexts, and every state a query.
-pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
+pub fn run(config: &MsveConfig, progress: &Progress) -> Result<MsveCurve, LabError> {
     if config.num_tasks < 2 {
         return Err(LabError::value("tasks", config.num_tasks, "at least 2"));
     }
@@ -134,8 +134,10 @@ pub fn run(config: &MsveConfig) -> Result<MsveCurve, LabError> {
         ..TransformerConfig::theta_star(attention, config.num_layers, config.tasks.gamma())
     }
     .check()?;
+    progress.begin("msve", "tasks", config.num_tasks)?;
     let errors = in_parallel(0..config.num_tasks, |task| {
-        errors_of_task(&config.tasks, &transformer, &lens, &[config.num_layers], task)
+        let errors = errors_of_task(&config.tasks, &transformer, &lens, &[config.num_layers], task)?;
+        progress.step(1).map(|()| errors)
     })?;
     let statistic = |of: &dyn Fn(&TaskErrors) -> f64| mean_and_sem("tasks", errors.iter().map(of));
     let mut points = Vec::new();
@@ -266,7 +268,8 @@ impl Report for MsveCurve {
 
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let tasks = Tasks::of_family(Family::of(Kind::Figure1), plan.seed);
-    let curve = run(&MsveConfig { tasks, num_tasks: plan.samples(300, 60), ..MsveConfig::default() })?;
+    let config = MsveConfig { tasks, num_tasks: plan.samples(300, 60), ..MsveConfig::default() };
+    let curve = run(&config, &Progress::default())?;
     curve.write(out)?;
     let (first, last) = (&curve.points[0], &curve.points[curve.config.context_lens.len() - 1]);
     let beats = match curve.beats_zero_from {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::pretrain::Settings;
 use super::{in_parallel, mean_and_sem};
-use crate::LabError;
+use crate::{LabError, Progress};
 
 /// Tasks per seed.
 const TASKS: u64 = 50;
@@ -27,8 +27,16 @@ pub struct FirstGradientSign {
 
 impl FirstGradientSign {
     /// Measures the first gradient of the seeds, 50 tasks each.
-    pub fn measure(query: &str, settings: &Settings, seeds: &[u64]) -> Result<Self, LabError> {
-        let found = in_parallel(seeds, |&seed| Ok(first_gradient(&settings.config, seed, TASKS)?))?;
+    pub fn measure(
+        query: &str,
+        settings: &Settings,
+        seeds: &[u64],
+        progress: &Progress,
+    ) -> Result<Self, LabError> {
+        let found = in_parallel(seeds, |&seed| {
+            let found = first_gradient(&settings.config, seed, TASKS)?;
+            progress.step(1).map(|()| found)
+        })?;
         let factor = -2.0 * settings.config.num_layers as f64;
         let (gradient, gradient_sem) = mean_and_sem("seeds", found.iter().flat_map(|f| f.gradient.clone()))?;
         let rewards = found.iter().flat_map(|f| &f.reward_correlation);

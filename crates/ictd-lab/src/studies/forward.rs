@@ -3,13 +3,13 @@
 use ictd::context::{Context, ContextStatistics};
 use ictd::operator::StateOperator;
 use ictd::theory::Certificate;
-use ictd::transformer::{Parameters, Transformer};
+use ictd::transformer::{Evaluator, Parameters, Transformer};
 use serde::Serialize;
 
-use crate::LabError;
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
 use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table, wrapped};
+use crate::{LabError, Progress};
 
 /// Largest number of distinct states of the fixed point: its system is dense.
 const MAX_STATES: usize = 5000;
@@ -69,15 +69,25 @@ pub fn report(
     context: &Context,
     with_tokens: bool,
     with_fixed_point: bool,
+    progress: &Progress,
 ) -> Result<ForwardReport, LabError> {
     memory::admit(memory(transformer, context, with_tokens), "--layers, or the number of columns")?;
-    let values = transformer.values(context)?;
+    if with_fixed_point {
+        check_fixed_point(transformer, context)?;
+    }
+    progress.begin("forward", "layers", transformer.num_layers() as u64)?;
+    let values = Evaluator::default().evaluate_watched(transformer, context, &mut || progress.advance(1))?;
+    progress.check()?;
     let layers = 0..=transformer.num_layers();
     let (mut tokens, mut row_names) = (None, Vec::new());
     if with_tokens {
+        progress.begin("forward: token matrices", "", 0)?;
         let z = transformer.tokens(context)?;
         row_names = (0..z[0].matrix().num_rows()).map(|i| z[0].row_name(i)).collect();
         tokens = Some(z.iter().map(|z| z.matrix().rows().map(<[f64]>::to_vec).collect()).collect());
+    }
+    if with_fixed_point {
+        progress.begin("forward: fixed point", "", 0)?;
     }
     let fixed_point = with_fixed_point.then(|| fixed_point(transformer, context)).transpose()?;
     Ok(ForwardReport {
@@ -98,9 +108,9 @@ fn memory(transformer: &Transformer, context: &Context, with_tokens: bool) -> f6
         + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
 }
 
-fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoint, LabError> {
-    let config = transformer.config();
-    if config.parameters != Parameters::ThetaStar {
+/// Refuses what has no fixed point, or one that is too costly.
+fn check_fixed_point(transformer: &Transformer, context: &Context) -> Result<(), LabError> {
+    if transformer.config().parameters != Parameters::ThetaStar {
         return Err(LabError::refused("fixed-point", "expected theta_*, found --params"));
     }
     let num_states = ContextStatistics::per_state(context).num_groups();
@@ -108,6 +118,11 @@ fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoin
         let problem = format!("the context has {num_states} distinct states, expected at most {MAX_STATES}");
         return Err(LabError::refused("fixed-point", problem));
     }
+    Ok(())
+}
+
+fn fixed_point(transformer: &Transformer, context: &Context) -> Result<FixedPoint, LabError> {
+    let config = transformer.config();
     let operator = StateOperator::empirical(context, &config.attention, config.gamma)?;
     let by_state = operator.infinite_depth()?;
     let certificate = Certificate::verdict(&operator, config.step_sizes[0])?;

@@ -5,10 +5,10 @@ use ictd::task::{CartPole, FiniteTask, Kind, TaskSource as _};
 use serde::Serialize;
 
 use super::{TaskChoice, extent, fig4};
-use crate::LabError;
 use crate::files::{AnyTask, ContextFile, OutputDir, TaskFile};
 use crate::memory::{self, DOUBLE};
 use crate::report::Report;
+use crate::{LabError, Progress};
 
 /// Largest number of transitions of a trajectory.
 const MAX_TRAJECTORY: usize = 10_000_000;
@@ -53,16 +53,19 @@ pub struct MadeTask {
 }
 
 /// Makes the task.
-pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
+pub fn make(request: &TaskRequest, progress: &Progress) -> Result<MadeTask, LabError> {
     if let Some(n) = request.trajectory.filter(|n| !(1..=MAX_TRAJECTORY).contains(n)) {
         return Err(LabError::value("trajectory", n, format!("1 to {MAX_TRAJECTORY} transitions")));
     }
+    if let TaskChoice::Family(family) = &request.task {
+        family.check()?;
+    }
     memory::admit(request.memory(), "--states, --features or --trajectory")?;
+    progress.begin("task", "", 0)?;
     let stream = |purpose| Stream::new(request.seed, purpose, request.index);
     let mut is_drawn = false;
     let task = match &request.task {
         TaskChoice::Family(family) => {
-            family.check()?;
             is_drawn = family.kind == Kind::Boyan && family.num_states <= 16;
             match family.kind {
                 Kind::Cartpole => AnyTask::CartPole(CartPole::generate(family, &mut stream(Purpose::Task))?),
@@ -76,7 +79,9 @@ pub fn make(request: &TaskRequest) -> Result<MadeTask, LabError> {
             task => task.clone(),
         },
     };
+    progress.rename("task: eigenvalues");
     let mut file = TaskFile::of(&task)?;
+    progress.rename("task");
     let mut walk = stream(Purpose::Trajectory);
     let trajectory = match &task {
         AnyTask::Finite(task) => request.trajectory.map(|n| finite_trajectory(task, n, &mut walk)),

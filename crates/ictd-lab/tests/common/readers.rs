@@ -9,14 +9,14 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
 use ictd::task::{CartPole, Family, Kind};
 use ictd::transformer::{Parameters, TransformerConfig};
-use ictd_lab::LabError;
 use ictd_lab::figure::{Anchor, Label, Scene, to_png, to_svg};
 use ictd_lab::files::{AnyTask, TaskFile, Tensors, read_context, read_params, read_task, to_json_17};
 use ictd_lab::report::Report as _;
 use ictd_lab::studies::Plan;
-use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
+use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
+use ictd_lab::{LabError, Progress};
 
 use super::fuzz::{Answer, Reader, scratch, words};
 
@@ -315,7 +315,7 @@ fn checkpoint(dir: &Path) -> Reader {
     let out = dir.join("runs");
     let train = move |resume: bool| -> Result<(), LabError> {
         let options = RunOptions { resume, checkpoint_every: None, notice: |_| {} };
-        let ending = pretrain::run(&settings, &[0], &out, &options, &Monitor::default())?;
+        let ending = pretrain::run(&settings, &[0], &out, &options, &Progress::default())?;
         let Ending::Done { result, .. } = ending else { panic!("nobody stopped it") };
         result.figures().iter().for_each(|(_, figure)| drop(to_svg(figure)));
         Ok(())
@@ -393,7 +393,7 @@ fn journal(dir: &Path) -> Reader {
     let search = Search { seeds: vec![0], changes, fresh: false };
     let out = dir.to_owned();
     let run = move || -> Result<(), LabError> {
-        let found = readings::run(&search, &out, |_| {})?;
+        let found = readings::run(&search, &out, &Progress::default(), |_| {})?;
         to_svg(&found.figure());
         found.text(80);
         Ok(())

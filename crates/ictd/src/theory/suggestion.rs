@@ -132,6 +132,11 @@ impl SuggestionConfig<'_> {
     /// Changes that lower the error after the depth asked for, or make layers converge faster or more provably than
     /// `certificate`, each verified by a certificate of its own. A trial that cannot be examined is dropped.
     pub fn suggest(&self, operator: &StateOperator, certificate: &Certificate) -> Suggestions {
+        self.suggest_watched(operator, certificate, &|| {})
+    }
+
+    /// What is tried: each costs an eigenvalue problem.
+    pub fn changes(&self, operator: &StateOperator, certificate: &Certificate) -> Vec<Change> {
         let statistics = operator.statistics();
         let every = if statistics.num_groups() > MANY_STATES { 2 } else { 1 };
         let others = TEMPERATURES.into_iter().step_by(every).map(|f| f * self.temperature);
@@ -144,18 +149,34 @@ impl SuggestionConfig<'_> {
             changes.push(Change::UnitFeatures);
             changes.extend(others.map(Change::UnitFeaturesAndTemperature));
         }
+        changes
+    }
+
+    /// As [`suggest`](Self::suggest); `examined` is called after every one of the [`changes`](Self::changes).
+    pub fn suggest_watched(
+        &self,
+        operator: &StateOperator,
+        certificate: &Certificate,
+        examined: &(dyn Fn() + Sync),
+    ) -> Suggestions {
+        let num_groups = operator.statistics().num_groups();
         let trial = Trial {
             config: self,
             operator,
             certificate,
             limit: operator.infinite_depth().ok(),
-            same: (0..statistics.num_groups()).collect(),
-            merged: statistics.unit_features().map(|(_, group_of)| group_of),
+            same: (0..num_groups).collect(),
+            merged: operator.statistics().unit_features().map(|(_, group_of)| group_of),
         };
         let as_it_is = trial.measure(operator, &trial.same);
         let error_at_depth = as_it_is.and_then(|m| m.error(certificate.step_size, self.num_layers));
+        let examine = |change| {
+            let found = trial.examine(change, error_at_depth);
+            examined();
+            found
+        };
         let tried: Vec<Result<Vec<Suggestion>, OperatorError>> =
-            changes.into_par_iter().map(|change| trial.examine(change, error_at_depth)).collect();
+            self.changes(operator, certificate).into_par_iter().map(examine).collect();
         let dropped = tried.iter().filter(|t| t.is_err()).count();
         let tried: Vec<Suggestion> = tried.into_iter().flatten().flatten().collect();
         let (mut now, mut later): (Vec<_>, Vec<_>) =

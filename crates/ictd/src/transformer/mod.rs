@@ -197,8 +197,18 @@ impl Evaluator {
         transformer: &Transformer,
         context: &Context,
     ) -> Result<LayerValues, ForwardError> {
+        self.evaluate_watched(transformer, context, &mut || {})
+    }
+
+    /// As [`evaluate`](Self::evaluate); `after_layer` is called after every layer, for work that takes long.
+    pub fn evaluate_watched(
+        &mut self,
+        transformer: &Transformer,
+        context: &Context,
+        after_layer: &mut dyn FnMut(),
+    ) -> Result<LayerValues, ForwardError> {
         let path = self.prepare(transformer, context)?;
-        self.collect(transformer, context, path)
+        self.collect(transformer, context, path, after_layer)
     }
 
     /// As [`evaluate`](Self::evaluate) along a given path, for comparing paths.
@@ -219,13 +229,13 @@ impl Evaluator {
             Path::Columns => self.statistics.fill_per_column(context),
             Path::States => self.statistics.fill_per_state(context),
         }
-        self.collect(transformer, context, path)
+        self.collect(transformer, context, path, &mut || {})
     }
 
     /// The output of the Transformer alone, without allocating once the buffers have grown.
     pub fn output(&mut self, transformer: &Transformer, context: &Context) -> Result<f64, ForwardError> {
         match self.prepare(transformer, context)? {
-            Path::Tokens => Ok(self.collect(transformer, context, Path::Tokens)?.output()),
+            Path::Tokens => Ok(self.collect(transformer, context, Path::Tokens, &mut || {})?.output()),
             _ => {
                 self.pass.run(transformer, &self.statistics, |_, _| {})?;
                 let group = self.statistics.groups()[context.num_columns() - 1];
@@ -254,23 +264,27 @@ impl Evaluator {
         transformer: &Transformer,
         context: &Context,
         path: Path,
+        after_layer: &mut dyn FnMut(),
     ) -> Result<LayerValues, ForwardError> {
         let num_rows = transformer.num_layers() + 1;
         if path == Path::Tokens {
             let tokens = transformer.tokens(context)?;
-            let row = |l: usize| &tokens[l];
             let columns = context.num_columns();
             return Ok(LayerValues {
                 path,
-                by_group: Matrix::from_fn(num_rows, columns, |l, j| row(l).values()[j]),
+                by_group: Matrix::from_fn(num_rows, columns, |l, j| tokens[l].values()[j]),
                 group_of: (0..columns as u32).collect(),
                 num_queries: context.num_queries(),
-                targets: Targets::Stored(Matrix::from_fn(num_rows, columns, |l, j| row(l).targets()[j])),
+                targets: Targets::Stored(Matrix::from_fn(num_rows, columns, |l, j| tokens[l].targets()[j])),
             });
         }
         let num_groups = self.statistics.num_groups();
         let mut layers = Vec::with_capacity(num_rows * num_groups);
-        self.pass.run(transformer, &self.statistics, |_, values| layers.extend_from_slice(values))?;
+        self.pass.run(transformer, &self.statistics, |messages, values| {
+            layers.extend_from_slice(values);
+            // The values before the first layer come without messages.
+            messages.first().iter().for_each(|_| after_layer());
+        })?;
         Ok(LayerValues {
             path,
             by_group: Matrix::from_fn(num_rows, num_groups, |l, u| layers[l * num_groups + u]),

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use super::path::{Point, Trace, trace};
 use super::{MirrorConfig, statistic};
-use crate::LabError;
 use crate::studies::pretrain::Settings;
 use crate::studies::{extent, in_parallel, mean};
+use crate::{LabError, Progress};
 
 /// Overrides that lead to the TD block from the paper's query.
 const TD_START: [&str; 3] = ["init.score_sign=td", "init.value_sign=td", "init.gain=1"];
 /// The settings: name and overrides; the first is the literal one.
-const SETTINGS: [(&str, &[&str]); 5] = [
+pub(super) const SETTINGS: [(&str, &[&str]); 5] = [
     ("literal", &[]),
     ("from TD signs, gain 1", &TD_START),
     ("literal, loss=true-value", &["loss=true-value"]),
@@ -74,15 +74,18 @@ pub fn run(
     study: &MirrorConfig,
     seeds: &[u64],
     literal: &[Trace],
-    mut progress: impl FnMut(&EndRow),
+    progress: &Progress,
+    mut tell: impl FnMut(&EndRow),
 ) -> Result<(Vec<EndRow>, Vec<PairRow>), LabError> {
     let (mut rows, mut all) = (Vec::new(), Vec::new());
     for (k, (setting, overrides)) in SETTINGS.into_iter().enumerate() {
         let overrides: Vec<String> =
             overrides.iter().map(|s| s.to_string()).chain([format!("epochs={}", study.epochs)]).collect();
         let config = Settings::preset("paper", &overrides)?.config;
+        progress.rename(format!("mirror [{}/{}] ends: {setting}", k + 1, SETTINGS.len()));
         let ends = in_parallel(seeds.par_iter().enumerate(), |(s, &seed)| {
-            let params = if k == 0 { literal[s].params.clone() } else { trace(&config, seed)?.params };
+            let params =
+                if k == 0 { literal[s].params.clone() } else { trace(&config, seed, progress)?.params };
             Ok(End {
                 point: Point::of(&config, &params),
                 branch: emergence_of(&config.shape(), &params).branch,
@@ -93,7 +96,7 @@ pub fn run(
         let (first_gradient, _) = statistic(first.gradient)?;
         let (correlation, _) = statistic(first.value_correlation)?;
         let row = summarise(setting, overrides.join(" "), [first_gradient, correlation], &ends)?;
-        progress(&row);
+        tell(&row);
         rows.push(row);
         all.push(ends);
     }

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use super::path::Point;
 use super::statistic;
-use crate::LabError;
 use crate::studies::{in_parallel, mean};
+use crate::{LabError, Progress};
 
 /// Values at which A's diagonal is held.
-const HELD: [f64; 5] = [-0.8, -0.2, 0.0, 0.2, 0.8];
+pub(super) const HELD: [f64; 5] = [-0.8, -0.2, 0.0, 0.2, 0.8];
 
 /// Training with A held at a·I: seeds that end with signs (+, +, −), (−, −, +), (−, +, +) and others, and means at the
 /// end.
@@ -29,11 +29,22 @@ pub struct HeldRow {
 }
 
 /// Trains with A put back to a·I after every epoch, so that it moves by the few steps of an epoch at most.
-pub fn held(config: &PretrainConfig, seeds: &[u64], num_tasks: u64) -> Result<Vec<HeldRow>, LabError> {
-    HELD.into_iter().map(|a| held_at(config, seeds, a, num_tasks)).collect()
+pub fn held(
+    config: &PretrainConfig,
+    seeds: &[u64],
+    num_tasks: u64,
+    progress: &Progress,
+) -> Result<Vec<HeldRow>, LabError> {
+    HELD.into_iter().map(|a| held_at(config, seeds, a, num_tasks, progress)).collect()
 }
 
-fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Result<HeldRow, LabError> {
+fn held_at(
+    config: &PretrainConfig,
+    seeds: &[u64],
+    a: f64,
+    num_tasks: u64,
+    progress: &Progress,
+) -> Result<HeldRow, LabError> {
     let shape = config.shape();
     let block = reduced_params(&shape, [0.0; 3], a);
     let scores = shape.score_index(0, 0, 0)..shape.score_index(0, shape.num_rows(), 0);
@@ -50,6 +61,7 @@ fn held_at(config: &PretrainConfig, seeds: &[u64], a: f64, num_tasks: u64) -> Re
             trainer.epoch_unmeasured()?;
             state = trainer.into_state();
             hold(&mut state.params);
+            progress.step(1)?;
         }
         let td_loss = measure::<f32>(config, seed, &state.params, num_tasks)?.td_loss;
         Ok((Point::of(config, &state.params), td_loss))

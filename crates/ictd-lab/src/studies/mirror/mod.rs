@@ -20,6 +20,7 @@ use held::HeldRow;
 use path::{PathRow, PredictedPhase, Settling};
 
 use super::{in_parallel, mean_and_sem};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory;
 
@@ -74,8 +75,12 @@ fn statistic(samples: impl IntoIterator<Item = f64>) -> Result<(f64, f64), LabEr
     mean_and_sem("seeds", samples)
 }
 
-/// Runs the study; tells `progress` about each part.
-pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirror, LabError> {
+/// Runs the study; tells `tell` about each part.
+pub fn run(
+    config: &MirrorConfig,
+    progress: &Progress,
+    mut tell: impl FnMut(&str),
+) -> Result<Mirror, LabError> {
     check_range("seeds", config.seeds, 1..=100_000)?;
     check_range("tasks", config.tasks, 1..=100_000)?;
     let last = config
@@ -90,15 +95,21 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
     let task = 40e3 * 4.0 * config.tasks as f64;
     memory::admit(config.seeds as f64 * path + task, "--seeds, --epochs or --tasks")?;
     let seeds: Vec<u64> = (config.seed..last).collect();
+    let (half, quarter) = (seeds.len().div_ceil(2), seeds.len().div_ceil(4));
+    let trained = seeds.len() + held::HELD.len() * quarter + (ends::SETTINGS.len() - 1) * half;
+    progress.begin("mirror: first gradients", "epochs", config.epochs.saturating_mul(trained as u64))?;
     // What is measured at a point uses tasks of a seed that nothing was trained on.
     let contexts = Contexts::sample(&literal, last, config.tasks)?;
     let first_gradients = gradients::first_gradients(&literal, last, &contexts, config.tasks)?;
-    let traces = in_parallel(&seeds, |&seed| Ok(path::trace(&literal, seed)?))?;
-    progress(&format!("path: {} seeds trained", traces.len()));
+    progress.rename("mirror: path");
+    let traces = in_parallel(&seeds, |&seed| path::trace(&literal, seed, progress))?;
+    tell(&format!("path: {} seeds trained", traces.len()));
     let pulls = gradients::pulls(&literal, last, &contexts, config.tasks, &traces)?;
-    progress("pulls along the mean path measured");
-    let held = held::held(&literal, &seeds[..seeds.len().div_ceil(4)], config.tasks)?;
-    progress(&format!("training with A held: {} values", held.len()));
+    tell("pulls along the mean path measured");
+    progress.rename("mirror: training with A held");
+    let held = held::held(&literal, &seeds[..quarter], config.tasks, progress)?;
+    tell(&format!("training with A held: {} values", held.len()));
+    progress.rename("mirror: best u");
     let row = |(a, point): (f64, Option<([f64; 3], Losses)>)| {
         let nowhere = ([f64::NAN; 3], Losses { td_loss: f64::NAN, msve: f64::NAN });
         let (found, ([p_r, p_t, p_v], Losses { td_loss, msve })) =
@@ -106,12 +117,13 @@ pub fn run(config: &MirrorConfig, mut progress: impl FnMut(&str)) -> Result<Mirr
         BestRow { a, found, p_r, p_t, p_v, td_loss, msve }
     };
     let best: Vec<BestRow> = contexts.fixed_points(&SMALLER, &LARGER).into_iter().map(row).collect();
-    progress(&format!("best u: {} of {} found", best.iter().filter(|b| b.found).count(), best.len()));
+    tell(&format!("best u: {} of {} found", best.iter().filter(|b| b.found).count(), best.len()));
+    progress.check()?;
+    progress.rename("mirror: estimator");
     let estimator = estimator::run(&literal, last, &contexts, config.tasks)?;
-    progress(&format!("estimator: discrepancy {:.1e}", estimator.discrepancy));
-    let half = seeds.len().div_ceil(2);
-    let (ends, pairs) = ends::run(config, &seeds[..half], &traces[..half], |row| {
-        progress(&format!("{}: {} td, {} mirror, {} none", row.setting, row.td, row.mirror, row.none));
+    tell(&format!("estimator: discrepancy {:.1e}", estimator.discrepancy));
+    let (ends, pairs) = ends::run(config, &seeds[..half], &traces[..half], progress, |row| {
+        tell(&format!("{}: {} td, {} mirror, {} none", row.setting, row.td, row.mirror, row.none));
     })?;
     Ok(Mirror {
         first_gradients,

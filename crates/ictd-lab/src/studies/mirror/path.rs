@@ -1,10 +1,11 @@
 //! How training walks to the mirror block.
 
-use ictd::pretrain::{ParamsView, PretrainConfig, TrainError, Trainer};
+use ictd::pretrain::{ParamsView, PretrainConfig, Trainer};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
 use crate::studies::{extent, mean};
+use crate::{LabError, Progress};
 
 /// The four numbers of a seed after an epoch: (p_r, p_t, p_v) and A's mean diagonal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,12 +89,13 @@ impl Serialize for PathRow {
 }
 
 /// Trains a seed and keeps its points.
-pub fn trace(config: &PretrainConfig, seed: u64) -> Result<Trace, TrainError> {
+pub fn trace(config: &PretrainConfig, seed: u64, progress: &Progress) -> Result<Trace, LabError> {
     let mut trainer = Trainer::<f32>::new(config, seed)?;
     let mut points = vec![Point::of(config, &trainer.state().params)];
     while !trainer.is_done() {
         trainer.epoch_unmeasured()?;
         points.push(Point::of(config, &trainer.state().params));
+        progress.step(1)?;
     }
     Ok(Trace { points, params: trainer.into_state().params })
 }

@@ -1,6 +1,7 @@
 //! Pretraining runs: many seeds, whose threads share them in turns, run directories, checkpoints, results.
 
 mod checkpoint;
+mod place;
 mod record;
 mod run_dir;
 mod settings;
@@ -11,8 +12,7 @@ pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ictd::pretrain::{Measurement, ParamsView, TrainError, TrainState, Trainer, measure};
@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::in_parallel;
-use crate::LabError;
+use crate::{LabError, Progress};
 
 /// Fresh tasks that the final numbers of a seed are measured on.
 const MEASURED_TASKS: u64 = 300;
@@ -41,16 +41,6 @@ pub struct RunOptions {
     pub checkpoint_every: Option<u64>,
     /// Told what the user should know, one line each.
     pub notice: fn(&str),
-}
-
-/// What others see of a run while it goes on.
-#[derive(Debug, Default)]
-pub struct Monitor {
-    /// Epochs done, all seeds together.
-    pub epochs: AtomicU64,
-    /// Set from outside, by a signal handler for instance, to stop after the current epochs, checkpoints
-    /// written.
-    pub stop: Arc<AtomicBool>,
 }
 
 /// The numbers of a point of a run.
@@ -126,13 +116,13 @@ pub enum Ending {
     Stopped,
 }
 
-/// Trains all seeds, in parallel, each in its own directory under `out`.
+/// Trains all seeds, in parallel, each in its own directory under `out`; stopped, it writes checkpoints before it ends.
 pub fn run(
     settings: &Settings,
     seeds: &[u64],
     out: &Path,
     options: &RunOptions,
-    monitor: &Monitor,
+    progress: &Progress,
 ) -> Result<Ending, LabError> {
     settings.admit(seeds.len(), true)?;
     let sha256 = settings.sha256()?;
@@ -140,21 +130,27 @@ pub fn run(
     let (roots, _shared) = run_dir::lock_seeds(&run_dir::run_directory(out, settings, &sha256), seeds)?;
     let open = |(root, &seed)| RunDir::open(root, out, settings, &sha256, seed, options.resume);
     let dirs = roots.into_iter().zip(seeds).map(open).collect::<Result<Vec<_>, _>>()?;
+    begin(settings, seeds, progress)?;
     let start = Instant::now();
-    let runs = dirs.iter().map(|dir| Training::open(settings, dir, options, monitor));
+    let runs = dirs.iter().map(|dir| Training::open(settings, dir, options, progress));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
     for warning in dirs.iter().filter_map(RunDir::warning) {
         (options.notice)(&format!("warning: {warning}"));
     }
-    let Trained { states, diverged, stopped, trained_in } = train_all(runs, monitor, start)?;
+    let Trained { states, diverged, stopped, trained_in } = train_all(runs, progress, start)?;
+    let note_stop = || dirs.iter().try_for_each(RunDir::stopped).map(|()| Ending::Stopped);
     if stopped {
-        dirs.iter().try_for_each(RunDir::stopped)?;
-        return Ok(Ending::Stopped);
+        return note_stop();
     }
     // Seeds that went well are finished whatever became of the others.
     let healthy: Vec<usize> = (0..dirs.len()).filter(|&k| states[k].is_some()).collect();
     let well: Vec<u64> = healthy.iter().map(|&k| seeds[k]).collect();
-    let result = conclude(settings, &well, states.into_iter().flatten().collect(), trained_in)?;
+    let states = states.into_iter().flatten().collect();
+    let result = match conclude(settings, &well, states, trained_in, progress) {
+        // The last checkpoints are there: a resumed run only measures.
+        Err(LabError::Stopped) => return note_stop(),
+        other => other?,
+    };
     for ((&k, state), seed) in healthy.iter().zip(&result.states).zip(&result.seeds) {
         dirs[k].finish(settings, state, seed, result.train_seconds)?;
     }
@@ -173,23 +169,35 @@ pub fn run(
 
 /// Trains all seeds, in parallel, without files.
 pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, LabError> {
-    let Trained { states, diverged, trained_in, .. } = train(settings, seeds, true)?;
+    let progress = Progress::default();
+    let Trained { states, diverged, trained_in, .. } = train(settings, seeds, true, &progress)?;
     if let Some(error) = diverged.into_iter().next() {
         return Err(error);
     }
-    conclude(settings, seeds, states.into_iter().flatten().collect(), trained_in)
+    conclude(settings, seeds, states.into_iter().flatten().collect(), trained_in, &progress)
+}
+
+/// Begins the training of all seeds.
+fn begin(settings: &Settings, seeds: &[u64], progress: &Progress) -> Result<(), LabError> {
+    let total = settings.config.epochs.saturating_mul(seeds.len() as u64);
+    progress.begin(format!("training {}", settings.name), "epochs", total)
 }
 
 /// Trains all seeds, in parallel, without files or a final measurement; `measured` says whether every epoch ends with
 /// one. A seed that diverges has no state.
-pub(super) fn train(settings: &Settings, seeds: &[u64], measured: bool) -> Result<Trained, LabError> {
+pub(super) fn train(
+    settings: &Settings,
+    seeds: &[u64],
+    measured: bool,
+    progress: &Progress,
+) -> Result<Trained, LabError> {
     settings.admit(seeds.len(), false)?;
     let start = Instant::now();
     let training =
         |&seed: &u64| Ok(Training { trainer: Trainer::new(&settings.config, seed)?, measured, files: None });
     let runs = seeds.iter().map(training).collect::<Result<Vec<_>, LabError>>()?;
-    // Nobody can stop it.
-    train_all(runs, &Monitor::default(), start)
+    let trained = train_all(runs, progress, start)?;
+    if trained.stopped { Err(LabError::Stopped) } else { Ok(trained) }
 }
 
 fn conclude(
@@ -197,10 +205,14 @@ fn conclude(
     seeds: &[u64],
     states: Vec<TrainState<f32>>,
     trained_in: Duration,
+    progress: &Progress,
 ) -> Result<RunResult, LabError> {
+    progress.begin("measuring on fresh tasks", "points", 2 * seeds.len() as u64)?;
     let seeds = in_parallel(states.par_iter().zip(seeds), |(state, &seed)| {
         let last = point(settings, seed, &state.params)?;
+        progress.step(1)?;
         let best = point(settings, seed, &state.best.params)?;
+        progress.step(1)?;
         Ok(SeedResult { seed, last, best_step: state.best.step, best })
     })?;
     Ok(RunResult { train_seconds: trained_in.as_secs_f64(), seeds, states, settings: settings.clone() })
@@ -248,7 +260,7 @@ impl<'a> Training<'a> {
         settings: &'a Settings,
         dir: &'a RunDir,
         options: &RunOptions,
-        monitor: &Monitor,
+        progress: &Progress,
     ) -> Result<Self, LabError> {
         let config = &settings.config;
         let trainer = match dir.latest_checkpoint(config, options.notice)? {
@@ -256,20 +268,21 @@ impl<'a> Training<'a> {
             None => Trainer::new(config, dir.seed),
         }?;
         let saved = trainer.state().epoch;
-        monitor.epochs.fetch_add(saved, Ordering::Relaxed);
+        progress.skip(saved);
         let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Instant::now() };
         Ok(Self { trainer, measured: true, files: Some(files) })
     }
 
     /// Trains for a turn, or until the end, or until stopped.
-    fn turn(&mut self, monitor: &Monitor) -> Result<(), LabError> {
+    fn turn(&mut self, progress: &Progress) -> Result<(), LabError> {
         for _ in 0..TURN {
-            if self.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) {
+            if self.trainer.is_done() || progress.is_stopped() {
                 return Ok(());
             }
             let result = if self.measured { self.trainer.epoch() } else { self.trainer.epoch_unmeasured() };
             let Some(files) = &mut self.files else {
                 result?;
+                progress.advance(1);
                 continue;
             };
             match result {
@@ -278,7 +291,7 @@ impl<'a> Training<'a> {
                 }
                 other => other?,
             }
-            monitor.epochs.fetch_add(1, Ordering::Relaxed);
+            progress.advance(1);
             files.checkpoint_if_due(&self.trainer)?;
         }
         Ok(())
@@ -332,7 +345,7 @@ pub(super) struct Trained {
 /// Trains all runs to their end: threads take the run that has waited longest, train it for a turn and put
 /// it back, so that five seeds keep two threads busy to the last. A run that diverges leaves the others alone;
 /// any other error ends them all, checkpoints written.
-fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor, start: Instant) -> Result<Trained, LabError> {
+fn train_all(runs: Vec<Training<'_>>, progress: &Progress, start: Instant) -> Result<Trained, LabError> {
     let num_runs = runs.len();
     let waiting = Mutex::new(runs.into_iter().enumerate().collect::<VecDeque<_>>());
     let ended = Mutex::new(Vec::with_capacity(num_runs));
@@ -343,13 +356,13 @@ fn train_all(runs: Vec<Training<'_>>, monitor: &Monitor, start: Instant) -> Resu
             scope.spawn(|_| {
                 while lock(&failure).is_none() {
                     let Some((index, mut run)) = lock(&waiting).pop_front() else { return };
-                    match run.turn(monitor) {
+                    match run.turn(progress) {
                         Err(error @ LabError::Diverged { .. }) => lock(&diverged).push((index, error)),
                         Err(error) => {
                             lock(&failure).get_or_insert(error);
                             lock(&ended).push((index, run));
                         }
-                        Ok(()) if run.trainer.is_done() || monitor.stop.load(Ordering::Relaxed) => {
+                        Ok(()) if run.trainer.is_done() || progress.is_stopped() => {
                             lock(&ended).push((index, run));
                         }
                         Ok(()) => lock(&waiting).push_back((index, run)),

@@ -8,12 +8,13 @@ use ictd::task::{Family, FeatureMap, OwnTasks};
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::place::{line, with_line};
 use crate::files::{read_task, sha256};
 use crate::studies::TaskChoice;
 use crate::{LabError, did_you_mean, memory};
 
 /// Keys that may stand outside the table `task`, and their names inside.
-const TASK_KEYS: [(&str, &str); 6] = [
+pub(super) const TASK_KEYS: [(&str, &str); 6] = [
     ("family", "kind"),
     ("states", "states"),
     ("features", "features"),
@@ -48,12 +49,20 @@ impl Settings {
     pub fn file(path: &Path, overrides: &[String]) -> Result<Self, LabError> {
         let text =
             fs::read_to_string(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-        let failed = |message: String| LabError::parse(path, message);
-        let file: Table = text.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
+        let failed = |message: String| LabError::parse(path, with_line(&text, &message));
+        let file: Table = text.parse().map_err(|e: toml::de::Error| {
+            let place = e.span().map_or_else(String::new, |span| format!("line {}: ", line(&text, &span)));
+            LabError::parse(path, place + e.message())
+        })?;
         let mut table = table_of(&PretrainConfig::paper())?;
         change(&mut table, file).map_err(failed)?;
         let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
-        Self::resolve(&name, table, overrides)
+        Self::resolve(&name, table, overrides).map_err(|error| {
+            let message = error.to_string();
+            let located = with_line(&text, &message);
+            // What was typed has the last word.
+            if located == message || !overrides.is_empty() { error } else { LabError::parse(path, located) }
+        })
     }
 
     fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {

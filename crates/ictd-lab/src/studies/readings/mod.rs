@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::fig3_5::{Trend, emerged};
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, process, read_sealed};
 
@@ -177,8 +178,13 @@ struct Finished {
 }
 
 /// Trains every reading and counts which figures it shows. Finished experiments are kept in the directory `out`, and a
-/// later search with the same seeds and program takes them up. Tells `progress` about each, in a line.
-pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Result<Readings, LabError> {
+/// later search with the same seeds and program takes them up. Tells `tell` about each, in a line.
+pub fn run(
+    search: &Search,
+    out: &Path,
+    progress: &Progress,
+    mut tell: impl FnMut(&str),
+) -> Result<Readings, LabError> {
     check_range("seeds", search.seeds.len(), 1..=100_000)?;
     let chosen = ["query", "source", "target", "rho", "mask"];
     let is_chosen = |c: &&String| chosen.contains(&c.split(['.', '=']).next().unwrap_or(""));
@@ -189,6 +195,8 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
     let all = experiments();
     let settings = all.iter().map(|e| e.settings(&search.changes)).collect::<Result<Vec<_>, _>>()?;
     settings.iter().try_for_each(|s| s.admit(search.seeds.len(), false))?;
+    let epochs = |s: &Settings| s.config.epochs.saturating_mul(search.seeds.len() as u64);
+    progress.begin("readings", "epochs", settings.iter().map(epochs).fold(0, u64::saturating_add))?;
     let out = OutputDir::locked(out, Duration::ZERO)?;
     let journal = out.below("journal")?;
     let work = |s: &Settings| (s.config.num_steps() * s.config.batch as u64) as f64;
@@ -199,11 +207,16 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
         let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, process::program_sha256());
         let known = if search.fresh { None } else { read_finished(&journal, experiment, &key) };
         let cached = known.is_some();
+        progress.rename(format!("readings [{}/{}] {}", done + 1, all.len(), experiment.prompt));
         let counts = match known {
-            Some(counts) => counts,
+            Some(counts) => {
+                progress.skip(epochs(settings));
+                counts
+            }
             None => {
                 let start = Instant::now();
-                let finished = Finished { key, counts: count(experiment, settings, &search.seeds)? };
+                let finished =
+                    Finished { key, counts: count(experiment, settings, &search.seeds, progress)? };
                 journal.sealed_json(&experiment.name(), &finished)?;
                 trained += work(settings);
                 seconds += start.elapsed().as_secs_f64();
@@ -223,15 +236,17 @@ pub fn run(search: &Search, out: &Path, mut progress: impl FnMut(&str)) -> Resul
         let figures: Vec<String> = rows[first..].iter().map(figure).collect();
         let mixing = experiment.mixing.map_or_else(String::new, |m| format!(", {m}"));
         let reading = format!("{}{mixing}: {}", experiment.prompt, figures.join(", "));
-        progress(&format!("[{}/{}] {reading}; {ahead}", done + 1, all.len()));
+        tell(&format!("[{}/{}] {reading}; {ahead}", done + 1, all.len()));
     }
+    let gradients = prompts().filter(|p| p.target == "shifted").count() * search.seeds.len();
+    progress.begin("readings: first gradients", "seeds", gradients as u64)?;
     let gradients = prompts()
         .filter(|p| p.target == "shifted")
         .map(|p| {
             let overrides = [p.overrides(), search.changes.clone()].concat();
             let settings = Settings::preset("paper", &overrides)?;
             let name = format!("{}, {} columns, reward {}", p.query, p.columns, p.query_reward);
-            FirstGradientSign::measure(&name, &settings, &search.seeds)
+            FirstGradientSign::measure(&name, &settings, &search.seeds, progress)
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Readings { rows, gradients, _out: out })
@@ -247,10 +262,11 @@ fn count(
     experiment: &Experiment,
     settings: &Settings,
     seeds: &[u64],
+    progress: &Progress,
 ) -> Result<Vec<(Figure, Counts)>, LabError> {
     // Only Figure 3(b) looks at the measurements.
     let measured = experiment.figures.contains(&Figure::Diagonality);
-    let states = pretrain::train(settings, seeds, measured)?.states;
+    let states = pretrain::train(settings, seeds, measured, progress)?.states;
     let shape = settings.config.shape();
     let mut ends = Counts { seeds: seeds.len() as u64, ..Counts::default() };
     for state in &states {

@@ -6,9 +6,9 @@ pub mod verify;
 use ictd::statistics::largest;
 
 use super::{Claim, Plan, Section, Study, verdict};
-use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
+use crate::{LabError, Progress};
 use verify::{Verification, VerifyConfig};
 
 /// Theorem 1 and what follows from it.
@@ -22,7 +22,7 @@ pub const STUDY: Study = Study::new(
 /// Runs the verification once and judges five claims by its prompts.
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let config = VerifyConfig { seed: plan.seed, num_trials: plan.samples(50, 10), ..Default::default() };
-    let found = verify::run(&config)?;
+    let found = verify::run(&config, &Progress::default())?;
     found.write(out)?;
     let steps = step_size::run(&config)?;
     out.csv("step_size", &steps)?;
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn one_discrepancy_fails_its_claims() {
         let config = VerifyConfig { num_trials: 1, ..Default::default() };
-        let good = verify::run(&config).unwrap();
+        let good = verify::run(&config, &Progress::default()).unwrap();
         let failed = |found: &Verification, steps: f64| -> Vec<String> {
             let failed = claims(&config, found, steps).into_iter();
             failed.filter(|c| c.verdict != Verdict::Reproduced).map(|c| c.id).collect()

@@ -10,6 +10,7 @@ use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxT
 use ictd::transformer::{Block, Evaluator, Path, TransformerConfig};
 use serde::Serialize;
 
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
@@ -19,6 +20,8 @@ use crate::studies::{Verdict, softmax, theta_star, verdict};
 
 /// The kernels that Figure 7 shows.
 const FIGURE_7: [KernelName; 4] = [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf];
+/// Special cases that are compared.
+const SPECIAL_CASES: usize = 5;
 /// Where an exact zero is drawn on the logarithmic axis.
 const FLOOR: f64 = 1e-17;
 
@@ -109,7 +112,7 @@ pub struct Verification {
 }
 
 /// Runs the verification.
-pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
+pub fn run(config: &VerifyConfig, progress: &Progress) -> Result<Verification, LabError> {
     if config.num_trials == 0 {
         return Err(LabError::value("trials", 0, "at least 1"));
     }
@@ -122,8 +125,12 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
     if !(config.tolerance >= 0.0) {
         return Err(LabError::value("tolerance", config.tolerance, "a number >= 0"));
     }
-    let contexts =
-        (0..config.num_trials).map(|trial| prompt(config, trial)).collect::<Result<Vec<_>, _>>()?;
+    prompt(config, 0)?;
+    // Drawn once, then given to every kernel and special case.
+    let passes = (1 + KernelName::ALL.len() + SPECIAL_CASES) as u64;
+    progress.begin("verify", "prompts", config.num_trials.saturating_mul(passes))?;
+    let draw = |trial| prompt(config, trial).and_then(|context| progress.step(1).map(|()| context));
+    let contexts = (0..config.num_trials).map(draw).collect::<Result<Vec<_>, _>>()?;
     let (mut kernels, mut figure_7) = (Vec::new(), Vec::new());
     for kernel in KernelName::ALL {
         let mut row = KernelDiscrepancies { kernel: kernel.to_string(), ..Default::default() };
@@ -132,6 +139,7 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
         for context in &contexts {
             let query = compare(config, kernel, context, &mut row)?;
             at_query.iter_mut().zip(query).for_each(|(layer, gap)| layer.push(gap));
+            progress.step(1)?;
         }
         if FIGURE_7.contains(&kernel) {
             figure_7.extend(at_query.into_iter().enumerate().map(|(layer, mut gaps)| {
@@ -143,7 +151,7 @@ pub fn run(config: &VerifyConfig) -> Result<Verification, LabError> {
         }
         kernels.push(row);
     }
-    let special_cases = special_cases(config, &contexts)?;
+    let special_cases = special_cases(config, &contexts, progress)?;
     let entries = kernels.iter().flat_map(|k: &KernelDiscrepancies| {
         [k.dual_vs_tsm, k.tsm_vs_direct, k.full_vs_fast, k.columns_vs_states]
     });
@@ -215,7 +223,11 @@ fn compare(
 }
 
 /// The kernels that make a layer another algorithm, and its operator form.
-fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<SpecialCase>, LabError> {
+fn special_cases(
+    config: &VerifyConfig,
+    contexts: &[Context],
+    progress: &Progress,
+) -> Result<Vec<SpecialCase>, LabError> {
     let (gamma, step_sizes) = (config.gamma, vec![1.0; config.num_layers]);
     let transformer = |kernel| theta_star(kernel, config.num_layers, gamma);
     let kappa = |x: &[f64], y: &[f64]| {
@@ -227,7 +239,7 @@ fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<Spec
     let gaussian = NonParametricTd { kappa, gamma, step_sizes };
     let one_hot = (0..config.num_trials).map(|trial| one_hot_context(config, trial));
     let one_hot = one_hot.collect::<Result<Vec<_>, _>>()?;
-    let cases: [(&str, KernelName, &dyn Estimator, &[Context]); 4] = [
+    let cases: [(&str, KernelName, &dyn Estimator, &[Context]); SPECIAL_CASES - 1] = [
         ("linear kernel = batch linear TD", KernelName::Linear, &linear, contexts),
         ("tabular kernel = expected tabular TD", KernelName::Tabular, &tabular, contexts),
         ("softmax, one-hot features × 7 = tabular TD", KernelName::Softmax, &tabular, &one_hot),
@@ -240,6 +252,7 @@ fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<Spec
         for context in contexts {
             let (layers, direct) = (transformer.run(context)?, td.run(context)?);
             layers.iter().zip(&direct).for_each(|(v, y)| raise(&mut worst, v, y));
+            progress.step(1)?;
         }
         found.push(case(name, worst));
     }
@@ -253,6 +266,7 @@ fn special_cases(config: &VerifyConfig, contexts: &[Context]) -> Result<Vec<Spec
             let by_column: Vec<f64> = (0..context.num_columns()).map(value).collect();
             raise(&mut operator, layer, &by_column);
         }
+        progress.step(1)?;
     }
     found.push(case("layer = operator form J v + M̂ r", operator));
     Ok(found)

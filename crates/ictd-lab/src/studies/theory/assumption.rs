@@ -5,10 +5,10 @@ use ictd::statistics::wilson;
 use super::certify::{self, Counts, LayerConfig};
 use super::separation::{self, SeparationRow};
 use super::{Tasks, regimes};
-use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Verdict};
+use crate::{LabError, Progress};
 
 /// Assumption 5.1 and stability without it.
 pub const STUDY: Study =
@@ -16,9 +16,10 @@ pub const STUDY: Study =
 
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let family = Tasks::paper(plan.seed);
-    let counts = certify::count(&family, plan.samples(200, 50), &LayerConfig::default())?;
+    let counts =
+        certify::count(&family, plan.samples(200, 50), &LayerConfig::default(), &Progress::default())?;
     out.json("assumption", &counts)?;
-    let map = regimes::run(&family, plan.samples(3, 1))?;
+    let map = regimes::run(&family, plan.samples(3, 1), &Progress::default())?;
     map.write(out)?;
     let separation = separation::run(&family, plan.samples(100, 20))?;
     out.csv("separation", &separation)?;

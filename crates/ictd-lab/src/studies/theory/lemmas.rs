@@ -8,6 +8,7 @@ use ictd::transformer::{Adjoint, TransformerConfig};
 use serde::Serialize;
 
 use super::{Tasks, constants, counted, on_tasks, softmax};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::files::OutputDir;
 use crate::memory::{self, DOUBLE};
@@ -58,8 +59,10 @@ pub struct Lemmas {
 }
 
 /// Measures `trials` random inputs per lemma; those about tasks on `given` ones, else on families where they speak.
-pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabError> {
+pub fn run(seed: u64, trials: u64, given: Option<&Tasks>, progress: &Progress) -> Result<Lemmas, LabError> {
     check_range("trials", trials, 1..=1_000_000)?;
+    given.map_or(Ok(()), Tasks::check)?;
+    progress.begin("lemmas: softmax columns", "trials", trials)?;
     let finite = |x: f64| Some(x).filter(|x| x.is_finite());
     let row = |lemma, on: &str, ratio: Ratio, premises: &'static str| LemmaRow {
         lemma,
@@ -82,6 +85,7 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
             g.iter().map(|x| if stream.uniform() < 0.5 { x + step } else { x - step }).collect();
         paper = paper.worse(softmax_lipschitz(&g, &h));
         sharp = sharp.worse(softmax_lipschitz_sharp(&g, &h));
+        progress.step(1)?;
     }
     let mut rows = vec![
         row("softmax columns, 2 max|G - G'|", "random columns", paper, ""),
@@ -95,7 +99,8 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
         let [m, d] = [family.num_states(), family.feature_dim()].map(|x| x as f64);
         let thread = DOUBLE * (20.0 * m * m + 4.0 * d * d + 4.0 * LENGTH as f64 * (d + m));
         memory::admit(memory::threads(tasks as f64) * thread, "--states or --features")?;
-        let kernel = kernel_bound(&family, tasks)?;
+        progress.begin("lemmas: kernel bound", "tasks", tasks)?;
+        let kernel = kernel_bound(&family, tasks, progress)?;
         rows.push(LemmaRow { trials: tasks, ..row("kernel bound", &family.describe(), kernel, "") });
     }
     // The family on which the threshold can be sampled, and one on which it cannot. On the paper's tasks Assumption 5.1
@@ -108,7 +113,8 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
         ],
     };
     for (family, length, trials) in measured {
-        if let Some((gradient, reached)) = gradient_bound(&family, length, trials)? {
+        progress.begin("lemmas: gradient bound", "contexts", trials)?;
+        if let Some((gradient, reached)) = gradient_bound(&family, length, trials, progress)? {
             let premises = if reached { "" } else { "n below the contraction threshold" };
             rows.push(LemmaRow { trials, ..row("gradient bound", &family.describe(), gradient, premises) });
         }
@@ -116,7 +122,7 @@ pub fn run(seed: u64, trials: u64, given: Option<&Tasks>) -> Result<Lemmas, LabE
     Ok(Lemmas { rows })
 }
 
-fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
+fn kernel_bound(family: &Tasks, tasks: u64, progress: &Progress) -> Result<Ratio, LabError> {
     let found = on_tasks(family, tasks, |index, task| {
         let d = task.features().num_cols();
         let states =
@@ -124,7 +130,8 @@ fn kernel_bound(family: &Tasks, tasks: u64) -> Result<Ratio, LabError> {
         let rows =
             |states: &[usize]| Matrix::from_fn(states.len(), d, |i, a| task.features()[(states[i], a)]);
         let measured = kernel_derivative(&rows(&states[..LENGTH]), &rows(&states));
-        Ok(Ratio { measured, bound: constants(task)?.kernel_bound() })
+        let bound = constants(task)?.kernel_bound();
+        progress.step(1).map(|()| Ratio { measured, bound })
     })?;
     found.into_iter().reduce(Ratio::worse).ok_or_else(|| LabError::value("tasks", 0, "at least 1"))
 }
@@ -136,6 +143,7 @@ fn gradient_bound(
     family: &Tasks,
     length: Option<usize>,
     tasks: u64,
+    progress: &Progress,
 ) -> Result<Option<(Ratio, bool)>, LabError> {
     let found = on_tasks(family, tasks, |index, task| {
         let (d, m) = (task.features().num_cols(), task.mrp().num_states());
@@ -161,6 +169,7 @@ fn gradient_bound(
             }
         }
         let bound = constants.gradient_bound(n as f64, DELTA);
+        progress.step(1)?;
         Ok(Some((Ratio { measured, bound }, n as f64 >= threshold)))
     })?;
     let found: Option<Vec<(Ratio, bool)>> = found.into_iter().collect();
@@ -189,7 +198,7 @@ impl Report for Lemmas {
 }
 
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
-    let found = run(plan.seed, plan.samples(5000, 500), None)?;
+    let found = run(plan.seed, plan.samples(5000, 500), None, &Progress::default())?;
     found.write(out)?;
     Ok(claims(&found.rows))
 }
@@ -233,7 +242,7 @@ mod tests {
     /// A broken bound is seen, by the command and by its claim alone; where a premise fails nothing is promised.
     #[test]
     fn a_broken_bound_is_seen() {
-        let mut found = run(3, 2, None).unwrap();
+        let mut found = run(3, 2, None, &Progress::default()).unwrap();
         let verdicts =
             |found: &Lemmas| claims(&found.rows).into_iter().map(|c| c.verdict).collect::<Vec<_>>();
         assert!(found.holds() && !verdicts(&found).contains(&Verdict::NotReproduced));

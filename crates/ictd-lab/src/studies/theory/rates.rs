@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::theorem2::{self, BoundConfig, BoundReport, floors};
 use super::{Tasks, on_tasks};
-use crate::LabError;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
+use crate::{LabError, Progress};
 
 /// Theorem 2's rates, pooled over tasks.
 pub const STUDY: Study = Study::new("rates", Section::Convergence, &["thm2-decay", "thm2-floor"], judge);
@@ -76,7 +76,7 @@ fn pooled(values: impl Iterator<Item = Option<f64>>) -> Option<Pooled> {
 /// Fits the rates of the first `tasks` tasks, `contexts` contexts per length each.
 pub fn run(family: &Tasks, tasks: u64, contexts: u64) -> Result<Rates, LabError> {
     let config = |index| BoundConfig { index, ..BoundConfig::new(family.clone(), contexts) };
-    let reports = on_tasks(family, tasks, |index, _| theorem2::run(&config(index)))?;
+    let reports = on_tasks(family, tasks, |index, _| theorem2::run(&config(index), &Progress::default()))?;
     let rates = |r: &BoundReport| TaskRates {
         task: r.config.index,
         decay: r.decay.map(|d| d.slope),

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{Tasks, population};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, INK, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
@@ -80,7 +81,7 @@ pub struct RegimeMap {
 
 /// Examines `tasks` tasks at every score scale and discount, instead of their own: processes, rewards and features
 /// are those of the source.
-pub fn run(family: &Tasks, tasks: u64) -> Result<RegimeMap, LabError> {
+pub fn run(family: &Tasks, tasks: u64, progress: &Progress) -> Result<RegimeMap, LabError> {
     check_range("states", family.num_states(), 1..=MAX_STATES)?;
     family.check()?;
     check_range("tasks", tasks, 1..=10_000)?;
@@ -93,16 +94,24 @@ pub fn run(family: &Tasks, tasks: u64) -> Result<RegimeMap, LabError> {
             points.extend(SCALES.map(|scale| (repair, gamma, scale)));
         }
     }
+    progress.begin("regimes", "eigenvalue problems", points.len() as u64 * tasks)?;
     let cells = points
         .into_par_iter()
-        .map(|(repair, gamma, scale)| cell(family, tasks, repair, gamma, scale))
+        .map(|(repair, gamma, scale)| cell(family, tasks, repair, gamma, scale, progress))
         .collect::<Result<Vec<_>, LabError>>()?;
     let describe = family.describe().split(", γ").next().unwrap_or_default().to_owned();
     let undecided = cells.iter().map(|cell| cell.undecided).sum();
     Ok(RegimeMap { cells, undecided, describe, tasks })
 }
 
-fn cell(family: &Tasks, tasks: u64, repair: Repair, gamma: f64, score_scale: f64) -> Result<Cell, LabError> {
+fn cell(
+    family: &Tasks,
+    tasks: u64,
+    repair: Repair,
+    gamma: f64,
+    score_scale: f64,
+    progress: &Progress,
+) -> Result<Cell, LabError> {
     let unit_norm = repair == Repair::UnitNorm;
     // Chains and features do not depend on γ, so every discount sees the same ones.
     let family = family.rescaled(unit_norm, score_scale);
@@ -114,6 +123,7 @@ fn cell(family: &Tasks, tasks: u64, repair: Repair, gamma: f64, score_scale: f64
             operator = operator.with_steps_by_mass().unwrap_or(operator);
         }
         regimes.push(Stability::of(&operator)?.regime);
+        progress.step(1)?;
     }
     Ok(Cell::of(repair, gamma, score_scale, &regimes))
 }

@@ -5,6 +5,7 @@ use ictd::theory::{Spectrum, Stability};
 use serde::Serialize;
 
 use super::{LayerConfig, check_states};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory::{self, DOUBLE};
 use crate::report::{Report, Table};
@@ -54,13 +55,19 @@ impl Report for Counts {
 }
 
 /// Examines the first `tasks` tasks of a family, in the population.
-pub fn count(family: &Tasks, tasks: u64, config: &LayerConfig) -> Result<Counts, LabError> {
+pub fn count(
+    family: &Tasks,
+    tasks: u64,
+    config: &LayerConfig,
+    progress: &Progress,
+) -> Result<Counts, LabError> {
     check_states(family)?;
     check_range("tasks", tasks, 1..=1_000_000)?;
     let (m, d) = (family.num_states(), family.feature_dim());
     let thread = memory::task(m, d) + 10.0 * DOUBLE * (m * m) as f64;
     memory::admit(32.0 * tasks as f64 + memory::threads(tasks as f64) * thread, "--states or --features")?;
     let (attention, step_size) = (config.attention()?, config.certificate.step_size);
+    progress.begin("certify", "tasks", tasks)?;
     let flags = on_tasks(family, tasks, |_, task| {
         let operator = StateOperator::population(task, &attention)?;
         let stability = Stability::of(&operator)?;
@@ -74,6 +81,7 @@ pub fn count(family: &Tasks, tasks: u64, config: &LayerConfig) -> Result<Counts,
             stability.form_margin.is_some_and(|m| m > 0.0),
             spectrum.is_none(),
         ];
+        progress.step(1)?;
         Ok((flags, rate))
     })?;
     let of = |k: usize| flags.iter().filter(|f| f.0[k]).count() as u64;

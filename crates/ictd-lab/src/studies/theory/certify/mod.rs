@@ -12,12 +12,15 @@ use std::sync::Arc;
 
 use ictd::context::{Context, ContextStatistics};
 use ictd::kernel::{Attention, Kernel, KernelName};
-use ictd::operator::StateOperator;
+use ictd::linalg::LinalgError;
+use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::largest;
 use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
 use super::{Tasks, apart, layers};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory::{self, DOUBLE};
 
@@ -141,17 +144,31 @@ fn context_bytes(num_columns: usize, feature_dim: usize) -> f64 {
 }
 
 /// The certificate of the population of a task.
-pub fn task(family: &Tasks, index: u64, config: &LayerConfig) -> Result<Report, LabError> {
+pub fn task(
+    family: &Tasks,
+    index: u64,
+    config: &LayerConfig,
+    progress: &Progress,
+) -> Result<Report, LabError> {
+    let attention = config.attention()?;
     check_states(family)?;
     admit(family.num_states(), family.feature_dim(), 0.0, config.draw)?;
     let task = family.task(index)?;
-    let operator = StateOperator::population(&task, &config.attention()?)?;
+    begin(progress)?;
+    let operator = StateOperator::population(&task, &attention)?;
     let subject = format!("task {index} of {}: infinitely long contexts", family.describe());
-    report(subject, &operator, None, config)
+    report(subject, &operator, None, config, progress)
 }
 
 /// The certificate of a context of `n` transitions sampled from a task.
-pub fn sampled(family: &Tasks, index: u64, n: usize, config: &LayerConfig) -> Result<Report, LabError> {
+pub fn sampled(
+    family: &Tasks,
+    index: u64,
+    n: usize,
+    config: &LayerConfig,
+    progress: &Progress,
+) -> Result<Report, LabError> {
+    config.attention()?;
     check_states(family)?;
     check_range("n", n, 1..=10_000_000)?;
     let d = family.feature_dim();
@@ -159,7 +176,7 @@ pub fn sampled(family: &Tasks, index: u64, n: usize, config: &LayerConfig) -> Re
     let task = family.task(index)?;
     let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
     let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());
-    context_report(subject, &sample, family.gamma(), false, config)
+    context_report(subject, &sample, family.gamma(), false, config, progress)
 }
 
 /// The certificate of a context, its feature vectors divided by their lengths if asked.
@@ -168,12 +185,13 @@ pub fn context(
     gamma: f64,
     unit_norm: bool,
     config: &LayerConfig,
+    progress: &Progress,
 ) -> Result<Report, LabError> {
     if !(0.0..1.0).contains(&gamma) {
         return Err(LabError::value("gamma", gamma, "0 <= gamma < 1"));
     }
     let subject = format!("a context of {} transitions", context.num_transitions());
-    context_report(subject, context, gamma, unit_norm, config)
+    context_report(subject, context, gamma, unit_norm, config, progress)
 }
 
 fn context_report(
@@ -182,6 +200,7 @@ fn context_report(
     gamma: f64,
     unit_norm: bool,
     config: &LayerConfig,
+    progress: &Progress,
 ) -> Result<Report, LabError> {
     let mut statistics = ContextStatistics::per_state(context);
     if statistics.num_groups() > MAX_STATES {
@@ -195,8 +214,15 @@ fn context_report(
             LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
         })?;
     }
-    let operator = StateOperator::of(statistics, &config.attention()?, gamma)?;
-    report(subject, &operator, Some(context), config)
+    let attention = config.attention()?;
+    begin(progress)?;
+    let operator = StateOperator::of(statistics, &attention, gamma)?;
+    report(subject, &operator, Some(context), config, progress)
+}
+
+/// All input has been checked; how many changes will be tried is not known yet.
+fn begin(progress: &Progress) -> Result<(), LabError> {
+    progress.begin("certify: weights and eigenvalues", "", 0)
 }
 
 fn report(
@@ -204,12 +230,16 @@ fn report(
     operator: &StateOperator,
     context: Option<&Context>,
     config: &LayerConfig,
+    progress: &Progress,
 ) -> Result<Report, LabError> {
     let kernel_at = |t: f64| config.kernel_at(t);
     let LayerConfig { kernel, temperature, certificate: asked, draw } = *config;
     let search = SuggestionConfig { num_layers: asked.num_layers, temperature, kernel_at: &kernel_at };
-    let certificate = asked.certify(operator)?;
-    let tried = search.suggest(operator, &certificate);
+    let certificate = asked.certify(operator).map_err(|error| located(error, operator))?;
+    let changes = search.changes(operator, &certificate).len() as u64;
+    progress.begin("certify: changes that may help", "eigenvalue problems", changes)?;
+    let tried = search.suggest_watched(operator, &certificate, &|| progress.advance(1));
+    progress.begin("certify: curves", "", 0)?;
     let curves = if draw { curves(operator, asked, &tried.found, &search) } else { Vec::new() };
     let statistics = operator.statistics();
     let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
@@ -244,6 +274,21 @@ fn report(
         curves,
         certificate,
     })
+}
+
+/// An error about entries that are not finite as one about the features that they come from.
+fn located(error: OperatorError, operator: &StateOperator) -> LabError {
+    if error != OperatorError::Linalg(LinalgError::NotFinite) {
+        return error.into();
+    }
+    let statistics = operator.statistics();
+    let size = |u: &usize| largest(statistics.features(*u).iter().map(|x| x.abs()));
+    let state = (0..statistics.num_groups()).max_by(|a, b| size(a).total_cmp(&size(b))).unwrap_or(0);
+    let problem = format!(
+        "state {state} has an entry of size {:e}: products of features overflow when they are summed, expected smaller features (or a smaller A)",
+        size(&state)
+    );
+    LabError::refused("features", problem)
 }
 
 /// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value, as far as it is drawn.

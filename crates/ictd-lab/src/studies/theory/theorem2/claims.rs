@@ -3,10 +3,10 @@
 use ictd::theory::Constants;
 
 use super::{BoundConfig, BoundReport, Comparison, run};
-use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
 use crate::studies::{Claim, Plan, Section, Study, Tasks, verdict};
+use crate::{LabError, Progress};
 
 /// The statements of Theorem 2 and the lemmas before it, as inequalities.
 pub const STUDY: Study =
@@ -15,7 +15,7 @@ pub const STUDY: Study =
 /// The statements at the smallest n at which the premises hold, on the mildest family.
 fn judge_all(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let config = BoundConfig::new(Tasks::fastest(plan.seed), plan.samples(60, 10));
-    let report = run(&BoundConfig { at_threshold: true, ..config })?.named("theorem2");
+    let report = run(&BoundConfig { at_threshold: true, ..config }, &Progress::default())?.named("theorem2");
     report.write(out)?;
     let says = [
         "M̂ is close to M_π in long contexts.",
@@ -99,7 +99,7 @@ mod tests {
     /// untestable; a loose bound is consistent at best.
     #[test]
     fn one_context_breaks_a_statement() {
-        let mut report = run(&BoundConfig::new(Tasks::fastest(0), 2)).unwrap();
+        let mut report = run(&BoundConfig::new(Tasks::fastest(0), 2), &Progress::default()).unwrap();
         let row = |covered, bound, premises| Comparison {
             statement: "Lemma 4, made up".into(),
             bound: Some(bound),

@@ -14,12 +14,13 @@ use ictd::statistics::fit::{self, Slope};
 use ictd::statistics::largest;
 use ictd::task::FiniteTask;
 use ictd::theory::{Constants, Stability};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{Tasks, apart, layers, limit, population, softmax};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory::{self, DOUBLE};
+use crate::studies::in_parallel;
 use claims::failed_premises;
 
 /// Depths at which Theorem 2 is compared.
@@ -28,6 +29,8 @@ const LAYERS: [usize; 9] = [0, 1, 2, 5, 10, 20, 50, 100, 200];
 const DEEPEST: usize = 200;
 /// Context lengths of the sweeps.
 const SWEEP: [usize; 6] = [100, 300, 1000, 3000, 10_000, 30_000];
+/// Contexts per length of the sweeps, at most.
+const SWEEP_CONTEXTS: u64 = 200;
 /// Longest context that is sampled.
 const MAX_LENGTH: f64 = 1e8;
 /// Most states: contexts are kept as counts of transitions between all pairs.
@@ -178,9 +181,10 @@ struct Setting {
 }
 
 /// Samples contexts and compares.
-pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
+pub fn run(config: &BoundConfig, progress: &Progress) -> Result<BoundReport, LabError> {
     config.check()?;
     let task = config.family.task(config.index)?;
+    progress.begin("bound: constants", "", 0)?;
     let operator = population(&task)?;
     let stability = Stability::of(&operator)?;
     let constants = Constants::of(&task, &stability)?;
@@ -198,13 +202,17 @@ pub fn run(config: &BoundConfig) -> Result<BoundReport, LabError> {
     lengths.extend(sampled_threshold.map(|n| n.ceil() as usize));
     lengths.sort_unstable();
     lengths.dedup();
+    let in_sweep = config.contexts.min(SWEEP_CONTEXTS);
+    let sampled = lengths.iter().map(|&n| n as u64 * config.contexts);
+    let total = sampled.chain(SWEEP.map(|n| n as u64 * in_sweep)).sum();
+    progress.begin(format!("bound: {}", config.family.describe()), "transitions", total)?;
     let mut comparisons = Vec::new();
     for &n in &lengths {
-        comparisons.extend(setting.compare(n, config)?);
+        comparisons.extend(setting.compare(n, config, progress)?);
     }
     let mut sweep = Vec::new();
     for n in SWEEP {
-        sweep.extend(setting.sweep(n, config.contexts.min(200))?);
+        sweep.extend(setting.sweep(n, in_sweep, progress)?);
     }
     Ok(BoundReport {
         name: "bound".into(),
@@ -261,12 +269,20 @@ impl Setting {
         })
     }
 
-    fn samples(&self, n: usize, contexts: u64) -> Result<Vec<Sample>, LabError> {
-        (0..contexts).into_par_iter().map(|index| self.sample(n, index)).collect()
+    fn samples(&self, n: usize, contexts: u64, progress: &Progress) -> Result<Vec<Sample>, LabError> {
+        in_parallel(0..contexts, |index| {
+            let sample = self.sample(n, index)?;
+            progress.step(n as u64).map(|()| sample)
+        })
     }
 
-    fn compare(&self, n: usize, config: &BoundConfig) -> Result<Vec<Comparison>, LabError> {
-        let samples = self.samples(n, config.contexts)?;
+    fn compare(
+        &self,
+        n: usize,
+        config: &BoundConfig,
+        progress: &Progress,
+    ) -> Result<Vec<Comparison>, LabError> {
+        let samples = self.samples(n, config.contexts, progress)?;
         let (c, delta, length) = (&self.constants, config.delta, n as f64);
         let assumption = c.margin > 0.0;
         let speaks = assumption && c.contraction_threshold(delta).is_some_and(|t| length >= t);
@@ -317,8 +333,8 @@ impl Setting {
         Ok(found)
     }
 
-    fn sweep(&self, n: usize, contexts: u64) -> Result<Vec<SweepPoint>, LabError> {
-        let samples = self.samples(n, contexts)?;
+    fn sweep(&self, n: usize, contexts: u64, progress: &Progress) -> Result<Vec<SweepPoint>, LabError> {
+        let samples = self.samples(n, contexts, progress)?;
         let mean = |x: Vec<f64>| x.iter().sum::<f64>() / x.len() as f64;
         let limits: Vec<&(f64, Vec<f64>)> = samples.iter().filter_map(|s| s.limit.as_ref()).collect();
         // Contexts that miss a state have no limit on it; a mean over the others would flatter.

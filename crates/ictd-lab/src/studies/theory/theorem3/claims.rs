@@ -6,10 +6,10 @@ use super::super::slope_text;
 use super::{
     Control, Ends, NeuConfig, NeuPoint, NeuReport, controls_figure, figure, run, same_prompt_figure,
 };
-use crate::LabError;
 use crate::files::OutputDir;
 use crate::report::Report as _;
 use crate::studies::{Claim, Plan, Scope, Section, Study, Tasks, Verdict};
+use crate::{LabError, Progress};
 
 /// The expected update at theta_*.
 pub const STUDY: Study =
@@ -19,7 +19,7 @@ pub const STUDY: Study =
 fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let sweep = |name: &str, family, lengths: [usize; 4], layers: &[usize], samples| {
         let config = NeuConfig { family, lengths: lengths.to_vec(), layers: layers.to_vec(), samples };
-        Ok::<_, LabError>(NeuReport { name: name.into(), ..run(&config)? })
+        Ok::<_, LabError>(NeuReport { name: name.into(), ..run(&config, &Progress::default())? })
     };
     let (first, second) = (Tasks::certified(plan.seed), Tasks::paper(plan.seed));
     let layers = [2, 3, 4, 6, 8, 12, 40];
@@ -146,7 +146,8 @@ mod tests {
 
     fn report(points: Vec<NeuPoint>) -> NeuReport {
         let family = Tasks::certified(0);
-        let made = run(&NeuConfig { family, lengths: vec![5], layers: vec![1], samples: 4 }).unwrap();
+        let config = NeuConfig { family, lengths: vec![5], layers: vec![1], samples: 4 };
+        let made = run(&config, &Progress::default()).unwrap();
         NeuReport { points, ..made }
     }
 

@@ -5,9 +5,9 @@ use ictd::random::{Purpose, Stream};
 use ictd::transformer::AttentionParams;
 
 use super::{Ends, NeuConfig, NeuPoint, points, softmax, unless_diverged};
-use crate::LabError;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
+use crate::{LabError, Progress};
 
 /// J above which a control is named below the figure instead of drawn: layers there diverge with depth.
 const DRAWN: f64 = 1e3;
@@ -50,7 +50,17 @@ pub(super) fn controls(config: &NeuConfig) -> Result<Vec<Control>, LabError> {
     let layers: Vec<usize> = ends(&config.layers);
     let (attention, mut found) = (softmax()?, Vec::new());
     for (theta, solves, params) in others(config.family.feature_dim(), config.family.seed) {
-        let at = |&n| points(&config.family, &attention, (&theta, &params), n, &layers, config.samples);
+        let at = |&n| {
+            points(
+                &config.family,
+                &attention,
+                (&theta, &params),
+                n,
+                &layers,
+                config.samples,
+                &Progress::default(),
+            )
+        };
         let points = unless_diverged(config.lengths.iter().map(at).collect::<Result<Vec<_>, _>>())?;
         let points = points.unwrap_or_default().concat();
         found.push(Control { theta, solves, points });

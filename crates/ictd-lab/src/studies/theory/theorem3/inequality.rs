@@ -5,9 +5,9 @@ use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::{estimate, softmax, uniform_constants};
-use crate::LabError;
 use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Section, Study, Tasks, verdict};
+use crate::{LabError, Progress};
 
 /// Theorem 3's inequality as numbers, where its premises hold and can be sampled.
 pub const STUDY: Study = Study::new("thm3-bound", Section::Objective, &["thm3-bound"], judge);
@@ -48,7 +48,15 @@ pub fn run(family: &Tasks, length: Option<usize>, samples: u64) -> Result<Vec<In
     let Some(theorem) = Theorem3::of(&uniform_constants(family)?) else { return Ok(Vec::new()) };
     let threshold = theorem.threshold();
     let n = length.unwrap_or(threshold.ceil() as usize);
-    let found = estimate(family, softmax()?, &AttentionParams::theta_star(d), n, &LAYERS, samples)?;
+    let found = estimate(
+        family,
+        softmax()?,
+        &AttentionParams::theta_star(d),
+        n,
+        &LAYERS,
+        samples,
+        &Progress::default(),
+    )?;
     let row = |f: &ictd::theory::Neu| {
         let layers = f.num_layers as f64;
         let [depth_term, sampling_term, event_term] = theorem.terms(layers, n as f64);

@@ -5,10 +5,10 @@ use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::{estimate, softmax, unless_diverged};
-use crate::LabError;
 use crate::figure::style::GRAY;
 use crate::figure::{Cell, Cells, ColorBar, Grid, Scene, Width, sequential};
 use crate::studies::Tasks;
+use crate::{LabError, Progress};
 
 /// Points of the landscape in each direction.
 const POINTS: usize = 17;
@@ -30,12 +30,18 @@ pub(super) struct LandscapePoint {
     sem: Option<f64>,
 }
 
+/// Transitions that a landscape samples.
+pub(super) fn landscape_work(n: usize, samples: u64) -> u64 {
+    (POINTS * POINTS * n) as u64 * samples
+}
+
 /// Estimates J on a plane through theta_*: V scaled by 0 to 2, A by 0 to 2, the same samples everywhere.
 pub(super) fn landscape(
     family: &Tasks,
     n: usize,
     layers: usize,
     samples: u64,
+    progress: &Progress,
 ) -> Result<Landscape, LabError> {
     let d = family.feature_dim();
     let scales: Vec<f64> = (0..POINTS).map(|k| 2.0 * k as f64 / (POINTS - 1) as f64).collect();
@@ -44,7 +50,8 @@ pub(super) fn landscape(
         for &value_scale in &scales {
             let value_row = [1.0, 1.0, -1.0].map(|u| value_scale * u);
             let theta = AttentionParams::looped(value_row, &Matrix::diag(&vec![score_scale; d]));
-            let found = unless_diverged(estimate(family, softmax()?, &theta, n, &[layers], samples))?;
+            let found =
+                unless_diverged(estimate(family, softmax()?, &theta, n, &[layers], samples, progress))?;
             let found = found.and_then(|mut found| found.pop());
             points.push(LandscapePoint {
                 value_scale,

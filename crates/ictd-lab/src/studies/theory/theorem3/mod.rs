@@ -9,7 +9,7 @@ mod show;
 
 pub use claims::STUDY;
 use controls::{Control, controls, controls_figure};
-use landscape::{Landscape, landscape};
+use landscape::{Landscape, landscape, landscape_work};
 pub use show::{NeuComparison, NeuSweeps};
 use show::{figure, same_prompt_figure};
 
@@ -20,6 +20,7 @@ use ictd::transformer::{AttentionParams, Block, Parameters};
 use serde::Serialize;
 
 use super::{Tasks, constants, on_tasks, softmax};
+use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory::{self, DOUBLE};
 
@@ -44,6 +45,15 @@ impl NeuConfig {
     fn samples_at(&self, n: usize) -> u64 {
         let longest = self.lengths.iter().copied().max().unwrap_or(n);
         self.samples.saturating_mul((longest / (10 * n.max(1))).clamp(1, 4) as u64)
+    }
+
+    /// Transitions that the sweep samples.
+    fn work(&self) -> u64 {
+        let mut lengths = self.lengths.clone();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let at = |&n: &usize| self.samples_at(n).saturating_mul(n as u64);
+        lengths.iter().map(at).fold(0, u64::saturating_add)
     }
 
     /// Refuses what cannot be estimated.
@@ -185,6 +195,7 @@ fn estimate(
     n: usize,
     layers: &[usize],
     samples: u64,
+    progress: &Progress,
 ) -> Result<Vec<Neu>, LabError> {
     let config = NeuConfig { family: family.clone(), lengths: vec![n], layers: layers.to_vec(), samples };
     config.check()?;
@@ -194,8 +205,14 @@ fn estimate(
         return Err(LabError::refused("params", problem));
     }
     let (depths, seed) = (config.layers, family.seed);
-    let task = |index| family.task(index);
-    Ok(NeuSampler { task, attention, context_len: n, depths, samples, seed }.estimate(params)?)
+    progress.check()?;
+    let task = |index| {
+        progress.advance(n as u64);
+        family.task(index)
+    };
+    let found = NeuSampler { task, attention, context_len: n, depths, samples, seed }.estimate(params);
+    progress.check()?;
+    Ok(found?)
 }
 
 /// What was estimated; `None` where layers diverge.
@@ -219,7 +236,7 @@ fn looped(parameters: &Parameters) -> Result<AttentionParams, LabError> {
 }
 
 /// The sweep at theta_*.
-fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
+fn run(config: &NeuConfig, progress: &Progress) -> Result<NeuReport, LabError> {
     config.check()?;
     let mut config = config.clone();
     for list in [&mut config.lengths, &mut config.layers] {
@@ -233,7 +250,8 @@ fn run(config: &NeuConfig) -> Result<NeuReport, LabError> {
     let star = AttentionParams::theta_star(d);
     let mut points = Vec::new();
     for &n in &config.lengths {
-        let found = estimate(&config.family, softmax()?, &star, n, &config.layers, config.samples_at(n))?;
+        let found =
+            estimate(&config.family, softmax()?, &star, n, &config.layers, config.samples_at(n), progress)?;
         points.extend(found.iter().map(|f| point("theta_*", n, f, theorem.as_ref())));
     }
     // Against n: what stands out of noise. Against L: from the depth with the largest J on, as far as the floor of the longest
@@ -275,8 +293,9 @@ fn points(
     n: usize,
     layers: &[usize],
     samples: u64,
+    progress: &Progress,
 ) -> Result<Vec<NeuPoint>, LabError> {
-    let found = estimate(family, attention.clone(), params, n, layers, samples)?;
+    let found = estimate(family, attention.clone(), params, n, layers, samples, progress)?;
     Ok(found.iter().map(|f| point(theta, n, f, None)).collect())
 }
 

@@ -8,12 +8,14 @@ use ictd::transformer::AttentionParams;
 use serde::Serialize;
 
 use super::super::slope_text;
-use super::{Landscape, NeuConfig, NeuPoint, NeuReport, landscape, last, looped, points, run, softmax};
-use crate::LabError;
+use super::{
+    Landscape, NeuConfig, NeuPoint, NeuReport, landscape, landscape_work, last, looped, points, run, softmax,
+};
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::{OutputDir, chosen, read_params};
 use crate::report::{Records, Report, wrapped};
 use crate::studies::Tasks;
+use crate::{LabError, Progress};
 
 /// Sweeps over several families, and a plane through theta_* on the first; as JSON the sweeps.
 #[derive(Clone, Debug, Serialize)]
@@ -25,16 +27,25 @@ pub struct NeuSweeps {
 }
 
 impl NeuSweeps {
-    /// Runs the sweeps, unless one of them cannot be; tells `progress` about each family.
-    pub fn run(configs: &[NeuConfig], mut progress: impl FnMut(&NeuConfig)) -> Result<Self, LabError> {
+    /// Runs the sweeps, unless one of them cannot be; tells `tell` about each family.
+    pub fn run(
+        configs: &[NeuConfig],
+        progress: &Progress,
+        mut tell: impl FnMut(&NeuConfig),
+    ) -> Result<Self, LabError> {
         let Some(first) = configs.first() else { return Err(LabError::value("families", 0, "at least 1")) };
         configs.iter().try_for_each(NeuConfig::check)?;
+        let (n, samples) = (100, first.samples.min(200));
+        let sweeps = configs.iter().map(NeuConfig::work).fold(0, u64::saturating_add);
+        progress.begin("neu", "transitions", sweeps.saturating_add(landscape_work(n, samples)))?;
         let mut reports = Vec::new();
         for (k, config) in configs.iter().enumerate() {
-            progress(config);
-            reports.push(NeuReport { name: format!("neu{}", k + 1), ..run(config)? });
+            tell(config);
+            progress.rename(format!("neu: {}", config.family.describe()));
+            reports.push(NeuReport { name: format!("neu{}", k + 1), ..run(config, progress)? });
         }
-        Ok(Self { reports, plane: landscape(&first.family, 100, 10, first.samples.min(200))? })
+        progress.rename("neu: a plane through theta_*");
+        Ok(Self { reports, plane: landscape(&first.family, n, 10, samples, progress)? })
     }
 }
 
@@ -53,8 +64,10 @@ impl Report for NeuSweeps {
 
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         self.reports.write(out)?;
-        self.tables()?.iter().try_for_each(|table| out.records(table))?;
-        self.figures().iter().try_for_each(|(name, figure)| out.figure(name, figure))
+        let (tables, figures) = (self.tables()?, self.figures());
+        out.expect(tables.len(), figures.len(), 0);
+        tables.iter().try_for_each(|table| out.records(table))?;
+        figures.iter().try_for_each(|(name, figure)| out.figure(name, figure))
     }
 }
 
@@ -108,6 +121,7 @@ impl NeuComparison {
         layers: Option<usize>,
         samples: u64,
         notice: fn(&str),
+        progress: &Progress,
     ) -> Result<Self, LabError> {
         let model = read_params(file)?;
         model.warning.iter().for_each(|warning| notice(&format!("warning: {warning}")));
@@ -122,8 +136,9 @@ impl NeuComparison {
         let n = n.or(said.map(|s| s.n)).unwrap_or(10);
         let star = AttentionParams::theta_star(family.feature_dim());
         let mut found = Vec::new();
+        progress.begin("neu", "transitions", samples.saturating_mul(2 * n as u64))?;
         for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
-            found.extend(points(family, &attention, (&name, params), n, &[layers], samples)?);
+            found.extend(points(family, &attention, (&name, params), n, &[layers], samples, progress)?);
         }
         let kernel =
             said.map_or_else(String::new, |s| format!(", {} at temperature {}", s.kernel, s.temperature));
