@@ -18,6 +18,7 @@ cargo xtask fuzz [SECONDS [READER [FIRST]]]
 cargo xtask attack [quick|SECONDS|NAME [CASE]]
                              damaged files, senseless options, kills, two processes, full disks: cases and failures in a table;
                              a quick part, as many as fit into a time, those of a name, or one of them
+cargo xtask attack table     copies the table of the last run to docs/reliability.md
 cargo xtask audit            licences, sources, duplicate versions and advisories of everything we build on
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
@@ -119,6 +120,9 @@ fn fuzz_readers() -> Command {
 /// Fails when an attack finds anything; the table is in `target/attack/table.md`.
 #[cfg(unix)]
 fn attack(arguments: &[&str]) -> bool {
+    if arguments == ["table"] {
+        return attack::publish().map_err(|error| eprintln!("xtask attack: {error}")).is_ok();
+    }
     let built = cargo("build", &["build", "--release", "--locked"], &[])
         && (!attack::wants_readers(arguments) || build_fuzz());
     built && attack::command(arguments, std::path::Path::new("target/release/ictd"), fuzz_readers())

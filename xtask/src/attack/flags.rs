@@ -215,7 +215,7 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
         let flags = flags(lab, &inputs, &command)?;
         let inputs = inputs.clone();
         let name = format!("flags/{command}");
-        attacks.push(Attack::endless(&*name, 150, {
+        attacks.push(Attack::endless(&*name, 300, {
             let name = name.clone();
             move |number, dir| {
                 let mut draw = Draw::new(&name, number);
@@ -250,7 +250,7 @@ fn arguments(command: &str, flags: &[Flag], inputs: &Path, draw: &mut Draw) -> V
     if flags.is_empty() || command == "completions" {
         words.push(value("SHELL", inputs, draw));
     }
-    for _ in 0..1 + draw.below(3) {
+    for _ in 0..1 + draw.below(5) / 3 {
         let Some(flag) = (!flags.is_empty()).then(|| draw.pick(flags)) else { break };
         let option = format!("--{}", flag.name);
         if flag.name != "set" {

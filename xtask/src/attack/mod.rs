@@ -5,6 +5,7 @@ mod draw;
 mod flags;
 mod flips;
 mod kills;
+mod known;
 mod levels;
 mod pairs;
 mod process;
@@ -111,8 +112,9 @@ impl<'a> Attack<'a> {
 }
 
 /// Kinds of attacks and what makes them ready.
-pub const KINDS: [(&str, fn(&Lab) -> io::Result<Vec<Attack<'_>>>); 6] = [
+pub const KINDS: [(&str, fn(&Lab) -> io::Result<Vec<Attack<'_>>>); 7] = [
     ("flags", flags::attacks),
+    ("known", known::attacks),
     ("flips", flips::attacks),
     ("kills", kills::attacks),
     ("pairs", pairs::attacks),
@@ -189,6 +191,9 @@ impl Extent {
 /// Does the cases of an attack, two at a time.
 pub fn run(lab: &Lab, attack: &Attack<'_>, extent: Extent) -> Row {
     let cases = extent.cases(attack);
+    // A part of a list has something of everything in it.
+    let is_spread = attack.finite && matches!(extent, Extent::Part(_));
+    let stride = if is_spread { attack.cases / cases.end.max(1) } else { 1 };
     let (next, done) = (AtomicU64::new(cases.start), AtomicU64::new(0));
     let failures = Mutex::new(Vec::new());
     let start = Instant::now();
@@ -199,6 +204,7 @@ pub fn run(lab: &Lab, attack: &Attack<'_>, extent: Extent) -> Row {
             if number >= cases.end {
                 break;
             }
+            let number = number * stride;
             let dir = lab.scratch.join(format!("worker-{worker}/case"));
             let case = trees::fresh(&dir).and_then(|()| (attack.run)(number, &dir));
             let case = case.unwrap_or_else(|error| Case {
@@ -236,14 +242,16 @@ pub fn run(lab: &Lab, attack: &Attack<'_>, extent: Extent) -> Row {
     }
 }
 
-/// All attacks whose names begin so, on the binary.
-pub fn all(lab: &Lab, wanted: &str, extent: Extent, mut row: impl FnMut(Row)) -> io::Result<()> {
+/// Attacks on the binary whose names begin as asked for, each to the extent that is asked for first.
+pub fn all(lab: &Lab, wanted: &[(&str, Extent)], mut row: impl FnMut(Row)) -> io::Result<()> {
     for (kind, attacks) in KINDS {
-        if !kind.starts_with(wanted) && !wanted.starts_with(kind) {
+        if !wanted.iter().any(|(name, _)| kind.starts_with(name) || name.starts_with(kind)) {
             continue;
         }
-        for attack in attacks(lab)?.iter().filter(|attack| attack.name.starts_with(wanted)) {
-            row(run(lab, attack, extent));
+        for attack in attacks(lab)? {
+            if let Some((_, extent)) = wanted.iter().find(|(name, _)| attack.name.starts_with(name)) {
+                row(run(lab, &attack, *extent));
+            }
         }
     }
     Ok(())
@@ -275,6 +283,14 @@ pub fn wants_readers(arguments: &[&str]) -> bool {
     "readers".starts_with(wanted) || wanted.starts_with("readers")
 }
 
+/// Failures of an attack that are printed, per class; all are in a file.
+const PRINTED: usize = 3;
+
+/// Copies the table of the last run to the docs.
+pub fn publish() -> io::Result<()> {
+    table::publish()
+}
+
 /// Does what the command line asks for, prints the table and the first failures, and says whether there are none.
 pub fn command(arguments: &[&str], program: &Path, mut readers: std::process::Command) -> bool {
     let (wanted, extent) = asked(arguments);
@@ -302,16 +318,16 @@ pub fn command(arguments: &[&str], program: &Path, mut readers: std::process::Co
             readers::attacks(readers.args(words))?.into_iter().for_each(&mut add);
         }
         let lab = Lab::open(program)?;
-        all(&lab, wanted, extent, add)
+        all(&lab, &[(wanted, extent)], add)
     };
     if let Err(error) = done() {
         eprintln!("attack: {error}");
         return false;
     }
-    let (table, failures) = (table::markdown(&rows), table::failures(&rows));
-    print!("{failures}\n{table}");
-    let written =
-        fs::create_dir_all("target/attack").and_then(|()| fs::write("target/attack/table.md", &table));
+    let table = table::markdown(&rows);
+    print!("{}\n{table}", table::failures(&rows, PRINTED));
+    let failures = table::failures(&rows, usize::MAX);
+    let written = fs::create_dir_all("target/attack").and_then(|()| fs::write(table::FILE, &table));
     if let Err(error) = written.and_then(|()| fs::write("target/attack/failures.txt", failures)) {
         eprintln!("attack: target/attack: {error}");
         return false;

@@ -11,14 +11,19 @@ use super::{Attack, Case, Class, Fault, Lab};
 
 pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
     let pair = |name: &'static str, command: &'static [&'static str], more: &'static [&'static str]| {
-        // A checkpoint after every epoch: the more is written, the more gets into each other's way.
-        let command: Vec<&str> = command.iter().map(|&word| if word == "20" { "1" } else { word }).collect();
+        // A checkpoint after each of many epochs: the more is written, the more gets into each other's way.
+        let busy = |word: &&'static str| match *word {
+            "epochs=40" => "epochs=300",
+            "20" => "1",
+            other => other,
+        };
+        let command: Vec<&str> = command.iter().map(busy).collect();
         let finished = small::finished(lab, "pair", &command)?;
         Ok::<_, io::Error>(Attack::endless(name, 60, move |number, dir| {
             let mut draw = Draw::new(name, number);
             let (first, second) = (lab.call(dir, &command), lab.call(dir, &command).and(more));
-            // The other comes at once, or at any time while the first runs.
-            let time = Duration::from_secs_f64(finished.seconds).mul_f64(draw.below(1000) as f64 / 1000.0);
+            // The other comes at once, or at any time while the first works, before it draws.
+            let time = Duration::from_secs_f64(finished.seconds).mul_f64(draw.below(1000) as f64 / 2000.0);
             let running = first.start("first")?;
             if number % 2 == 1 {
                 std::thread::sleep(time);

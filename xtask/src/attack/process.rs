@@ -15,8 +15,8 @@ use super::{Class, Fault};
 const SILENCE: Duration = Duration::from_secs(10);
 /// A signal stops everything within a second; the machine is busy with other cases.
 const STOPS: Duration = Duration::from_secs(3);
-/// Address space of a process in KiB: an allocation without bound ends it.
-const MEMORY_KIB: u64 = 8 << 20;
+/// Address space of a process in KiB, half as much again as the program lets itself take: an allocation without bound ends it.
+const MEMORY_KIB: u64 = 12 << 20;
 
 /// A run of the program.
 #[derive(Clone, Debug)]
@@ -99,7 +99,8 @@ impl Call {
         let (stdout, stderr) = (file("out"), file("err"));
         command.current_dir(&self.dir).envs(self.environment.iter().map(|(n, v)| (n, v)));
         command.stdin(Stdio::null()).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
-        Ok(Running { child: command.spawn()?, stdout, stderr, started: Instant::now() })
+        let is_quiet = self.arguments.iter().any(|word| word == "--quiet" || word == "-q");
+        Ok(Running { child: command.spawn()?, stdout, stderr, started: Instant::now(), is_quiet })
     }
 
     /// Runs it to its end, or to the limits.
@@ -114,6 +115,8 @@ pub struct Running {
     stdout: PathBuf,
     stderr: PathBuf,
     started: Instant,
+    /// Whether it was asked to say nothing.
+    is_quiet: bool,
 }
 
 impl Running {
@@ -148,7 +151,7 @@ impl Running {
             }
             if self.started.elapsed() > SILENCE {
                 let spoke = fs::metadata(&self.stderr).is_ok_and(|m| m.len() > 0);
-                if !spoke {
+                if !spoke && !self.is_quiet {
                     slow = Some(Fault::new(Class::Hang, format!("says nothing for {SILENCE:?}")));
                     self.child.kill()?;
                     break self.child.wait()?;
@@ -191,30 +194,55 @@ impl Running {
 }
 
 /// Keys under which `null` says that there is no such number: an option of the result, not a number that is none.
-const NULLS: [&str; 24] = [
+const NULLS: &[&str] = &[
     "attracted_by",
     "attracting_weight",
-    "beyond",
+    "beats_zero_from",
     "best",
     "best_spectral_radius",
+    "beyond",
+    "bound",
+    "bound_depth",
+    "bound_events",
+    "bound_sampling",
+    "context_factor",
+    "contraction_threshold",
     "data",
     "decay",
     "decay_half_width",
+    "depth_factor",
+    "depth_slope",
     "error_at_depth",
+    "error_bound",
     "error_bound_inf",
     "figure",
+    "fixed_point",
     "flatness",
     "floor",
     "floor_half_width",
     "form_margin",
     "largest_stable",
+    "layers",
+    "layers_per_tenfold_median",
+    "layers_per_tenfold_worst",
     "layers_predicted",
     "layers_sufficient",
+    "length_slope",
     "limit_change",
+    "min_kernel_ess",
     "mixing",
+    "n",
+    "n_episodes",
+    "n_transitions",
+    "neu",
+    "onset",
     "paper_decay",
+    "rest_slope",
     "slack",
+    "spread_slope",
     "stability",
+    "threshold",
+    "transient",
     "value",
 ];
 
@@ -251,7 +279,7 @@ impl Answer {
                 let ending = path.extension().map_or("", |e| e.to_str().unwrap_or(""));
                 let is_text = matches!(ending, "json" | "csv" | "svg");
                 if let Some(found) = no_number(ending, bytes).filter(|_| is_text) {
-                    faults.push(Fault::new(Class::Nan, format!("{found} in {}", path.display())));
+                    faults.push(Fault::new(Class::Nan, format!("{found} in {path:?}")));
                 }
             }
         }
@@ -268,11 +296,11 @@ impl Answer {
         self.stderr.lines().last().unwrap_or("")
     }
 
-    /// What it says beside progress and where files are, digits aside.
+    /// Warnings and errors, digits aside.
     pub fn words(&self) -> Vec<String> {
-        let is_usual = |line: &&str| line.contains(" left") || line.starts_with("figures and tables");
+        let is_said = |line: &&str| line.starts_with("warning") || line.starts_with("error");
         let plain = |line: &str| line.replace(|c: char| c.is_ascii_digit(), "");
-        self.stderr.lines().filter(|line| !is_usual(line)).map(plain).collect()
+        self.stderr.lines().filter(is_said).map(plain).collect()
     }
 }
 

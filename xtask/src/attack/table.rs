@@ -1,11 +1,15 @@
 //! What came of the attacks, as a table.
 
 use std::fmt::Write as _;
+use std::{fs, io};
 
 use super::{Case, Class, Fault};
 
-/// Failures of an attack that are listed.
-const LISTED: usize = 3;
+/// The page with the table of the latest run, and what stands around it there.
+const PAGE: &str = "docs/reliability.md";
+const MARKS: [&str; 2] = ["<!-- attack table -->\n", "<!-- end of attack table -->"];
+/// Where a run leaves its table.
+pub const FILE: &str = "target/attack/table.md";
 /// Characters of a line of theirs.
 const WIDTH: usize = 600;
 
@@ -41,14 +45,14 @@ pub fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// The first failures of each class, with what repeats them.
-pub fn failures(rows: &[Row]) -> String {
+/// So many first failures of each class, with what repeats them.
+pub fn failures(rows: &[Row], listed: usize) -> String {
     let mut text = String::new();
     for row in rows {
         for (class, heading) in Class::ALL {
             let of_class = |case: &Case| case.faults.iter().find(|f| f.class == class).cloned();
             let found = row.failures.iter().filter_map(|(n, case)| Some((n, &case.line, of_class(case)?)));
-            for (number, line, Fault { what, .. }) in found.take(LISTED) {
+            for (number, line, Fault { what, .. }) in found.take(listed) {
                 let cut = |text: &str| text.chars().take(WIDTH).collect::<String>();
                 let _ =
                     writeln!(text, "{heading}: cargo xtask attack {} {number}\n  {}", row.name, cut(line));
@@ -57,4 +61,14 @@ pub fn failures(rows: &[Row]) -> String {
         }
     }
     text
+}
+
+/// Copies the table of the last run to its page.
+pub fn publish() -> io::Result<()> {
+    let (page, table) = (fs::read_to_string(PAGE)?, fs::read_to_string(FILE)?);
+    let parts =
+        page.split_once(MARKS[0]).and_then(|(before, rest)| Some((before, rest.split_once(MARKS[1])?.1)));
+    let (before, after) =
+        parts.ok_or_else(|| io::Error::other(format!("{PAGE} has no place for the table")))?;
+    fs::write(PAGE, format!("{before}{}\n{table}\n{}{after}", MARKS[0], MARKS[1]))
 }
