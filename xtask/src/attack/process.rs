@@ -28,6 +28,8 @@ pub struct Call {
     pub dir: PathBuf,
     /// What `sh` does before it becomes the program, `"$0"` with `"$@"`.
     pub shell: String,
+    /// How long it may take.
+    patience: Duration,
 }
 
 /// What came of it.
@@ -53,6 +55,7 @@ impl Call {
             environment: Vec::new(),
             dir: dir.to_owned(),
             shell: format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\""),
+            patience: SILENCE,
         }
     }
 
@@ -68,6 +71,12 @@ impl Call {
 
     pub fn shell(mut self, script: impl Into<String>) -> Self {
         self.shell = script.into();
+        self
+    }
+
+    /// Where results are compared, and not how long they take.
+    pub fn patient(mut self) -> Self {
+        self.patience = 30 * SILENCE;
         self
     }
 
@@ -100,7 +109,14 @@ impl Call {
         command.current_dir(&self.dir).envs(self.environment.iter().map(|(n, v)| (n, v)));
         command.stdin(Stdio::null()).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
         let is_quiet = self.arguments.iter().any(|word| word == "--quiet" || word == "-q");
-        Ok(Running { child: command.spawn()?, stdout, stderr, started: Instant::now(), is_quiet })
+        Ok(Running {
+            child: command.spawn()?,
+            stdout,
+            stderr,
+            started: Instant::now(),
+            patience: self.patience,
+            is_quiet,
+        })
     }
 
     /// Runs it to its end, or to the limits.
@@ -115,6 +131,7 @@ pub struct Running {
     stdout: PathBuf,
     stderr: PathBuf,
     started: Instant,
+    patience: Duration,
     /// Whether it was asked to say nothing.
     is_quiet: bool,
 }
@@ -149,10 +166,10 @@ impl Running {
             if let Some(status) = self.child.try_wait()? {
                 break status;
             }
-            if self.started.elapsed() > SILENCE {
+            if self.started.elapsed() > self.patience {
                 let spoke = fs::metadata(&self.stderr).is_ok_and(|m| m.len() > 0);
                 if !spoke && !self.is_quiet {
-                    slow = Some(Fault::new(Class::Hang, format!("says nothing for {SILENCE:?}")));
+                    slow = Some(Fault::new(Class::Hang, format!("says nothing for {:?}", self.patience)));
                     self.child.kill()?;
                     break self.child.wait()?;
                 }

@@ -89,7 +89,7 @@ pub fn finished(lab: &Lab, name: &str, arguments: &[&str]) -> io::Result<Finishe
 /// Runs a command that must succeed.
 pub fn again(lab: &Lab, dir: &Path, arguments: &[&str]) -> io::Result<Finished> {
     let start = std::time::Instant::now();
-    let call = lab.call(dir, arguments);
+    let call = lab.call(dir, arguments).patient();
     let answer = call.run()?;
     if answer.code != Some(0) {
         let problem = format!("{} ends with {:?}: {}", call.line(), answer.code, answer.last_line());
