@@ -222,7 +222,11 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
                 fs::write(dir.join("occupied"), "a file\n")?;
                 let call = Call::new(&lab.program, dir, arguments(&command, &flags, &inputs, &mut draw));
                 let answer = call.run()?;
-                let faults = answer.faults_with(&Tree::read(dir));
+                let mut faults = answer.faults_with(&Tree::read(dir));
+                // Exact values of cart-poles are not known, and neither are errors against them.
+                if call.line().contains("cartpole") {
+                    faults.retain(|fault| !fault.what.starts_with("null as msve"));
+                }
                 Ok(Case { line: call.line(), faults })
             }
         }));
