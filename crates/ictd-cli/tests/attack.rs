@@ -10,7 +10,7 @@ use std::path::Path;
 use attack::{Extent, Lab};
 
 /// Attacks of which one case in so many is tried here, the first ones; `cargo xtask attack` does them all.
-const ENABLED: [(&str, u64); 10] = [
+const ENABLED: [(&str, u64); 11] = [
     ("flags/task", 8),
     ("flags/forward", 8),
     ("flags/completions", 30),
@@ -19,6 +19,7 @@ const ENABLED: [(&str, u64); 10] = [
     ("flips/context", 25),
     ("flips/params-json", 25),
     ("flips/config", 25),
+    ("directories", 10),
     ("levels/threads", 8),
     ("levels/simd", 4),
 ];
