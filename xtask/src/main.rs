@@ -1,5 +1,7 @@
 //! Set-up, tests and benches of the repository: `cargo xtask help`.
 
+#[cfg(unix)]
+mod attack;
 mod audit;
 mod browser;
 
@@ -13,6 +15,10 @@ cargo xtask slow             the full reproduction against stored values, its ve
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
 cargo xtask fuzz [SECONDS [READER [FIRST]]]
                              damaged files for every reader, 60 seconds each, or for one from input FIRST on
+cargo xtask attack [quick|SECONDS|NAME [CASE]]
+                             damaged files, senseless options, kills, two processes, full disks: cases and failures in a table;
+                             a quick part, as many as fit into a time, those of a name, or one of them
+cargo xtask attack table     copies the table of the last run to docs/reliability.md
 cargo xtask audit            licences, sources, duplicate versions and advisories of everything we build on
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
@@ -27,6 +33,7 @@ fn main() -> ExitCode {
         ["slow"] => slow(),
         ["search"] => search(),
         ["fuzz", rest @ ..] if rest.len() <= 3 => fuzz(rest),
+        ["attack", rest @ ..] if rest.len() <= 2 => attack(rest),
         ["audit"] => audit::audit(),
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
@@ -87,21 +94,44 @@ fn search() -> bool {
 /// Memory that reading may take, in KiB of address space: an allocation without bound ends the process.
 const FUZZ_MEMORY: u32 = 4 << 20;
 
-/// Fails when a reader panics, hangs, takes memory without bound, or refuses in more than a line. Without optimisation for
-/// release, so that overflowing sums are seen.
+/// Fails when a reader panics, hangs, takes memory without bound, or refuses in more than a line.
 fn fuzz(arguments: &[&str]) -> bool {
+    build_fuzz() && run("fuzz", fuzz_readers().args(arguments))
+}
+
+/// Without optimisation for release, so that overflowing sums are seen.
+fn build_fuzz() -> bool {
     // The features of the whole workspace, as the tests have them: nothing is compiled twice.
-    let build = ["build", "--quiet", "--locked", "--workspace", "--example", "fuzz_readers"];
+    cargo("build", &["build", "--quiet", "--locked", "--workspace", "--example", "fuzz_readers"], &[])
+}
+
+fn fuzz_readers() -> Command {
     let program = "target/debug/examples/fuzz_readers";
     // Where there is no shell there is no limit either.
-    let mut command = if cfg!(unix) {
+    if cfg!(unix) {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit -v {FUZZ_MEMORY}; exec \"$0\" \"$@\""), program]);
         shell
     } else {
         Command::new(program)
-    };
-    cargo("build", &build, &[]) && run("fuzz", command.args(arguments))
+    }
+}
+
+/// Fails when an attack finds anything; the table is in `target/attack/table.md`.
+#[cfg(unix)]
+fn attack(arguments: &[&str]) -> bool {
+    if arguments == ["table"] {
+        return attack::publish().map_err(|error| eprintln!("xtask attack: {error}")).is_ok();
+    }
+    let built = cargo("build", &["build", "--release", "--locked"], &[])
+        && (!attack::wants_readers(arguments) || build_fuzz());
+    built && attack::command(arguments, std::path::Path::new("target/release/ictd"), fuzz_readers())
+}
+
+#[cfg(not(unix))]
+fn attack(_: &[&str]) -> bool {
+    eprintln!("xtask attack: needs signals, a shell and limits, expected a Unix system");
+    false
 }
 
 fn bench(name: &str) -> bool {

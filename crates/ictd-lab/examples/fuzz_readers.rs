@@ -1,5 +1,5 @@
-//! Damaged files for every reader: `cargo xtask fuzz`. Takes the seconds per reader, then the name of a reader, then the
-//! number of its first input.
+//! Damaged files for every reader: `cargo xtask fuzz`. Takes the seconds per reader, then the name of a reader or `all`, then
+//! the number of its first input, then how many inputs there are at most.
 #![allow(missing_docs)]
 
 #[path = "../tests/common/fuzz.rs"]
@@ -19,13 +19,13 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     eprintln!("inputs while they are read: {}", dir.path().display());
     let mut readers = readers::all(dir.path());
-    if let Some(wanted) = arguments.get(1) {
+    if let Some(wanted) = arguments.get(1).filter(|name| *name != "all") {
         readers.retain(|r| r.name == wanted);
     }
     let mut sound = !readers.is_empty();
     println!("{:<20} {:>10} {:>10} {:>10} {:>9}", "reader", "inputs", "accepted", "refused", "failures");
     for reader in &mut readers {
-        let outcome = fuzz::run(reader, number(2, 0), u64::MAX, time, dir.path());
+        let outcome = fuzz::run(reader, number(2, 0), number(3, u64::MAX), time, dir.path());
         let fuzz::Outcome { inputs, accepted, refused, failures } = outcome;
         println!("{:<20} {inputs:>10} {accepted:>10} {refused:>10} {:>9}", reader.name, failures.len());
         failures.iter().for_each(|failure| println!("  {failure}"));

@@ -1,0 +1,100 @@
+//! Small settings: the same code as large ones, in a few milliseconds.
+
+use std::io;
+use std::path::Path;
+
+use super::Lab;
+use super::trees::Tree;
+
+/// A training run of one seed with two layers, long enough that a checkpoint comes in between.
+pub const PRETRAIN: [&str; 24] = [
+    "pretrain",
+    "--set",
+    "epochs=40",
+    "--set",
+    "batches=2",
+    "--set",
+    "batch=16",
+    "--set",
+    "n=6",
+    "--set",
+    "states=5",
+    "--set",
+    "features=2",
+    "--set",
+    "layers=2",
+    "--set",
+    "tied=false",
+    "--seeds",
+    "0",
+    "--checkpoint-every",
+    "20",
+    "--out",
+    "runs",
+    "--json",
+];
+
+/// Two studies that only draw.
+pub const REPRODUCE: [&str; 8] =
+    ["reproduce", "--only", "fig2,fig4", "--quick", "--seeds", "1", "--out", "found"];
+
+/// A search through readings with one epoch each.
+pub const READINGS: [&str; 20] = [
+    "readings",
+    "--seeds",
+    "1",
+    "--set",
+    "epochs=1",
+    "--set",
+    "batches=1",
+    "--set",
+    "batch=1",
+    "--set",
+    "n=1",
+    "--set",
+    "states=3",
+    "--set",
+    "features=1",
+    "--set",
+    "layers=1",
+    "--out",
+    "searched",
+    "--json",
+];
+
+pub const CONTEXT: &str = r#"{"features": [[1.0, 0.5], [0.5, -0.25], [-1.0, 0.75], [0.5, -0.25]], "rewards": [1.0, -0.5, 0.25], "queries": [[0.5, 0.5]]}"#;
+
+pub const TASK: &str = r#"{"gamma": 0.8, "transitions": [[0.9, 0.1, 0.0], [0.2, 0.6, 0.2], [0.7, 0.0, 0.3]],
+ "rewards": [1.0, 0.2, -2.0], "features": [[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 3.0]]}
+"#;
+
+pub const PARAMS: &str = r#"{"V": [[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,1,1,-1]],
+ "A": [[1,0,0,0,0],[0,1,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0]]}
+"#;
+
+/// A finished run and what it printed.
+pub struct Finished {
+    pub tree: Tree,
+    pub stdout: Vec<u8>,
+    pub words: Vec<String>,
+    pub seconds: f64,
+}
+
+/// Runs a command that must succeed, in a directory that is empty.
+pub fn finished(lab: &Lab, name: &str, arguments: &[&str]) -> io::Result<Finished> {
+    let dir = lab.dir(name)?;
+    again(lab, &dir, arguments)
+}
+
+/// Runs a command that must succeed.
+pub fn again(lab: &Lab, dir: &Path, arguments: &[&str]) -> io::Result<Finished> {
+    let start = std::time::Instant::now();
+    let call = lab.call(dir, arguments).patient();
+    let answer = call.run()?;
+    if answer.code != Some(0) {
+        let problem = format!("{} ends with {:?}: {}", call.line(), answer.code, answer.last_line());
+        return Err(io::Error::other(problem));
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Finished { tree: Tree::read(dir), words: answer.words(), stdout: answer.stdout, seconds })
+}
