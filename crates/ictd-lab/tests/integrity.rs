@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ictd_lab::LabError;
+use ictd_lab::Progress;
 use ictd_lab::files::{Tensors, read_params};
 use ictd_lab::studies::Plan;
-use ictd_lab::studies::pretrain::{self, Ending, Monitor, RunOptions, Settings};
+use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
 
@@ -41,7 +42,7 @@ fn heard() -> Vec<String> {
 
 fn train(settings: &Settings, out: &Path, resume: bool) -> Result<PathBuf, LabError> {
     let options = RunOptions { resume, checkpoint_every: None, notice: hear };
-    let ending = pretrain::run(settings, &[0], out, &options, &Monitor::default())?;
+    let ending = pretrain::run(settings, &[0], out, &options, &Progress::default())?;
     let Ending::Done { figures, .. } = ending else { panic!("nobody stopped it") };
     Ok(figures.with_file_name("seed_0000"))
 }
@@ -301,8 +302,10 @@ fn damaged_entries_of_the_journal_are_trained_again() {
     let search = Search { seeds: vec![0], changes: changes.map(str::to_owned).to_vec(), fresh: false };
     let run = || {
         let mut known = 0;
-        readings::run(&search, dir.path(), |line| known += usize::from(line.contains("earlier search")))
-            .unwrap();
+        readings::run(&search, dir.path(), &Progress::default(), |line: &str| {
+            known += usize::from(line.contains("earlier search"))
+        })
+        .unwrap();
         known
     };
     assert_eq!(run(), 0);
