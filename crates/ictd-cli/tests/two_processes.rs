@@ -56,7 +56,7 @@ fn checkpoint_in(folder: &Path) -> Option<PathBuf> {
 #[test]
 fn a_seed_is_trained_by_one_process_and_a_killed_one_is_no_obstacle() {
     let dir = tempfile::tempdir().unwrap();
-    let long = ["pretrain", "--set", "epochs=1000000", "--checkpoint-every", "50", "--quiet"];
+    let long = ["pretrain", "--set", "epochs=200000", "--checkpoint-every", "50", "--quiet"];
     let with = |more: &[&'static str]| [&long[..], more].concat();
     let checkpoint = || checkpoint_in(&seed_dir(dir.path())?.join("ckpt"));
     let first = Running::until(dir.path(), &with(&["--seeds", "0..2"]), checkpoint);
