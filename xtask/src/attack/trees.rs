@@ -1,6 +1,6 @@
 //! Directories as what is in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,25 +57,36 @@ impl Tree {
 
     /// The first difference in words, from what was expected; times are not compared.
     pub fn difference(&self, expected: &Self) -> Option<String> {
-        let known = |tree: &Self| -> BTreeMap<PathBuf, Vec<u8>> {
-            let plain = |(path, bytes): (&PathBuf, &Vec<u8>)| {
-                let (path, has_times) = without_times(path);
-                let bytes =
-                    if path.ends_with("result.json") { without_digests(bytes) } else { bytes.clone() };
-                (path, if has_times { Vec::new() } else { bytes })
-            };
-            tree.files.iter().filter(|(path, _)| !is_lock(path)).map(plain).collect()
+        let lost = self.lost(expected);
+        let names = |tree: &Self| -> BTreeSet<PathBuf> { tree.plain().into_keys().collect() };
+        let extra = || names(self).difference(&names(expected)).next().cloned();
+        let timed = |tree: &Self| -> Vec<PathBuf> {
+            tree.files.keys().filter(|path| without_times(path).1).cloned().collect()
         };
-        let (found, wanted) = (known(self), known(expected));
+        lost.or_else(|| extra().map(|path| format!("{} is left behind", path.display()))).or_else(|| {
+            let (found, wanted) = (timed(self), timed(expected));
+            (found.len() != wanted.len()).then(|| format!("{found:?} instead of {wanted:?}"))
+        })
+    }
+
+    /// The first file in words that was expected and is not there, or differs; times are not compared.
+    pub fn lost(&self, expected: &Self) -> Option<String> {
+        let (found, wanted) = (self.plain(), expected.plain());
         let missing = wanted.keys().find(|path| !found.contains_key(*path));
-        let extra = found.keys().find(|path| !wanted.contains_key(*path));
         let differs = wanted.iter().find(|(path, bytes)| found.get(*path).is_some_and(|f| f != *bytes));
-        let count = |tree: &Self| tree.files.keys().filter(|path| without_times(path).1).count();
         missing
             .map(|path| format!("{} is missing", path.display()))
-            .or_else(|| extra.map(|path| format!("{} is left behind", path.display())))
             .or_else(|| differs.map(|(path, _)| format!("{} differs", path.display())))
-            .or_else(|| (count(self) != count(expected)).then(|| "an event file too many".into()))
+    }
+
+    /// Its files without locks and without times.
+    fn plain(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let plain = |(path, bytes): (&PathBuf, &Vec<u8>)| {
+            let (path, has_times) = without_times(path);
+            let bytes = if path.ends_with("result.json") { without_digests(bytes) } else { bytes.clone() };
+            (path, if has_times { Vec::new() } else { bytes })
+        };
+        self.files.iter().filter(|(path, _)| !is_lock(path)).map(plain).collect()
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) enum Found {
     /// A result of an earlier version, which lists no digests.
     Undigested,
     /// Every file as it was written.
-    Intact,
+    Intact(Record),
     /// These are not as they were written, or missing; and the record, where it can be trusted.
     Differs(Vec<String>, Option<Record>),
 }
@@ -74,7 +74,7 @@ impl Found {
         let checkpoints = checkpoint_files(&root.join("ckpt")).unwrap_or_default();
         let others = checkpoints.iter().filter_map(|p| Some(format!("ckpt/{}", p.file_name()?.to_str()?)));
         names.extend(others.filter(|name| !listed(name)));
-        Ok(if names.is_empty() { Self::Intact } else { Self::Differs(names, Some(record)) })
+        Ok(if names.is_empty() { Self::Intact(record) } else { Self::Differs(names, Some(record)) })
     }
 }
 

@@ -122,6 +122,10 @@ impl RunDir {
             names.into_iter().chain(event_files(path)?).try_for_each(remove)?;
         }
         let found = if resume && !beside { Found::examine(path)? } else { Found::Nothing };
+        if let Found::Intact(record) = &found {
+            // A process that was killed while it replaced them may have left earlier events.
+            remove_others(path, &record.files.keys().cloned().collect::<Vec<_>>())?;
+        }
         let work = if beside { root.below(RERUN)? } else { root.clone() };
         let mut dir = Self {
             checkpoints: work.below("ckpt")?,
@@ -256,7 +260,7 @@ impl RunDir {
 
     /// Whether a result is there, and with it everything else.
     pub(super) fn is_finished(&self) -> bool {
-        matches!(self.found, Found::Intact | Found::Undigested)
+        matches!(self.found, Found::Intact(_) | Found::Undigested)
     }
 
     /// When the run first started, in seconds: a repair repeats the time that its events had.
