@@ -81,14 +81,15 @@ impl BoundConfig {
 
     /// Refuses what cannot be sampled.
     pub fn check(&self) -> Result<(), LabError> {
-        self.family.check()?;
         if !(self.delta > 0.0 && self.delta < 1.0) {
             return Err(LabError::value("delta", self.delta, "0 < delta < 1"));
         }
         check_range("contexts", self.contexts, 2..=1_000_000)?;
         check_range("states", self.family.num_states(), 1..=MAX_STATES)?;
+        self.lengths.iter().try_for_each(|&n| check_range("lengths", n, 1..=MAX_LENGTH as usize))?;
         memory::admit(self.memory(), "--contexts, --states or --features")?;
-        self.lengths.iter().try_for_each(|&n| check_range("lengths", n, 1..=MAX_LENGTH as usize))
+        // Last, as it may draw a task.
+        self.family.check()
     }
 }
 
