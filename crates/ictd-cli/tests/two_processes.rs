@@ -97,6 +97,19 @@ fn a_reproduction_has_its_directory_for_itself() {
     assert!(ictd_in(dir.path(), &second).status.success());
 }
 
+/// Plain commands have their directory from the start of their work to its end, and leave nothing else in it.
+#[test]
+fn a_directory_is_taken_before_the_work_and_given_back_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = || Some(dir.path().join("o/.lock"));
+    let first = Running::until(dir.path(), &["msve", "--tasks", "1000000", "--out", "o"], lock);
+    let second = ["msve", "--tasks", "2", "--lengths", "5,10", "--out", "o", "--quiet"];
+    assert_busy(&ictd_in(dir.path(), &second), first.0.id());
+    drop(first);
+    assert!(ictd_in(dir.path(), &second).status.success());
+    assert!(!lock().unwrap().exists());
+}
+
 /// Whoever starts over and is killed has lost nothing that was finished.
 #[test]
 fn a_killed_rerun_leaves_finished_results_alone() {

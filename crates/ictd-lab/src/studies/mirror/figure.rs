@@ -2,6 +2,7 @@
 //! and both blocks over temperature.
 
 use super::{BestRow, Mirror, PullRow};
+use crate::counted;
 use crate::figure::style::{INK, PALETTE};
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
 
@@ -90,7 +91,7 @@ impl Mirror {
         });
         let (x, y) = (Axis::log("epoch"), Axis::linear("value"));
         Chart::new("(a) From (−, +, +) to the mirror", x, y, series.collect())
-            .noted(format!("{} seeds: mean, smallest and largest", self.predicted_phase.seeds))
+            .noted(format!("{}: mean, smallest and largest", counted(self.predicted_phase.seeds, "seed")))
     }
 
     /// Lines on either side of a = 0, where the best u is not unique, through what was found; those on the right have no name.

@@ -21,6 +21,7 @@ use path::{PathRow, PredictedPhase, Settling};
 
 use super::{in_parallel, mean_and_sem};
 use crate::Progress;
+use crate::counted;
 use crate::error::{LabError, check_range};
 use crate::memory;
 
@@ -113,7 +114,7 @@ pub fn run(
     let first_gradients = gradients::first_gradients(&literal, last, &contexts, config.tasks)?;
     progress.rename("mirror: path");
     let traces = in_parallel(&seeds, |&seed| path::trace(&literal, seed, progress))?;
-    tell(&format!("path: {} seeds trained", traces.len()));
+    tell(&format!("path: {} trained", counted(traces.len(), "seed")));
     let pulls = gradients::pulls(&literal, last, &contexts, config.tasks, &traces)?;
     tell("pulls along the mean path measured");
     progress.rename("mirror: training with A held");
