@@ -73,15 +73,16 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
 /// Full mask on the left, relaxed mask on the right; trajectories, diagonality, matrices.
 fn figure(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
     let note = format!(
-        "{} and {} seeds, 9000 steps; mean ± s.e.m. over seeds (a, b), mean and 25–75 % of points per bin (c, d), means divided by the largest entry (e, f)",
+        "{} and {} seeds, 9000 steps; mean ± s.e.m. over seeds (a, b), mean and 25–75 % of points per bin (c, d), means divided by the largest entry (e to h)",
         full.num_seeds, relaxed.num_seeds
     );
-    let masks = [(full, "full mask", ["a", "c", "e"]), (relaxed, "relaxed mask", ["b", "d", "f"])];
+    let masks = [(full, "full mask", ["a", "c", "e", "g"]), (relaxed, "relaxed mask", ["b", "d", "f", "h"])];
     // A column per mask, turned into rows.
     let [left, right] = masks.map(|(of, mask, panel)| {
         let [scores, diagonal] = of.over_steps(&format!("({}) {mask}: training", panel[0]));
         let against = of.against_diagonal(&format!("({}) {mask}: against diagonality", panel[1]));
-        let [values, weights] = of.heatmaps(&format!("({}) {mask}: learned", panel[2]));
+        let learned = [panel[2], panel[3]].map(|panel| format!("({panel}) {mask}: learned"));
+        let [values, weights] = of.heatmaps(learned.each_ref().map(String::as_str));
         let boxed = |chart| Box::new(chart) as Box<dyn Panel>;
         [boxed(scores), boxed(diagonal), boxed(against), Box::new(values), Box::new(weights)]
     });

@@ -65,9 +65,11 @@ impl EmergenceFigures {
         }
     }
 
-    pub fn heatmaps(&self, title: &str) -> [Cells; 2] {
-        [("*V*_{0}", &self.value_matrix), ("*A*_{0}", &self.score_matrix)]
-            .map(|(name, entries)| Cells::matrix(&format!("{title} {name}"), &self.row_names, entries))
+    /// The matrices V and A under these titles.
+    pub fn heatmaps(&self, titles: [&str; 2]) -> [Cells; 2] {
+        let [value, score] = titles;
+        [(value, "*V*_{0}", &self.value_matrix), (score, "*A*_{0}", &self.score_matrix)]
+            .map(|(title, name, entries)| Cells::matrix(&format!("{title} {name}"), &self.row_names, entries))
     }
 
     pub fn against_diagonal(&self, title: &str) -> Chart {
@@ -113,7 +115,7 @@ impl EmergenceFigures {
             counted(self.num_seeds, "seed")
         );
         let title = format!("What pretraining finds — {}", self.title);
-        let mut grid = Grid::new(&title, 2, self.heatmaps("(a) learned"), note);
+        let mut grid = Grid::new(&title, 2, self.heatmaps(["(a) learned"; 2]), note);
         grid.rows.push(vec![Box::new(self.against_diagonal("(b) scores against kernel diagonality"))]);
         grid.scene()
     }
