@@ -10,10 +10,11 @@ use std::path::Path;
 use attack::{Extent, Lab};
 
 /// Attacks of which one case in so many is tried here, the first ones; `cargo xtask attack` does them all.
-const ENABLED: [(&str, u64); 8] = [
+const ENABLED: [(&str, u64); 9] = [
     ("flags/task", 8),
     ("flags/forward", 8),
     ("flags", 100),
+    ("known", 8),
     ("flips", 200),
     ("kills", 100),
     ("pairs", 100),

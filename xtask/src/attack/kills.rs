@@ -67,8 +67,10 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
             let line = killed(&lab.call(dir, &small::PRETRAIN), &mut draw, has_strace, rerun.seconds)?;
             // The same seed gives the same bytes: results are those of before, or the same again. What the killed
             // process had begun beside them is the next one's to use or to remove.
-            let is_earlier =
-                |path: &str| rerun.tree.files.contains_key(Path::new(path)) || path.contains("tfevents");
+            let is_earlier = |path: &str| {
+                let is_events = path.contains("tfevents") && !path.contains("/rerun/");
+                rerun.tree.files.contains_key(Path::new(path)) || is_events
+            };
             let lost = Tree::read(dir).only(is_earlier).difference(&rerun.tree);
             let mut faults = Vec::new();
             faults.extend(
