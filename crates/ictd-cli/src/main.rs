@@ -157,7 +157,7 @@ fn present(
 ) -> Result<Outcome, LabError> {
     if let Some(out) = out {
         progress.begin("writing figures and tables", "files", 0)?;
-        // Files are written in no time; whoever else writes them is waited for.
+        // This process has it already, unless the command has ways of its own to directories.
         report.write(&OutputDir::locked(out, Duration::from_secs(5))?.watched(progress))?;
     }
     progress.begin("printing", "", 0)?;
@@ -214,8 +214,9 @@ fn main() -> ExitCode {
         let peak = ictd_lab::files::process::peak_rss_kib().unwrap_or(0);
         screen::error(&format!("memory: estimated {} KiB, peak {peak} KiB", memory::estimated() / 1024));
     }
-    if result.is_err() {
-        progress.clean_up();
+    match &result {
+        Ok(_) => progress.release(),
+        Err(_) => progress.clean_up(),
     }
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
@@ -239,7 +240,9 @@ fn command() -> clap::Command {
         let takes = arg.get_action().takes_values();
         if takes { arg.allow_negative_numbers(true) } else { arg }
     };
-    Cli::command().mut_subcommands(|sub| sub.mut_args(takes_numbers))
+    let plain = screen::is_unforced(&std::io::stdout());
+    let color = if plain { clap::ColorChoice::Never } else { clap::ColorChoice::Auto };
+    Cli::command().color(color).mut_subcommands(|sub| sub.mut_args(takes_numbers))
 }
 
 /// Help and version go to stdout as they are; a mistake becomes one line on stderr.

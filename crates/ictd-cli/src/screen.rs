@@ -70,7 +70,13 @@ pub fn clear() {
 /// The text with headings of tables and words of judgement in colour, where the stream is a terminal that has them;
 /// NO_COLOR and CLICOLOR_FORCE have the last word.
 pub fn painted(text: &str, stream: &impl RawStream) -> String {
-    if AutoStream::choice(stream) == ColorChoice::Never { text.to_owned() } else { colored(text) }
+    let is_plain = AutoStream::choice(stream) == ColorChoice::Never || is_unforced(stream);
+    if is_plain { text.to_owned() } else { colored(text) }
+}
+
+/// Whether CLICOLOR_FORCE is 0, which asks for no colour outside a terminal; the library takes it for a 1.
+pub fn is_unforced(stream: &impl RawStream) -> bool {
+    std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value == "0") && !stream.is_terminal()
 }
 
 fn colored(text: &str) -> String {

@@ -78,8 +78,12 @@ impl TaskArguments {
             let problem = format!("'{change}' beside options of tasks, expected one of both");
             return Err(LabError::refused("set", problem));
         }
-        // Options that do not fit the tasks are refused as everywhere.
-        self.choice(Family::paper())?;
+        // Options that do not fit the tasks are refused as everywhere, and by their names.
+        if let TaskChoice::Family(family) = self.choice(Family::paper())?
+            && self.is_given()
+        {
+            family.check()?;
+        }
         let task = self.task.iter().map(|name| format!("task={name}"));
         let options = self.options.given().map(|(name, value)| match name {
             "free" => "task.representable=false".into(),

@@ -10,18 +10,16 @@ use std::path::Path;
 use attack::{Extent, Lab};
 
 /// Attacks of which one case in so many is tried here, the first ones; `cargo xtask attack` does them all.
-const ENABLED: [(&str, u64); 11] = [
+const ENABLED: [(&str, u64); 9] = [
     ("flags/task", 8),
     ("flags/forward", 8),
-    ("flags/completions", 30),
-    ("flags/branches", 60),
-    ("flips/readings-journal", 200),
-    ("flips/context", 25),
-    ("flips/params-json", 25),
-    ("flips/config", 25),
+    ("flags", 100),
+    ("known", 8),
+    ("flips", 200),
+    ("kills", 100),
+    ("pairs", 100),
     ("directories", 10),
-    ("levels/threads", 8),
-    ("levels/simd", 4),
+    ("levels", 8),
 ];
 
 #[test]
@@ -31,9 +29,13 @@ fn attacks_find_nothing() {
     let mut tried = Vec::new();
     attack::all(&lab, &wanted, |row| tried.push(row)).unwrap();
     // A name that is misspelt would try nothing.
-    assert_eq!(tried.len(), ENABLED.len());
+    for (name, _) in ENABLED {
+        assert!(tried.iter().any(|row| row.name.starts_with(name)), "{name}");
+    }
+    for row in &tried {
+        println!("{}: {} cases, {} failed, {:.1} s", row.name, row.cases, row.failures.len(), row.seconds);
+    }
     for row in tried {
-        println!("{}: {} cases, {:.1} s", row.name, row.cases, row.seconds);
         assert!(row.cases > 0 && row.failures.is_empty(), "{}: {:#?}", row.name, row.failures);
     }
 }

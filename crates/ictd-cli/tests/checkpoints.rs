@@ -95,6 +95,16 @@ fn forward_takes_what_the_checkpoint_says_and_refuses_what_contradicts_it() {
     let same = forward(CONTEXT, &[&["--json", "--params", path], &flags[..]].concat());
     assert_eq!(json(&same)["values"], own["values"]);
     assert_eq!(own["values"].as_array().unwrap().len(), 3);
+    // Content and not the name says what a file is.
+    let (renamed, text) = (dir.path().join("last.ckpt"), dir.path().join("text.safetensors"));
+    fs::copy(path, &renamed).unwrap();
+    let same = forward(CONTEXT, &["--json", "--params", renamed.to_str().unwrap()]);
+    assert_eq!(json(&same)["values"], own["values"]);
+    let zeros = [[0.0; 4]; 4];
+    fs::write(&text, serde_json::json!({ "V": zeros, "A": zeros }).to_string()).unwrap();
+    json(&forward(CONTEXT, &["--json", "--params", text.to_str().unwrap()]));
+    fs::write(&renamed, &fs::read(path).unwrap()[..100]).unwrap();
+    assert_refused(&forward(CONTEXT, &["--params", renamed.to_str().unwrap()]), "cut short");
     for (flag, value, field) in [
         ("--kernel", "softmax", "kernel is softmax, expected relu as the checkpoint was trained with"),
         ("--block", "tsm", "block is tsm"),
@@ -226,4 +236,28 @@ fn unknown_and_absent_simd_levels_are_one_line() {
     };
     assert_refused(&run("neon2"), "ICTD_SIMD");
     json(&run("scalar"));
+}
+
+/// Levels differ in the last place, so results of one are not taken for those of another.
+#[test]
+fn what_other_vector_instructions_computed_is_computed_again() {
+    if !ictd::pretrain::SimdLevel::Sse42.is_available() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let run = |level: &str, line: &str| {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("ictd"));
+        command.current_dir(dir.path()).env("ICTD_SIMD", level).args(line.split(' '));
+        let output = command.output().unwrap();
+        assert!(output.status.code().is_some_and(|code| code < 2), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let readings = "readings --seeds 1 --set epochs=1 --set batches=1 --set batch=1 --set n=1 --set states=3";
+    for (level, known) in [("scalar", false), ("scalar", true), ("sse4.2", false)] {
+        run(level, "reproduce --only fig4 --quick --out o");
+        let timings = fs::read_to_string(dir.path().join("o/timings.json")).unwrap();
+        assert_eq!(timings.contains("\"cached\": true"), known, "{level}: {timings}");
+        let said = run(level, readings);
+        assert_eq!(said.contains("from an earlier search"), known, "{level}: {said}");
+    }
 }

@@ -117,6 +117,12 @@ fn color_is_for_terminals_and_for_those_who_ask() {
     assert!(mistake.stderr.starts_with(b"\x1b[31merror\x1b[0m: trials"), "{mistake:?}");
     assert!(!run(&[("CLICOLOR_FORCE", "1")], &["--json"]).contains('\x1b'));
     assert_eq!(run(&[("NO_COLOR", "1")], &[]), plain);
+    // 0 forces nothing.
+    assert_eq!(run(&[("CLICOLOR_FORCE", "0")], &[]), plain);
+    for arguments in [&["verify", "--trials", "0"][..], &["--help"]] {
+        let output = ictd_with(&[("CLICOLOR_FORCE", "0")], dir.path(), arguments);
+        assert!(![output.stdout, output.stderr].concat().contains(&b'\x1b'), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -12,14 +12,16 @@ use std::time::{Duration, Instant};
 use common::{assert_refused, ictd_in};
 
 /// Commands that take minutes.
-const LONG: [(&str, &[&str]); 17] = [
+const LONG: [(&str, &[&str]); 19] = [
     ("verify", &["--trials=100000"]),
     ("msve", &["--tasks=1000000"]),
     ("pretrain", &["--set=epochs=1000000"]),
     ("readings", &["--seeds=1000"]),
     ("branches", &["--seeds=1000"]),
+    ("branches", &["--task=loop", "--states=5000"]),
     ("mirror", &["--seeds=1000"]),
     ("certify", &["--states=500"]),
+    ("certify", &["--states=2000"]),
     ("certify", &["--tasks=1000000"]),
     ("regimes", &["--tasks=10000"]),
     ("bound", &["--contexts=1000000"]),
@@ -94,7 +96,8 @@ fn after_two_seconds_work_says_how_far_it_is_and_when_it_will_end() {
     let cases = [
         ("msve", &["--tasks=1000000"][..], " of 1000000 tasks, "),
         ("forward", &["--input=context.json", "--layers=5000"], " of 5000 layers, "),
-        ("msve", &["--tasks=1000000", "--quiet"], ""),
+        ("branches", &["--task=loop", "--states=5000"], " of 300 seeds, "),
+        ("msve", &["--tasks=1000000", "--quiet", "--out=quiet"], ""),
     ];
     let children = cases.map(|(command, arguments, _)| spawn(dir.path(), command, arguments));
     std::thread::sleep(Duration::from_millis(3500));

@@ -156,6 +156,61 @@ fn resuming_checks_the_task_file() {
     json(&ictd_in(at, &again));
     fs::write(&machine, MACHINE.replace("-2", "-3")).unwrap();
     assert_refused(&ictd_in(at, &again), "SHA-256");
+    // The configuration alone says nothing of the change: it is found, and nothing is trained unless that is asked for.
+    let named = [&train[..], &["--task", "machine.json", "--set", "epochs=3"]].concat();
+    let resumed = [&named[..], &["--resume"]].concat();
+    for changed in [MACHINE.replace("-2", "-3"), MACHINE.replace("0.8", "0.7")] {
+        fs::write(&machine, changed).unwrap();
+        let output = ictd_in(at, &resumed);
+        assert_refused(&output, "resume: machine.json has SHA-256 ");
+        assert_refused(&output, "or no --resume to train anew");
+        assert_eq!(fs::read_dir(at.join("runs/paper")).unwrap().count(), 1);
+    }
+    json(&ictd_in(at, &named));
+    let output = ictd_in(at, &resumed);
+    json(&output);
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("nothing to resume"));
+    // Other settings are another run; that it starts is said.
+    let other = ictd_in(at, &[&resumed[..], &["--set", "n=7"]].concat());
+    let message = String::from_utf8_lossy(&other.stderr).into_owned();
+    assert!(message.contains("nothing to resume for 1 seed in runs"), "{message}");
+}
+
+/// Whoever types options reads of options, whoever writes keys of keys.
+#[test]
+fn mistakes_are_named_as_they_were_made() {
+    let dir = tempfile::tempdir().unwrap();
+    for command in [&["pretrain"][..], &["branches"], &["certify"], &["task", "boyan"]] {
+        let output = ictd_in(dir.path(), &[command, &["--score-scale", "-1"]].concat());
+        assert_refused(&output, "error: score-scale is -1");
+    }
+    let (scale, map) = ("task.score_scale", "task.feature_map");
+    for (set, key) in [("task.score_scale=-1", scale), ("task.feature_map=coordinates", map)] {
+        assert_refused(&ictd_in(dir.path(), &["pretrain", "--set", set]), &format!("error: {key} is "));
+    }
+    for (text, key) in [
+        ("n = 3\n[task]\nscore_scale = -1.0\n", scale),
+        ("n = 3\n[task]\nfeature_map = \"coordinates\"\n", map),
+    ] {
+        fs::write(dir.path().join("mine.toml"), text).unwrap();
+        assert_refused(
+            &ictd_in(dir.path(), &["pretrain", "mine.toml"]),
+            &format!("mine.toml: line 3: {key} is "),
+        );
+    }
+}
+
+/// A cart-pole's value is a sum of its rewards: it must not overflow either.
+#[test]
+fn rewards_of_a_cart_pole_may_not_overflow() {
+    let dir = tempfile::tempdir().unwrap();
+    let cart = json(&ictd(&["task", "cartpole", "--json"]));
+    for reward in [1e308, 1e200] {
+        let mut large = cart.clone();
+        large["rewards"][3] = reward.into();
+        fs::write(dir.path().join("cart.json"), large.to_string()).unwrap();
+        assert_refused(&ictd_in(dir.path(), &["task", "cart.json"]), "rewards: values may be as large as");
+    }
 }
 
 #[test]
@@ -163,7 +218,9 @@ fn a_broken_file_is_one_line_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     for (from, to, field) in [
         ("[0.7, 0, 0.3]", "[0.7, 0, 0.2]", "row 2 sums to"),
-        ("0.8", "NaN", "gamma is NaN"),
+        ("0.8", "NaN", "gamma: missing or no number, expected the discount, as in \"gamma\": 0.9"),
+        ("-2", "-1e308", "rewards: the values overflow, expected values of at most 1e150"),
+        ("-2", "-1e200", "rewards: the value of state 0 is -"),
         ("-2", "NaN", "reward of state 2 is NaN"),
         ("[0, 0, 3]", "[0, 0]", "features"),
         ("\"rewards\"", "\"reward\"", "unknown field `reward`"),

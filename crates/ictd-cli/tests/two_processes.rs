@@ -97,6 +97,23 @@ fn a_reproduction_has_its_directory_for_itself() {
     assert!(ictd_in(dir.path(), &second).status.success());
 }
 
+/// Plain commands have their directory from the start of their work to its end, and leave nothing else in it.
+#[test]
+fn a_directory_is_taken_before_the_work_and_given_back_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = || Some(dir.path().join("o/.lock"));
+    let first = Running::until(dir.path(), &["msve", "--tasks", "1000000", "--out", "o"], lock);
+    let second = ["msve", "--tasks", "2", "--lengths", "5,10", "--out", "o", "--quiet"];
+    assert_busy(&ictd_in(dir.path(), &second), first.0.id());
+    // Whoever waits for a process that is stopped, and takes its directory away, makes it again.
+    let waiting =
+        Command::new(assert_cmd::cargo::cargo_bin("ictd")).current_dir(dir.path()).args(second).spawn();
+    std::thread::sleep(Duration::from_secs(1));
+    let stopped = Command::new("kill").args(["-TERM", &first.0.id().to_string()]).status().unwrap();
+    assert!(stopped.success() && waiting.unwrap().wait().unwrap().success());
+    assert!(dir.path().join("o/fig1.csv").is_file() && !lock().unwrap().exists());
+}
+
 /// Whoever starts over and is killed has lost nothing that was finished.
 #[test]
 fn a_killed_rerun_leaves_finished_results_alone() {

@@ -3,6 +3,7 @@
 //! Each study takes a config and returns data; the data knows its figure, its table and its verdict.
 //! Start with [`studies`] (what can be run) and [`files`] (what is read and written).
 
+mod counted;
 mod did_you_mean;
 pub mod error;
 pub mod figure;
@@ -13,6 +14,7 @@ mod progress;
 pub mod report;
 pub mod studies;
 
+pub(crate) use counted::counted;
 pub use did_you_mean::did_you_mean;
 pub use error::LabError;
 pub use one_line::one_line;

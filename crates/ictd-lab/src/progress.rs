@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use crate::LabError;
 use crate::files::OutputDir;
 
+/// How long another process that has the directory is waited for: many are done by then.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What others see of work while it goes on, and how they stop it. Studies count what they have done and ask between
 /// items whether to go on; results do not depend on it. One that nobody looks at is [`Progress::default`].
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct Progress {
     out: Mutex<Option<PathBuf>>,
     /// Directories that were made for them, the deepest first.
     made: Mutex<Vec<PathBuf>>,
+    /// The directory for them, as long as others are kept out.
+    held: Mutex<Option<OutputDir>>,
 }
 
 #[derive(Debug)]
@@ -56,7 +61,8 @@ impl Progress {
     /// Work of a name that ends when `stop` is set, by a signal handler for instance.
     pub fn new(name: &str, stop: Arc<AtomicBool>) -> Self {
         let work = Mutex::new(Work { name: name.into(), unit: "", total: 0, since: Instant::now() });
-        Self { stop, done: AtomicU64::new(0), work, out: Mutex::default(), made: Mutex::default() }
+        let (out, made, held) = Default::default();
+        Self { stop, done: AtomicU64::new(0), work, out, made, held }
     }
 
     /// Says where results will be written, so that a directory that cannot be written to is found before the work and not
@@ -65,14 +71,16 @@ impl Progress {
         *lock(&self.out) = Some(out);
     }
 
-    /// Begins work of so many units. All input has been checked by now: the directory for results is created, and refused if
-    /// nothing can be written to it.
+    /// Begins work of so many units. All input has been checked by now: the directory for results is created, for this process
+    /// alone, and refused if nothing can be written to it or another process works on it.
     pub fn begin(&self, name: impl Into<String>, unit: &'static str, total: u64) -> Result<(), LabError> {
         self.check()?;
         if let Some(out) = lock(&self.out).take() {
             let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
             *lock(&self.made) = out.ancestors().take_while(is_new).map(Path::to_owned).collect();
-            OutputDir::create(&out)?.probe()?;
+            let dir = OutputDir::locked(&out, PATIENCE)?;
+            dir.probe()?;
+            *lock(&self.held) = Some(dir);
         }
         let mut work = lock(&self.work);
         self.done.store(0, Ordering::Relaxed);
@@ -80,8 +88,14 @@ impl Progress {
         Ok(())
     }
 
+    /// Lets others have the directory for results: for work that is done.
+    pub fn release(&self) {
+        *lock(&self.held) = None;
+    }
+
     /// Takes back directories that were made for results, as far as there are none in them: for work that failed.
     pub fn clean_up(&self) {
+        self.release();
         for path in lock(&self.made).drain(..) {
             // One with files in it stays.
             let _ = fs::remove_dir(path);
@@ -179,6 +193,7 @@ fn in_words(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::LOCK;
 
     fn standing(done: u64, total: u64, seconds: u64) -> Standing {
         Standing { name: "work".into(), unit: "tasks", done, total, elapsed: Duration::from_secs(seconds) }
@@ -222,7 +237,7 @@ mod tests {
         progress.will_write(new.clone());
         assert!(!new.exists());
         progress.begin("", "", 1).unwrap();
-        assert!(new.is_dir() && std::fs::read_dir(&new).unwrap().next().is_none());
+        assert!(new.join(LOCK).is_file());
         progress.clean_up();
         assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());
         // What is in use, or was there before, stays.
@@ -231,6 +246,11 @@ mod tests {
         std::fs::write(dir.path().join("a/file"), "").unwrap();
         progress.clean_up();
         assert!(!new.exists() && dir.path().join("a/file").exists());
+        // Done: others may have it, and nothing of the lock stays.
+        progress.will_write(new.clone());
+        progress.begin("", "", 1).unwrap();
+        progress.release();
+        assert!(std::fs::read_dir(&new).unwrap().next().is_none());
         std::fs::write(&file, "").unwrap();
         progress.will_write(file);
         assert!(matches!(progress.begin("", "", 1), Err(LabError::Write { .. })));

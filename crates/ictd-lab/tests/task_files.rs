@@ -82,7 +82,7 @@ fn each_mistake_names_its_place() {
         assert!(message.contains(expected) && !message.contains('\n'), "{text}: {message}");
     }
     for (text, expected) in [
-        (format!("{{{PARTS}}}"), "gamma is NaN, expected 0 <= gamma < 1"),
+        (format!("{{{PARTS}}}"), "gamma: missing or no number"),
         (format!(r#"{{{PARTS}, "gamma": 1}}"#), "gamma is 1.0"),
         (r#"{"gamma": 0.5}"#.into(), "rewards: missing"),
         (r#"{"gamma": 0.5, "rewards": [1]}"#.into(), "transitions: missing"),

@@ -261,13 +261,13 @@ fn double_step(a: &mut Matrix, first: usize, last: usize, (x, y, w): (f64, f64, 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::linalg;
     use crate::random::{Purpose, Stream};
 
     /// The largest distance of an eigenvalue to its partner, each the nearest that is left.
-    fn distance(found: &[Eigenvalue], mut expected: Vec<Eigenvalue>) -> f64 {
+    pub(crate) fn distance(found: &[Eigenvalue], mut expected: Vec<Eigenvalue>) -> f64 {
         assert_eq!(found.len(), expected.len());
         let mut worst: f64 = 0.0;
         for z in found {

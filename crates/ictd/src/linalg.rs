@@ -141,33 +141,47 @@ fn by_library(a: &Matrix) -> Option<Vec<Eigenvalue>> {
     values.iter().all(|z| z.re.is_finite() && z.im.is_finite()).then_some(values)
 }
 
+/// A way to look for eigenvalues; `None` when it does not converge.
+type Search = fn(&Matrix) -> Option<Vec<Eigenvalue>>;
+
+/// Ways in the order in which they are tried: the library; the library on the balanced matrix, which has the same eigenvalues
+/// to the last bit, and on its transpose; EISPACK's algorithm on both; and at last on a matrix whose entries differ by a few
+/// roundings, as the result of every one of these does.
+const SEARCHES: [Search; 6] = [
+    by_library,
+    |a| rescaled(a, by_library),
+    |a| rescaled(a, |balanced| by_library(&balanced.transpose())),
+    |a| rescaled(a, hessenberg::eigenvalues),
+    |a| rescaled(a, |balanced| hessenberg::eigenvalues(&balanced.transpose())),
+    |a| rescaled(a, |balanced| hessenberg::eigenvalues(&perturbed(balanced))),
+];
+
+/// Eigenvalues that are found on the balanced matrix.
+fn rescaled(a: &Matrix, search: Search) -> Option<Vec<Eigenvalue>> {
+    let (balanced, scale) = hessenberg::balanced(a);
+    let values = search(&balanced)?.into_iter().map(|z| Eigenvalue { re: scale * z.re, im: scale * z.im });
+    Some(values.collect())
+}
+
+fn perturbed(a: &Matrix) -> Matrix {
+    // Any fixed stream will do.
+    let mut stream = Stream::new(0, Purpose::Evaluation, 1);
+    a.map(|x| x * (1.0 + 4.0 * f64::EPSILON * stream.uniform_in(-1.0, 1.0)))
+}
+
 /// All eigenvalues of a square matrix, in no particular order.
 ///
-/// Where the library's iteration does not converge they are looked for in other ways, the first that succeeds: the library
-/// on the balanced matrix, which has the same eigenvalues to the last bit, and on its transpose; EISPACK's algorithm on
-/// both; and at last on a matrix whose entries differ by a few roundings, as the result of every one of these does.
+/// Where the library's iteration does not converge they are looked for in other ways, the first that succeeds.
 pub fn eigenvalues(a: &Matrix) -> Result<Vec<Eigenvalue>, LinalgError> {
     if a.as_slice().iter().any(|x| !x.is_finite()) {
         return Err(LinalgError::NotFinite);
     }
-    if let Some(values) = by_library(a) {
-        return Ok(values);
-    }
-    let (balanced, scale) = hessenberg::balanced(a);
-    let transpose = balanced.transpose();
-    let perturbed = || {
-        // Any fixed stream will do.
-        let mut stream = Stream::new(0, Purpose::Evaluation, 1);
-        balanced.map(|x| x * (1.0 + 4.0 * f64::EPSILON * stream.uniform_in(-1.0, 1.0)))
-    };
-    let found = by_library(&balanced)
-        .or_else(|| by_library(&transpose))
-        .or_else(|| hessenberg::eigenvalues(&balanced))
-        .or_else(|| hessenberg::eigenvalues(&transpose))
-        .or_else(|| hessenberg::eigenvalues(&perturbed()));
-    let size = a.num_rows();
-    let values = found.ok_or(LinalgError::NoConvergence { size })?;
-    Ok(values.into_iter().map(|z| Eigenvalue { re: scale * z.re, im: scale * z.im }).collect())
+    #[cfg(test)]
+    let searches = &SEARCHES[testing::failed()..];
+    #[cfg(not(test))]
+    let searches = &SEARCHES;
+    let found = searches.iter().find_map(|search| search(a));
+    found.ok_or(LinalgError::NoConvergence { size: a.num_rows() })
 }
 
 /// All eigenvalues of a symmetric matrix (its lower triangle is read), from smallest to largest.
@@ -187,4 +201,85 @@ pub fn symmetric_eigenvalues(a: &Matrix) -> Result<Vec<f64>, LinalgError> {
 /// The spectral radius: the largest |λ|, 0 for the empty matrix.
 pub fn spectral_radius(a: &Matrix) -> Result<f64, LinalgError> {
     Ok(eigenvalues(a)?.into_iter().map(Eigenvalue::modulus).fold(0.0, f64::max))
+}
+
+/// Lets searches for eigenvalues fail that do not fail by themselves on every machine.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::cell::Cell;
+
+    thread_local! {
+        static FAILED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Searches that are taken for failed.
+    pub(super) fn failed() -> usize {
+        FAILED.get()
+    }
+
+    /// Does some work on this thread while the first searches fail; all of them where there are no more.
+    pub(crate) fn with_failed<T>(searches: usize, work: impl FnOnce() -> T) -> T {
+        FAILED.set(searches.min(super::SEARCHES.len()));
+        let done = work();
+        FAILED.set(0);
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::with_failed;
+    use super::*;
+    use crate::hessenberg::tests::distance;
+
+    /// Matrices on which searches may differ, each with the distance of eigenvalues that roundings excuse, in terms of the
+    /// largest.
+    fn hard_matrices() -> Vec<(&'static str, Matrix, f64)> {
+        let mut stream = Stream::new(11, Purpose::Prompt, 0);
+        let random = Matrix::from_fn(8, 8, |_, _| stream.uniform_in(-1.0, 1.0));
+        let rows = |sizes: [i32; 8]| Matrix::from_fn(8, 8, |i, j| random[(i, j)] * 10f64.powi(sizes[i]));
+        // Eigenvalues 1 … 8 far from orthogonal vectors.
+        let skewed = Matrix::from_fn(8, 8, |i, j| match i.cmp(&j) {
+            std::cmp::Ordering::Less => 20.0,
+            std::cmp::Ordering::Equal => 1.0 + i as f64,
+            std::cmp::Ordering::Greater => 1e-9,
+        });
+        // One eigenvalue three times with a single vector: roundings move it by their cube root.
+        let defective =
+            Matrix::from_fn(3, 3, |i, j| [[3.0, 1.0, 0.0], [-1.0, 1.0, 1.0], [0.0, 0.0, 2.0]][i][j]);
+        let cycle = Matrix::from_fn(7, 7, |i, j| f64::from(u8::from((i + 1) % 7 == j)));
+        vec![
+            ("random", random.clone(), 1e-12),
+            ("non-normal", skewed, 1e-6),
+            ("defective", defective, 1e-4),
+            ("a cycle", cycle, 1e-12),
+            ("empty", Matrix::zeros(0, 0), 0.0),
+            ("zero", Matrix::zeros(4, 4), 0.0),
+            ("large rows", rows([150, 0, 0, 0, 150, 0, 0, 0]), 1e-12),
+            ("small rows", rows([0, -150, 0, 0, 0, -150, 0, 0]), 1e-12),
+            ("large and small rows", rows([150, -150, 0, 0, 0, -150, 150, 0]), 1e-12),
+        ]
+    }
+
+    #[test]
+    fn every_search_finds_what_the_first_finds() {
+        for (name, a, tolerance) in hard_matrices() {
+            let expected = eigenvalues(&a).unwrap();
+            let largest = expected.iter().map(|z| z.modulus()).fold(0.0, f64::max);
+            for failed in 1..SEARCHES.len() {
+                let found = with_failed(failed, || eigenvalues(&a)).unwrap();
+                let apart = distance(&found, expected.clone());
+                assert!(apart <= tolerance * largest, "{name}, search {failed}: {apart:e} of {largest:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn searches_that_all_fail_say_so() {
+        for (_, a, _) in hard_matrices() {
+            let size = a.num_rows();
+            let found = with_failed(usize::MAX, || eigenvalues(&a));
+            assert_eq!(found, Err(LinalgError::NoConvergence { size }));
+        }
+    }
 }

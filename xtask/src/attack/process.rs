@@ -210,7 +210,8 @@ impl Running {
     }
 }
 
-/// Keys under which `null` says that there is no such number: an option of the result, not a number that is none.
+/// Keys under which `null` says that there is no such number: an option of the result, not a number that is none. Beside a
+/// [`REASON`] in words any number may be absent.
 const NULLS: &[&str] = &[
     "attracted_by",
     "attracting_weight",
@@ -257,6 +258,7 @@ const NULLS: &[&str] = &[
     "onset",
     "paper_decay",
     "predicted_decay",
+    "reason",
     "rest_slope",
     "slack",
     "spread_slope",
@@ -265,6 +267,9 @@ const NULLS: &[&str] = &[
     "transient",
     "value",
 ];
+
+/// The key under which an object says why it has no numbers.
+const REASON: &str = "reason";
 
 impl Answer {
     /// Everything that no answer may be, whatever was asked.
@@ -341,6 +346,7 @@ fn null(value: &serde_json::Value, key: &str) -> Option<String> {
     match value {
         serde_json::Value::Null => (!NULLS.contains(&key)).then(|| format!("null as {key}")),
         serde_json::Value::Array(items) => items.iter().find_map(|item| null(item, key)),
+        serde_json::Value::Object(entries) if entries.get(REASON).is_some_and(|why| why.is_string()) => None,
         serde_json::Value::Object(entries) => entries.iter().find_map(|(key, value)| null(value, key)),
         _ => None,
     }

@@ -155,7 +155,7 @@ impl Chart {
                 let stroke = Stroke { color: series.color, width: LINE_WIDTH, dash: series.dash.clone() };
                 scene.polyline(&points, stroke);
                 for (x, y) in points.into_iter().filter(|_| series.is_marked()) {
-                    scene.circle(x, y, 1.5, Some(series.color), None);
+                    scene.mark(x, y, series.color, !series.dash.is_empty());
                 }
             }
         }

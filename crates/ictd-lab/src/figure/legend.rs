@@ -7,7 +7,6 @@ use super::text::text_width;
 const MARK_WIDTH: f64 = 11.0;
 const MARK_GAP: f64 = 3.0;
 const KEY_GAP: f64 = 7.0;
-const DOT: f64 = 1.5;
 const ROW_HEIGHT: f64 = 1.5 * TEXT_SIZE;
 
 /// How a key of a legend looks.
@@ -88,7 +87,7 @@ impl Key {
                 let stroke = Stroke { color: self.color, width: LINE_WIDTH, dash: dash.clone() };
                 scene.polyline(&[(x, y), (x + MARK_WIDTH, y)], stroke);
                 if *dots {
-                    scene.circle(x + 0.5 * MARK_WIDTH, y, DOT, Some(self.color), None);
+                    scene.mark(x + 0.5 * MARK_WIDTH, y, self.color, !dash.is_empty());
                 }
             }
             Mark::Square => {

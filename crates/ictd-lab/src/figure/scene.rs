@@ -192,6 +192,15 @@ impl Scene {
         self.path(open_path(points), None, Some(stroke));
     }
 
+    /// A mark on a line: a dot, or a ring around the dot of another line that goes through the same point.
+    pub(super) fn mark(&mut self, x: f64, y: f64, color: Color, is_ring: bool) {
+        if is_ring {
+            self.circle(x, y, 2.4, None, Some(Stroke::solid(color, 0.8)));
+        } else {
+            self.circle(x, y, 1.5, Some(color), None);
+        }
+    }
+
     /// Adds a circle, as four cubic arcs (control points at 0.5523 of the radius).
     pub fn circle(&mut self, x: f64, y: f64, radius: f64, fill: Option<Color>, stroke: Option<Stroke>) {
         let (r, k) = (radius, 0.552_284_75 * radius);

@@ -14,6 +14,8 @@ pub const GRID: Color = Color::themed([222, 222, 222], [62, 64, 70]);
 pub const GRAY: Color = Color::themed([200, 200, 200], [110, 112, 120]);
 /// Size of all labels, points: the smallest that journals take.
 pub const TEXT_SIZE: f64 = 7.0;
+/// Size of sub- and superscripts of labels, points.
+pub const SCRIPT_SIZE: f64 = 6.0;
 /// Size of titles, points.
 pub const TITLE_SIZE: f64 = 8.0;
 /// Width of data lines, points.

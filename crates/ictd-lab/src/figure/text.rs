@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ttf_parser::{Face, OutlineBuilder};
 
 use super::scene::{Anchor, Segment};
-use super::style::TEXT_SIZE;
+use super::style::{SCRIPT_SIZE, TEXT_SIZE};
 
 /// Which of the embedded fonts a run of text uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +73,9 @@ impl Style {
 }
 
 impl Script {
-    /// Size relative to the label's.
+    /// Size relative to the label's: six points beside text of seven, the smallest that can be read in print.
     pub fn scale(self) -> f64 {
-        if self == Self::Base { 1.0 } else { 0.7 }
+        if self == Self::Base { 1.0 } else { SCRIPT_SIZE / TEXT_SIZE }
     }
 
     /// Distance below the baseline, relative to the label's size.
@@ -83,7 +83,7 @@ impl Script {
         match self {
             Self::Base => 0.0,
             Self::Sub => 0.22,
-            Self::Super => -0.38,
+            Self::Super => -0.32,
         }
     }
 }

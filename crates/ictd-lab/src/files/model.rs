@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs;
 use std::path::Path;
 
 use ictd::kernel::KernelName;
@@ -12,7 +11,7 @@ use ictd::transformer::{Block, Parameters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::context::{Numbers, at, pair, read_json};
+use super::context::{Numbers, at, pair, parse_json, read_bytes};
 use super::safetensors::{FORMAT, SEALED_FORMAT, Tensors};
 use crate::LabError;
 
@@ -220,14 +219,14 @@ impl ParamsFile {
 }
 
 /// Reads attention parameters from JSON (`-` is standard input) or from a checkpoint in the safetensors
-/// format; refuses checkpoints of training on other columns than contexts have.
+/// format, whatever the file is called; refuses checkpoints of training on other columns than contexts have.
 pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
-    if path.extension().is_none_or(|e| e != "safetensors") {
-        let file: ParamsFile = read_json(path)?;
+    let bytes = read_bytes(path)?;
+    if !is_checkpoint(path, &bytes) {
+        let file: ParamsFile = parse_json(path, &bytes)?;
         let parameters = file.into_parameters().map_err(|e| at(path, e))?;
         return Ok(ModelFile { parameters, description: None, warning: None });
     }
-    let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
     let failed = |message| LabError::parse(path, message);
     let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
     let description = Description::read(&tensors.metadata).map_err(failed)?;
@@ -245,6 +244,14 @@ pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
         Some(_) => None,
     };
     Ok(ModelFile { parameters, description, warning })
+}
+
+/// Whether a file is in the safetensors format: its first eight bytes are a length, of which the last are 0, and no text has
+/// three such bytes in a row. Of what is neither, the name says what it was meant to be.
+fn is_checkpoint(path: &Path, bytes: &[u8]) -> bool {
+    let is_text = bytes.first_chunk::<8>().is_none_or(|length| length[5..] != [0; 3]);
+    let is_object = is_text && bytes.trim_ascii_start().starts_with(b"{");
+    !is_text || !is_object && path.extension().is_some_and(|e| e == "safetensors")
 }
 
 /// `V` and `A`, or `layers.l.V` and `layers.l.A` for l = 0, 1, …, none left out.

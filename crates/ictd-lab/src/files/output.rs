@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -47,10 +47,20 @@ impl OutputDir {
     /// Opens the directory, creating it if needed, for this process alone until all clones are gone; waits at most
     /// `patience` for another process that has it. What killed processes left half-written is removed.
     pub fn locked(root: &Path, patience: Duration) -> Result<Self, LabError> {
-        let dir = Self::create(root)?;
-        let lock = DirLock::acquire(root, Mode::Exclusive, patience)?;
-        remove_unfinished(root);
-        Ok(Self { lock: Some(lock), ..dir })
+        let start = Instant::now();
+        loop {
+            let dir = Self::create(root)?;
+            match DirLock::acquire(root, Mode::Exclusive, patience.saturating_sub(start.elapsed())) {
+                // Whoever had it may have taken the directory away that it had made.
+                Err(LabError::Write { source, .. })
+                    if source.kind() == ErrorKind::NotFound && start.elapsed() <= patience => {}
+                lock => {
+                    let lock = Some(lock?);
+                    remove_unfinished(root);
+                    return Ok(Self { lock, ..dir });
+                }
+            }
+        }
     }
 
     /// Opens a directory inside, under the same lock.

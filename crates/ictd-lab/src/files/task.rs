@@ -134,8 +134,9 @@ impl TaskFile {
     /// The task that the file describes.
     pub(crate) fn into_task(self) -> Result<AnyTask, LabError> {
         let missing = |name: &str| LabError::refused(name, "missing, expected numbers");
-        // A discount that is no number is kept for the check that refuses it.
-        let gamma = self.gamma.unwrap_or(f64::NAN);
+        let gamma = self.gamma.ok_or_else(|| {
+            LabError::refused("gamma", "missing or no number, expected the discount, as in \"gamma\": 0.9")
+        })?;
         let rewards = plain(self.rewards.ok_or_else(|| missing("rewards"))?);
         let features = self.features.map(|rows| matrix("features", rows)).transpose()?;
         if let Some(physics) = self.cartpole {

@@ -8,6 +8,7 @@ use ictd::transformer::{Block, Evaluator, Transformer, TransformerConfig};
 use serde::Serialize;
 
 use super::{Claim, Plan, Section, Study, Tasks, Verdict, in_parallel, mean_and_sem};
+use crate::counted;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::OutputDir;
 use crate::memory::{self, DOUBLE};
@@ -223,10 +224,10 @@ impl MsveCurve {
             Chart::new(title, x, Axis::log("mean square value error"), series)
         };
         let note = format!(
-            "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. (drawn down to 0.1 of the mean) over {} tasks: {}",
+            "{} attention, {} layers at θ_{{∗}}; mean ± s.e.m. (drawn down to 0.1 of the mean) over {}: {}",
             c.kernel,
             c.num_layers,
-            c.num_tasks,
+            counted(c.num_tasks, "task"),
             c.tasks.describe()
         );
         let title = "Value error against context length";

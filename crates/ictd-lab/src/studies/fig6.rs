@@ -7,6 +7,7 @@ use super::pretrain::RunResult;
 use super::setting::{self, Setting};
 use super::{Claim, Plan, Section, Study, Verdict};
 use crate::LabError;
+use crate::counted;
 use crate::figure::{Grid, Legend, Panel, Scene, Width};
 use crate::files::OutputDir;
 
@@ -58,7 +59,7 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
         verdict,
         mean(&full.1).min(mean(&relaxed.1)),
         format!("full mask: {}; relaxed mask: {}", text(&full.1), text(&relaxed.1)),
-        format!("{} seeds per mask", seeds.len()),
+        format!("{} per mask", counted(seeds.len(), "seed")),
     )
     .shown(Some(&name), Some(&format!("{name}_full_steps.csv")))
     .because(
@@ -72,15 +73,16 @@ fn figure_6(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<(Claim, R
 /// Full mask on the left, relaxed mask on the right; trajectories, diagonality, matrices.
 fn figure(full: &EmergenceFigures, relaxed: &EmergenceFigures) -> Scene {
     let note = format!(
-        "{} and {} seeds, 9000 steps; mean ± s.e.m. over seeds (a, b), mean and 25–75 % of points per bin (c, d), means divided by the largest entry (e, f)",
+        "{} and {} seeds, 9000 steps; mean ± s.e.m. over seeds (a, b), mean and 25–75 % of points per bin (c, d), means divided by the largest entry (e to h)",
         full.num_seeds, relaxed.num_seeds
     );
-    let masks = [(full, "full mask", ["a", "c", "e"]), (relaxed, "relaxed mask", ["b", "d", "f"])];
+    let masks = [(full, "full mask", ["a", "c", "e", "g"]), (relaxed, "relaxed mask", ["b", "d", "f", "h"])];
     // A column per mask, turned into rows.
     let [left, right] = masks.map(|(of, mask, panel)| {
         let [scores, diagonal] = of.over_steps(&format!("({}) {mask}: training", panel[0]));
         let against = of.against_diagonal(&format!("({}) {mask}: against diagonality", panel[1]));
-        let [values, weights] = of.heatmaps(&format!("({}) {mask}: learned", panel[2]));
+        let learned = [panel[2], panel[3]].map(|panel| format!("({panel}) {mask}: learned"));
+        let [values, weights] = of.heatmaps(learned.each_ref().map(String::as_str));
         let boxed = |chart| Box::new(chart) as Box<dyn Panel>;
         [boxed(scores), boxed(diagonal), boxed(against), Box::new(values), Box::new(weights)]
     });
@@ -104,7 +106,7 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
     let words = |steps: &[Option<usize>], median: Option<usize>| {
         let reached = steps.iter().flatten().count();
         let when = median.map_or_else(|| "most of them never".into(), |m| format!("median step {m}"));
-        format!("{reached} of {} seeds, {when}", steps.len())
+        format!("{reached} of {}, {when}", counted(steps.len(), "seed"))
     };
     let preserved = 2 * same > seeds.len();
     Ok(Claim::new(
@@ -125,7 +127,7 @@ fn mixing(setting: &Setting, plan: &Plan, mixed: &RunResult) -> Result<Claim, La
             words(&with, fast),
             words(&without, slow)
         ),
-        format!("{} seeds, full mask, 9000 steps", seeds.len()),
+        format!("{}, full mask, 9000 steps", counted(seeds.len(), "seed")),
     )
     .shown(Some(&format!("fig6{}", setting.suffix)), Some(&format!("fig6{}_full_steps.csv", setting.suffix)))
     .because("Mixing gives every column before the query its own TD error and keeps (1−ρ) of what it learns of others, which changes what is best.")

@@ -322,19 +322,7 @@ impl PretrainConfig {
                 return refuse(key, &found, Key::range_of(key));
             }
         }
-        match self.task.check() {
-            Err(TaskError::Size { field, expected, found }) => {
-                // A family speaks of options; here they are keys.
-                let key = match field {
-                    "score-scale" => "task.score_scale",
-                    "one-hot" | "coordinates" => "task.feature_map",
-                    key => key,
-                };
-                return refuse(key, &found, expected);
-            }
-            Err(other) => return refuse("task", &other, "tasks that can be drawn"),
-            Ok(()) => {}
-        }
+        self.check_family()?;
         let memory = self.memory().of_seeds(1);
         // Negated, so that NaN is refused.
         if !(memory <= MEMORY_LIMIT) {
@@ -378,6 +366,23 @@ impl PretrainConfig {
             return refuse("source", &found, "its defaults unless the query is source");
         }
         Ok(())
+    }
+
+    /// Checks the keys of the task alone, before a file of tasks is read.
+    pub fn check_family(&self) -> Result<(), ConfigError> {
+        match self.task.check() {
+            Err(TaskError::Size { field, expected, found }) => {
+                // A family speaks of options; here they are keys.
+                let key = match field {
+                    "score-scale" => "task.score_scale",
+                    "one-hot" | "continuous" => "task.feature_map",
+                    key => key,
+                };
+                Err(ConfigError::new(key, found, expected))
+            }
+            Err(other) => Err(ConfigError::new("task", other, "tasks that can be drawn")),
+            Ok(()) => Ok(()),
+        }
     }
 
     /// The kernel as passes take it.

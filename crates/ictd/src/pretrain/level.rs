@@ -59,6 +59,16 @@ impl SimdLevel {
         }
     }
 
+    /// The level that is meant where the best is asked for; itself where that has no name.
+    pub fn in_use(self) -> Self {
+        // Elsewhere the only level with a name that there is, is none of the best.
+        if self == Self::Best && cfg!(target_arch = "x86_64") {
+            Self::NAMED.into_iter().rfind(|level| level.is_available()).unwrap_or(self)
+        } else {
+            self
+        }
+    }
+
     pub(super) fn find(self) -> Option<Level> {
         match self {
             Self::Best => Some(Level::new()),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::Generator;
-use super::finite::{FiniteTask, TaskError, rescale};
+use super::finite::{FiniteTask, MAX_VALUE, TaskError, rescale};
 use super::mrp::{MrpError, is_discount};
 use super::source::{Chain, StateTable, TaskSource};
 use super::{Family, FeatureMap, Kind};
@@ -157,6 +157,11 @@ impl CartPole {
         }
         if let Some(state) = rewards.iter().position(|r| !r.is_finite()) {
             return Err(MrpError::Reward { state, value: rewards[state] }.into());
+        }
+        // No value is larger than that of a state that always pays the largest.
+        let largest = rewards.iter().fold(0f64, |m, r| m.max(r.abs())) / (1.0 - gamma);
+        if !(largest <= MAX_VALUE) {
+            return Err(TaskError::Large(format!("values may be as large as {largest:e}")));
         }
         if let Some(table) = &table {
             super::finite::check_features(table, rewards.len())?;

@@ -281,7 +281,7 @@ impl Family {
                 refuse("states", self.num_states.to_string(), expected)
             }
             (FeatureMap::Coordinates, kind) if kind != Kind::Cartpole => {
-                refuse("coordinates", format!("set for {kind}"), "cartpole")
+                refuse("continuous", format!("set for {kind}"), "cartpole")
             }
             (FeatureMap::Coordinates, _) if self.score_scale != 1.0 => {
                 refuse("score-scale", self.score_scale.to_string(), "1 where features are coordinates")

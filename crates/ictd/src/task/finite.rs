@@ -19,6 +19,9 @@ pub struct FiniteTask {
     stationary: Vec<f64>,
 }
 
+/// Values beyond this are no rewards of anybody, and sums of their squares would overflow.
+pub(super) const MAX_VALUE: f64 = 1e150;
+
 /// Why a task could not be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -41,6 +44,9 @@ pub enum TaskError {
     /// Values that are given must be those of the process: `expected` is what reward and successors make of it.
     #[error("values: that of state {state} is {found}, expected {expected} by the Bellman equation")]
     GivenValue { state: usize, found: f64, expected: f64 },
+    /// Values must be so small that their squares, of which errors are made, are far from overflow.
+    #[error("rewards: {0}, expected values of at most 1e150 in size")]
+    Large(String),
     /// No family has this name.
     #[error("task is '{0}', expected one of {names}", names = Kind::names())]
     Name(String),
@@ -58,7 +64,10 @@ pub enum TaskError {
 impl FiniteTask {
     /// Puts a process and one feature row per state together; solves for the values.
     pub fn new(mrp: Mrp, features: Matrix) -> Result<Self, TaskError> {
-        let values = mrp.values()?;
+        let values = match mrp.values() {
+            Err(LinalgError::Overflow { .. }) => return Err(TaskError::Large("the values overflow".into())),
+            values => values?,
+        };
         Self::assemble(mrp, features, values)
     }
 
@@ -88,6 +97,10 @@ impl FiniteTask {
 
     fn assemble(mrp: Mrp, features: Matrix, values: Vec<f64>) -> Result<Self, TaskError> {
         check_features(&features, mrp.num_states())?;
+        // Negated, so that NaN is refused.
+        if let Some(state) = values.iter().position(|v| !(v.abs() <= MAX_VALUE)) {
+            return Err(TaskError::Large(format!("the value of state {state} is {:e}", values[state])));
+        }
         let stationary = mrp.transitions().stationary_distribution();
         Ok(Self { mrp, features, values, stationary })
     }

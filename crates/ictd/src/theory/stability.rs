@@ -167,4 +167,33 @@ mod tests {
         assert_eq!((regime, certificate.status), (Regime::Assumption, Status::Certified));
         assert_eq!(of(Family::paper()).0, Regime::Provable);
     }
+
+    /// Sharp layers, on which the library gives up on some processors: each search leads to the same verdict, and none to none.
+    #[test]
+    fn searches_that_fail_do_not_change_a_verdict() {
+        let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
+        let family = Family { num_states: 8, score_scale: 1000.0, ..Family::paper() };
+        let mut undecided = 0;
+        for index in 0..6 {
+            let task = family.draw(&mut Stream::new(0, Purpose::Task, index)).unwrap();
+            let operator = StateOperator::population(&task, &attention).unwrap();
+            let after = |failed| linalg::testing::with_failed(failed, || Stability::of(&operator)).unwrap();
+            let first = after(0);
+            assert_ne!(first.regime, Regime::Undecided);
+            for failed in 1..6 {
+                assert_eq!(after(failed).regime, first.regime, "task {index}, search {failed}");
+            }
+            let none = after(usize::MAX);
+            assert_eq!(none.smallest_real_part, None);
+            // What is proved without a spectrum stands.
+            if first.regime > Regime::Provable {
+                undecided += 1;
+                assert_eq!(none.regime, Regime::Undecided);
+                assert_eq!(Certificate::from_stability(&operator, none, 1.0).status, Status::Undecided);
+            } else {
+                assert_eq!(none.regime, first.regime);
+            }
+        }
+        assert!(undecided > 0);
+    }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::trend::{Bin, CurvePoint, SMOOTHING, Trend, bins, curves, shown};
 use crate::LabError;
+use crate::counted;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Cells, Chart, Grid, Scene, Series, Width};
 use crate::files::OutputDir;
@@ -64,9 +65,11 @@ impl EmergenceFigures {
         }
     }
 
-    pub fn heatmaps(&self, title: &str) -> [Cells; 2] {
-        [("*V*_{0}", &self.value_matrix), ("*A*_{0}", &self.score_matrix)]
-            .map(|(name, entries)| Cells::matrix(&format!("{title} {name}"), &self.row_names, entries))
+    /// The matrices V and A under these titles.
+    pub fn heatmaps(&self, titles: [&str; 2]) -> [Cells; 2] {
+        let [value, score] = titles;
+        [(value, "*V*_{0}", &self.value_matrix), (score, "*A*_{0}", &self.score_matrix)]
+            .map(|(title, name, entries)| Cells::matrix(&format!("{title} {name}"), &self.row_names, entries))
     }
 
     pub fn against_diagonal(&self, title: &str) -> Chart {
@@ -108,11 +111,11 @@ impl EmergenceFigures {
     /// Figure 3: learned matrices, and emergence against kernel diagonality.
     pub fn figure_3(&self) -> Scene {
         let note = format!(
-            "{} seeds; (a) mean over seeds at the best step (final step where V_em or A_em stays 0), divided by the largest entry; (b) mean per bin, band: 25–75 % of points",
-            self.num_seeds
+            "{}; (a) mean over seeds at the best step (final step where V_em or A_em stays 0), divided by the largest entry; (b) mean per bin, band: 25–75 % of points",
+            counted(self.num_seeds, "seed")
         );
         let title = format!("What pretraining finds — {}", self.title);
-        let mut grid = Grid::new(&title, 2, self.heatmaps("(a) learned"), note);
+        let mut grid = Grid::new(&title, 2, self.heatmaps(["(a) learned"; 2]), note);
         grid.rows.push(vec![Box::new(self.against_diagonal("(b) scores against kernel diagonality"))]);
         grid.scene()
     }
@@ -120,8 +123,8 @@ impl EmergenceFigures {
     /// Figure 5: emergence and kernel diagonality over training.
     pub fn figure_5(&self) -> Scene {
         let note = format!(
-            "mean ± s.e.m. over {} seeds, trailing mean of {SMOOTHING} steps, up to the best step (the end where a score stays 0)",
-            self.num_seeds
+            "mean ± s.e.m. over {}, trailing mean of {SMOOTHING} steps, up to the best step (the end where a score stays 0)",
+            counted(self.num_seeds, "seed")
         );
         let charts = self.over_steps(&format!("Scores over training — {}", self.title));
         Grid { width: Width::Column, ..Grid::new("", 1, charts, note) }.scene()

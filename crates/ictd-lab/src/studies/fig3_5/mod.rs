@@ -11,6 +11,7 @@ use ictd::statistics::MeanSem;
 use super::setting::{self, Setting};
 use super::{Claim, Plan, Section, Study, Verdict, extent, verdict};
 use crate::LabError;
+use crate::counted;
 use crate::files::OutputDir;
 use crate::studies::pretrain::{Point, RunResult, SeedResult};
 
@@ -53,7 +54,7 @@ fn judge_in(setting: &Setting, plan: &Plan, out: &OutputDir) -> Result<Vec<Claim
     let (figure_3, figure_5) = (format!("fig3{}", setting.suffix), format!("fig5{}", setting.suffix));
     let figures = EmergenceFigures::new(setting.title, &result);
     figures.write(out, &figure_3, &figure_5)?;
-    let seeds = format!("{} seeds", result.seeds.len());
+    let seeds = counted(result.seeds.len(), "seed");
     let all_mirror = result.seeds.iter().all(|s| s.last.branch == "mirror");
     let all_td = result.seeds.iter().all(|s| s.last.branch == "td");
     let why = match (all_mirror, all_td) {

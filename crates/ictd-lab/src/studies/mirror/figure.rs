@@ -2,6 +2,7 @@
 //! and both blocks over temperature.
 
 use super::{BestRow, Mirror, PullRow};
+use crate::counted;
 use crate::figure::style::{INK, PALETTE};
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
 
@@ -13,7 +14,7 @@ impl Mirror {
         let along = |title: &str, y: Axis, lines: &[(&str, Color, fn(&&PullRow) -> f64)]| {
             Chart::new(title, Axis::log("epoch"), y, Series::lines(&pulls, |p| p.epoch as f64, lines))
         };
-        let by_score = |title: &str, y: &str, lines: &[(&str, Color, fn(&&BestRow) -> f64)]| {
+        let by_score = |title: &str, y: &str, lines: &[(&str, Color, fn(&&BestRow) -> Option<f64>)]| {
             Chart::new(title, Axis::linear("*a*"), Axis::linear(y), self.by_score(lines))
         };
         let e = &self.estimator;
@@ -90,16 +91,18 @@ impl Mirror {
         });
         let (x, y) = (Axis::log("epoch"), Axis::linear("value"));
         Chart::new("(a) From (−, +, +) to the mirror", x, y, series.collect())
-            .noted(format!("{} seeds: mean, smallest and largest", self.predicted_phase.seeds))
+            .noted(format!("{}: mean, smallest and largest", counted(self.predicted_phase.seeds, "seed")))
     }
 
-    /// Lines on either side of a = 0, where the best u is not unique; those on the right have no name.
-    fn by_score(&self, lines: &[(&str, Color, fn(&&BestRow) -> f64)]) -> Vec<Series> {
+    /// Lines on either side of a = 0, where the best u is not unique, through what was found; those on the right have no name.
+    fn by_score(&self, lines: &[(&str, Color, fn(&&BestRow) -> Option<f64>)]) -> Vec<Series> {
         let side = |sign: f64| {
-            let found: Vec<&BestRow> = self.best.iter().filter(|b| b.found && b.a * sign > 0.0).collect();
-            Series::lines(&found, |b| b.a, lines)
+            lines.iter().map(move |&(name, color, of)| {
+                let own = self.best.iter().filter(|b| b.a * sign > 0.0);
+                let name = if sign < 0.0 { name } else { "" };
+                Series::new(name, color, own.filter_map(|b| Some((b.a, of(&b)?))).collect())
+            })
         };
-        let right = side(1.0).into_iter().map(|line| Series { name: String::new(), ..line });
-        side(-1.0).into_iter().chain(right).collect()
+        side(-1.0).chain(side(1.0)).collect()
     }
 }

@@ -21,6 +21,7 @@ use path::{PathRow, PredictedPhase, Settling};
 
 use super::{in_parallel, mean_and_sem};
 use crate::Progress;
+use crate::counted;
 use crate::error::{LabError, check_range};
 use crate::memory;
 
@@ -42,17 +43,27 @@ pub struct MirrorConfig {
     pub tasks: u64,
 }
 
-/// The best u for an A = a·I, and the losses there.
+/// The best u for an A = a·I, and the losses there: no numbers where the search did not settle.
 #[derive(Clone, Debug, Serialize)]
 struct BestRow {
     a: f64,
-    /// Whether the search settled; the numbers are NaN where it did not.
     found: bool,
-    p_r: f64,
-    p_t: f64,
-    p_v: f64,
-    td_loss: f64,
-    msve: f64,
+    p_r: Option<f64>,
+    p_t: Option<f64>,
+    p_v: Option<f64>,
+    td_loss: Option<f64>,
+    msve: Option<f64>,
+    /// Why there are no numbers.
+    reason: Option<&'static str>,
+}
+
+impl BestRow {
+    fn of((a, point): (f64, Option<([f64; 3], Losses)>)) -> Self {
+        let [p_r, p_t, p_v] = [0, 1, 2].map(|k| point.map(|(u, _)| u[k]));
+        let (td_loss, msve) = point.map(|(_, losses)| (losses.td_loss, losses.msve)).unzip();
+        let reason = point.is_none().then_some("the search did not settle");
+        Self { a, found: point.is_some(), p_r, p_t, p_v, td_loss, msve, reason }
+    }
 }
 
 /// Everything that was found.
@@ -103,20 +114,14 @@ pub fn run(
     let first_gradients = gradients::first_gradients(&literal, last, &contexts, config.tasks)?;
     progress.rename("mirror: path");
     let traces = in_parallel(&seeds, |&seed| path::trace(&literal, seed, progress))?;
-    tell(&format!("path: {} seeds trained", traces.len()));
+    tell(&format!("path: {} trained", counted(traces.len(), "seed")));
     let pulls = gradients::pulls(&literal, last, &contexts, config.tasks, &traces)?;
     tell("pulls along the mean path measured");
     progress.rename("mirror: training with A held");
     let held = held::held(&literal, &seeds[..quarter], config.tasks, progress)?;
     tell(&format!("training with A held: {} values", held.len()));
     progress.rename("mirror: best u");
-    let row = |(a, point): (f64, Option<([f64; 3], Losses)>)| {
-        let nowhere = ([f64::NAN; 3], Losses { td_loss: f64::NAN, msve: f64::NAN });
-        let (found, ([p_r, p_t, p_v], Losses { td_loss, msve })) =
-            (point.is_some(), point.unwrap_or(nowhere));
-        BestRow { a, found, p_r, p_t, p_v, td_loss, msve }
-    };
-    let best: Vec<BestRow> = contexts.fixed_points(&SMALLER, &LARGER).into_iter().map(row).collect();
+    let best: Vec<BestRow> = contexts.fixed_points(&SMALLER, &LARGER).into_iter().map(BestRow::of).collect();
     tell(&format!("best u: {} of {} found", best.iter().filter(|b| b.found).count(), best.len()));
     progress.check()?;
     progress.rename("mirror: estimator");
@@ -137,4 +142,22 @@ pub fn run(
         ends,
         pairs,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Records;
+
+    /// A search that did not settle has no numbers and a reason, in JSON and in CSV.
+    #[test]
+    fn a_search_that_does_not_settle_says_so() {
+        let found = Some(([1.0, 2.0, 3.0], Losses { td_loss: 0.5, msve: 0.25 }));
+        let rows = [(-1.0, None), (1.0, found)].map(BestRow::of);
+        let csv = "a,found,p_r,p_t,p_v,td_loss,msve,reason\n-1.0,false,,,,,,the search did not settle\n1.0,true,1.0,2.0,3.0,0.5,0.25,\n";
+        assert_eq!(Records::of("best", &rows).unwrap().csv(), csv);
+        let json = serde_json::to_value(&rows).unwrap();
+        assert!(json[0]["msve"].is_null() && json[0]["reason"].is_string());
+        assert!(json[1]["msve"] == 0.25 && json[1]["reason"].is_null());
+    }
 }

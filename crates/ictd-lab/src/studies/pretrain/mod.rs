@@ -8,6 +8,7 @@ mod settings;
 mod show;
 
 use run_dir::RunDir;
+pub(super) use settings::computed_by;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::in_parallel;
-use crate::{LabError, Progress};
+use crate::{LabError, Progress, counted};
 
 /// Fresh tasks that the final numbers of a seed are measured on.
 const MEASURED_TASKS: u64 = 300;
@@ -126,6 +127,9 @@ pub fn run(
 ) -> Result<Ending, LabError> {
     settings.admit(seeds.len(), true)?;
     let sha256 = settings.sha256()?;
+    if options.resume {
+        run_dir::refuse_changed_tasks(out, settings, &sha256, seeds)?;
+    }
     // All of them first: where another process has one, nothing is changed in the others.
     let (roots, _shared) = run_dir::lock_seeds(&run_dir::run_directory(out, settings, &sha256), seeds)?;
     let open = |(root, &seed)| RunDir::open(root, out, settings, &sha256, seed, options.resume);
@@ -134,6 +138,14 @@ pub fn run(
     let start = Instant::now();
     let runs = dirs.iter().map(|dir| Training::open(settings, dir, options, progress));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
+    let new =
+        dirs.iter().zip(&runs).filter(|(dir, run)| !dir.is_finished() && run.trainer.state().epoch == 0);
+    let new = new.count();
+    if options.resume && new > 0 {
+        let place = run_dir::run_directory(out, settings, &sha256);
+        let seeds = counted(new, "seed");
+        (options.notice)(&format!("nothing to resume for {seeds} in {}: from the start", place.display()));
+    }
     for warning in dirs.iter().filter_map(RunDir::warning) {
         (options.notice)(&format!("warning: {warning}"));
     }
@@ -156,7 +168,7 @@ pub fn run(
     }
     match diverged.into_iter().next() {
         Some(LabError::Diverged { place, source, note }) if seeds.len() > 1 => {
-            let note = format!("{note}; {} of {} seeds are done", well.len(), seeds.len());
+            let note = format!("{note}; {} of {} done", well.len(), counted(seeds.len(), "seed"));
             Err(LabError::Diverged { place, source, note })
         }
         Some(error) => Err(error),

@@ -375,6 +375,32 @@ fn replace_results(root: &Path) -> Result<(), LabError> {
     remove(rerun)
 }
 
+/// Refuses to train anew, where a run was to be resumed, because the file that its tasks are read from is another than then.
+pub(super) fn refuse_changed_tasks(
+    out: &Path,
+    settings: &Settings,
+    sha256: &str,
+    seeds: &[u64],
+) -> Result<(), LabError> {
+    let Some(own) = &settings.config.own else { return Ok(()) };
+    let (runs, current) = (out.join(&settings.name), run_directory(out, settings, sha256));
+    let name = |seed: &u64| format!("seed_{seed:04}");
+    let others = files(&runs, |_| true).unwrap_or_default();
+    for seed in seeds.iter().map(name).filter(|seed| !current.join(seed).is_dir()) {
+        for path in others.iter().map(|dir| dir.join(&seed).join("config.toml")) {
+            let Some(found) = settings.other_tasks(&path) else { continue };
+            let digest = own.sha256.as_deref().unwrap_or_default();
+            let problem = format!(
+                "{} has SHA-256 {digest}, and had {found} in {}: expected the file of that run, or no --resume to train anew",
+                own.name,
+                path.display()
+            );
+            return Err(LabError::refused("resume", problem));
+        }
+    }
+    Ok(())
+}
+
 /// The newest checkpoint of a seed under another hash whose `config.toml` means the same, and that file's hash.
 fn earlier_checkpoint(runs: &Path, settings: &Settings, seed: u64) -> Option<(PathBuf, String)> {
     files(runs, |_| true).ok()?.into_iter().find_map(|dir| {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use super::place::{line, with_line};
-use crate::files::{read_task, sha256};
+use crate::files::{process, read_task, sha256};
 use crate::studies::TaskChoice;
 use crate::{LabError, did_you_mean, memory};
 
@@ -75,7 +75,7 @@ impl Settings {
         let mut config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
         config.simd = simd_level()?;
-        config.task.check()?;
+        config.check_family()?;
         read_own(&mut config)?;
         config.check()?;
         Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
@@ -99,6 +99,22 @@ impl Settings {
             text += &format!("{line}\n");
         }
         Ok(text)
+    }
+
+    /// The digest of the task file in a written configuration that is this one but for the content of that file.
+    pub(super) fn other_tasks(&self, path: &Path) -> Option<String> {
+        let mut found: Table = fs::read_to_string(path).ok()?.parse().ok()?;
+        let own = table_of(&self.config).ok()?;
+        let text = |table: &Table, key: &str| Some(table.get("own")?.get(key)?.as_str()?.to_owned());
+        let digest = text(&found, "sha256")?;
+        if text(&found, "name") != text(&own, "name") || Some(&digest) == text(&own, "sha256").as_ref() {
+            return None;
+        }
+        // The file says its sizes too.
+        for key in ["own", "task"] {
+            found.insert(key.into(), own.get(key)?.clone());
+        }
+        (found == own).then_some(digest)
     }
 
     /// SHA-256 of the resolved configuration.
@@ -133,6 +149,12 @@ pub fn simd_level() -> Result<SimdLevel, LabError> {
     let has: Vec<&str> =
         SimdLevel::NAMED.into_iter().filter(|l| l.is_available()).map(SimdLevel::as_str).collect();
     Err(invalid(&format!("this CPU has no {level}, expected one of {}", has.join(", "))))
+}
+
+/// What computes besides the configuration: the program, and the vector instructions that it uses. Results of the same words are
+/// the same.
+pub(in crate::studies) fn computed_by() -> Result<String, LabError> {
+    Ok(format!("{} {}", process::program_sha256(), simd_level()?.in_use()))
 }
 
 /// The message on one line, with Rust's type names in words.

@@ -2,6 +2,7 @@
 
 use super::RunResult;
 use crate::LabError;
+use crate::counted;
 use crate::figure::Scene;
 use crate::report::{Records, Report, Table};
 use crate::studies::fig3_5::EmergenceFigures;
@@ -32,7 +33,11 @@ impl Report for RunResult {
         let config = &self.settings.config;
         let contexts = config.num_steps() * config.batch as u64 * self.seeds.len() as u64;
         Table::new(&header, rows).words([1]).text(width)
-            + &format!("\n{} seeds, {contexts} contexts in {:.3} s\n", self.seeds.len(), self.train_seconds)
+            + &format!(
+                "\n{}, {contexts} contexts in {:.3} s\n",
+                counted(self.seeds.len(), "seed"),
+                self.train_seconds
+            )
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {

@@ -22,7 +22,7 @@ use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
 use crate::Progress;
 use crate::error::{LabError, check_range};
-use crate::files::{OutputDir, process, read_sealed};
+use crate::files::{OutputDir, read_sealed};
 
 /// A figure that is looked for, and the preset that is trained for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -204,7 +204,7 @@ pub fn run(
     let (mut trained, mut seconds) = (0.0, 0.0);
     let mut rows = Vec::new();
     for (done, (experiment, settings)) in all.iter().zip(&settings).enumerate() {
-        let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, process::program_sha256());
+        let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, pretrain::computed_by()?);
         let known = if search.fresh { None } else { read_finished(&journal, experiment, &key) };
         let cached = known.is_some();
         progress.rename(format!("readings [{}/{}] {}", done + 1, all.len(), experiment.prompt));

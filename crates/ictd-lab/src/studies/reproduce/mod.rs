@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::pretrain::computed_by;
 use super::tsm_cost::{self, CostTimes};
 use super::{Claim, Plan, STUDIES, Study};
 use crate::did_you_mean;
@@ -91,7 +92,7 @@ const MARKER_TEXT: &str =
     "Written by `ictd reproduce`, which overwrites files here. report.html is the place to start.\n";
 
 /// Runs studies one after the other and writes everything to `path`. Studies whose results are there from an
-/// earlier run of the same plan and version are not run again, unless `fresh`. Claims of other studies that are there
+/// earlier run of the same plan, program and vector instructions are not run again, unless `fresh`. Claims of other studies that are there
 /// stay in `claims.json` and in the report. `progress` hears of every study when
 /// it starts, with `None`, and when it ends.
 pub fn run(
@@ -206,7 +207,7 @@ fn claim_directory(path: &Path) -> Result<OutputDir, LabError> {
 fn key(study: &Study, plan: &Plan) -> Result<String, LabError> {
     let plan = to_json_17(plan).map_err(|e| LabError::internal("plan", e))?;
     // The executable stands for the code: another build may compute something else.
-    let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), process::program_sha256(), study.id);
+    let text = format!("{} {} {} {plan}", env!("CARGO_PKG_VERSION"), computed_by()?, study.id);
     Ok(sha256(text.as_bytes()))
 }
 

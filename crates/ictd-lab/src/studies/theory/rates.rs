@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::theorem2::{self, BoundConfig, BoundReport, floors};
 use super::{Tasks, on_tasks};
+use crate::counted;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, style::PALETTE};
 use crate::files::OutputDir;
 use crate::studies::{Claim, Plan, Section, Study, Verdict, verdict};
@@ -101,7 +102,12 @@ impl Rates {
     /// Error against depth at the longest context, slopes of all tasks, floors of all tasks.
     fn figure(&self) -> Scene {
         let note = self.reports.first().map_or_else(String::new, |r| {
-            format!("{}; {} tasks, {} contexts each", r.describe, self.tasks.len(), r.config.contexts)
+            format!(
+                "{}; {}, {} each",
+                r.describe,
+                counted(self.tasks.len(), "task"),
+                counted(r.config.contexts, "context")
+            )
         });
         let panels = [self.depth_chart(), self.decay_chart(), self.floor_chart()];
         Grid::new("Theorem 2's rates", 3, panels, note).scene()

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Tasks, population};
 use crate::Progress;
+use crate::counted;
 use crate::error::{LabError, check_range};
 use crate::figure::style::{GRAY, INK, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
@@ -157,8 +158,9 @@ impl RegimeMap {
             }
         };
         let note = format!(
-            "{} tasks per cell ({}); a cell is divided by the share of tasks in each regime",
-            self.tasks, self.describe
+            "{} per cell ({}); a cell is divided by the share of tasks in each regime",
+            counted(self.tasks, "task"),
+            self.describe
         );
         let met = |regime| regime != Regime::Undecided || self.undecided > 0;
         let legend = REGIMES.iter().filter(|r| met(r.0)).map(|&(_, name, color)| (name, color));

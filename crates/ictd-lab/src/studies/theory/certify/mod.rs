@@ -153,8 +153,8 @@ pub fn task(
     let attention = config.attention()?;
     check_states(family)?;
     admit(family.num_states(), family.feature_dim(), 0.0, config.draw)?;
-    let task = family.task(index)?;
     begin(progress)?;
+    let task = family.task(index)?;
     let operator = StateOperator::population(&task, &attention)?;
     let subject = format!("task {index} of {}: infinitely long contexts", family.describe());
     report(subject, &operator, None, config, progress)
@@ -173,6 +173,7 @@ pub fn sampled(
     check_range("n", n, 1..=10_000_000)?;
     let d = family.feature_dim();
     admit(family.num_states(), d, context_bytes(n, d), config.draw)?;
+    begin(progress)?;
     let task = family.task(index)?;
     let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
     let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());

@@ -5,6 +5,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::transformer::AttentionParams;
 
 use super::{Ends, NeuConfig, NeuPoint, points, softmax, unless_diverged};
+use crate::counted;
 use crate::figure::style::PALETTE;
 use crate::figure::{Axis, Chart, Scene, Series, Width};
 use crate::{LabError, Progress};
@@ -94,7 +95,7 @@ pub(super) fn controls_figure(config: &NeuConfig, controls: &[Control], star: &[
         own.map(|p| (p.n as f64, p.split)).collect()
     };
     let mut all = vec![Series::new("θ_{∗}", PALETTE[0], line(star))];
-    let mut note = format!("{}; {} tasks per estimate", config.family.describe(), config.samples);
+    let mut note = format!("{}; {} per estimate", config.family.describe(), counted(config.samples, "task"));
     for (k, control) in controls.iter().enumerate() {
         let name = control.theta.split(", ").next().unwrap_or_default().replace("theta_*", "θ_{∗}");
         let largest = control.points.iter().map(|p| p.split).fold(0.0, f64::max);

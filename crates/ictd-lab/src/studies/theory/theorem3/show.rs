@@ -11,6 +11,7 @@ use super::super::slope_text;
 use super::{
     Landscape, NeuConfig, NeuPoint, NeuReport, landscape, landscape_work, last, looped, points, run, softmax,
 };
+use crate::counted;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 use crate::files::{OutputDir, chosen, read_params};
 use crate::report::{Records, Report, wrapped};
@@ -210,7 +211,9 @@ impl NeuReport {
 
 /// The sweeps of several families, below one another.
 pub(super) fn figure(reports: &[NeuReport]) -> Scene {
-    let family = |r: &NeuReport| format!("{}: at least {} tasks per estimate", r.describe, r.config.samples);
+    let family = |r: &NeuReport| {
+        format!("{}: at least {} per estimate", r.describe, counted(r.config.samples, "task"))
+    };
     let families = reports.iter().map(family).collect::<Vec<_>>().join("; ");
     let note = format!("{families}; band: standard error, drawn down to 0.3 of J");
     let title = "The expected update at θ_{∗} over context length and depth";
