@@ -1,0 +1,17 @@
+//! Evaluating logged episodes: the value of every state, from the log alone.
+//!
+//! Data moves from a [`LogBuilder`], which counts episodes, to a [`Log`] of sufficient statistics.
+
+mod builder;
+mod calendar;
+mod cell;
+mod grid;
+mod log;
+mod sum;
+mod table;
+mod traces;
+
+pub use builder::LogBuilder;
+pub use cell::{ReturnCell, RewardCell};
+pub use grid::Grid;
+pub use log::{Log, LogError};
