@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::calendar::Calendar;
 use super::cell::{ReturnTally, RewardTally};
 use super::grid::Grid;
-use super::log::{Log, LogError};
+use super::log::{Log, LogError, canonical};
 use super::sum::Sum;
 use super::table::{NONE, Table};
 use super::traces::Traces;
@@ -41,8 +41,9 @@ pub struct LogBuilder {
     num_truncated: usize,
     num_transitions: usize,
     num_states: usize,
-    /// By key, or by key modulo [`FOLDED`] once there are more than [`MAX_BLOCKS`].
-    blocks: BTreeMap<u64, Block>,
+    blocks: Vec<Block>,
+    /// Places of the blocks by key, or by key modulo [`FOLDED`] once there are more than [`MAX_BLOCKS`].
+    place_of: BTreeMap<u64, usize>,
     folded: bool,
     /// By octave of the number of the step in its episode.
     phases: Vec<Table<RewardTally>>,
@@ -53,6 +54,8 @@ pub struct LogBuilder {
 #[derive(Clone, Debug, Default)]
 struct Block {
     num_episodes: f64,
+    /// The smallest and the largest return of episodes that terminated.
+    range: Option<(f64, f64)>,
     transitions: Table<RewardTally>,
     /// Returns in episodes that terminated, by state, and in those that were truncated, by state and last state.
     terminated: Table<RewardTally>,
@@ -65,6 +68,7 @@ struct Block {
 impl Block {
     fn absorb(&mut self, other: &Self) {
         self.num_episodes += other.num_episodes;
+        self.range = self.range.into_iter().chain(other.range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         self.transitions.absorb(&other.transitions);
         self.terminated.absorb(&other.terminated);
         self.truncated.absorb(&other.truncated);
@@ -91,7 +95,8 @@ impl LogBuilder {
             num_truncated: 0,
             num_transitions: 0,
             num_states: 0,
-            blocks: BTreeMap::new(),
+            blocks: Vec::new(),
+            place_of: BTreeMap::new(),
             folded: false,
             phases: Vec::new(),
             calendar: Calendar::default(),
@@ -130,26 +135,30 @@ impl LogBuilder {
         for (t, &time) in times.into_iter().flatten().enumerate() {
             self.calendar.at(time).at(states[t], next(t)).add(rewards[t]);
         }
-        let block = self.block(key);
+        let place = self.place(key);
+        let (gamma, block) = (self.gamma, &mut self.blocks[place]);
         block.num_episodes += 1.0;
         block.initial.at(states[0], NONE).add(1.0);
         for (t, &reward) in rewards.iter().enumerate() {
             block.transitions.at(states[t], next(t)).add(reward);
         }
-        let gamma = self.gamma;
-        let block = self.block(key);
-        let (mut g, mut d) = (0.0, 1.0);
+        let (mut g, mut d): (f64, f64) = (0.0, 1.0);
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for (t, &reward) in rewards.iter().enumerate().rev() {
             g = reward + gamma * g;
             d *= gamma;
+            (low, high) = (low.min(g), high.max(g));
             match end {
                 End::Terminated => block.terminated.at(states[t], NONE).add(g),
                 End::Truncated => block.truncated.at(states[t], states[rewards.len()]).add(g, d),
             }
         }
+        if end == End::Terminated {
+            let (a, b) = block.range.unwrap_or((low, high));
+            block.range = Some((low.min(a), high.max(b)));
+        }
         if let Some(lambda) = self.lambda {
             let traces = Traces { gamma, lambda };
-            let block = self.block(key);
             let returns = &mut block.trace_rewards;
             traces.rewards(rewards, |t, sum| returns.at(states[t], NONE).add(sum));
             let pairs = &mut block.traces;
@@ -197,15 +206,22 @@ impl LogBuilder {
         Ok(())
     }
 
-    /// The block of an episode with this key.
-    fn block(&mut self, key: u64) -> &mut Block {
-        if !self.folded && self.blocks.len() == MAX_BLOCKS && !self.blocks.contains_key(&key) {
+    /// The place of the block that an episode with this key belongs to.
+    fn place(&mut self, key: u64) -> usize {
+        if !self.folded && self.blocks.len() == MAX_BLOCKS && !self.place_of.contains_key(&key) {
             self.folded = true;
-            for (key, block) in std::mem::take(&mut self.blocks) {
-                self.blocks.entry(key % FOLDED).or_default().absorb(&block);
+            let unfolded = std::mem::take(&mut self.blocks);
+            for (key, place) in std::mem::take(&mut self.place_of) {
+                let folded = self.place(key);
+                self.blocks[folded].absorb(&unfolded[place]);
             }
         }
-        self.blocks.entry(if self.folded { key % FOLDED } else { key }).or_default()
+        let place =
+            *self.place_of.entry(if self.folded { key % FOLDED } else { key }).or_insert(self.blocks.len());
+        if place == self.blocks.len() {
+            self.blocks.push(Block::default());
+        }
+        place
     }
 
     /// The log of all episodes. `features` holds one row per number of a state; rows that no episode mentions become states
@@ -221,7 +237,7 @@ impl LogBuilder {
         let (number_of, features) = canonical(&features)?;
         let m = features.num_rows();
         let renumber = |s: u32| number_of[s as usize];
-        let blocks = || self.blocks.values();
+        let blocks = || self.place_of.values().map(|&place| &self.blocks[place]);
         let terminated = blocks().enumerate().flat_map(|(part, block)| {
             let found = block.terminated.iter();
             found.map(move |(from, _, a)| (renumber(from), NONE, part as u32, ReturnTally::terminated(*a)))
@@ -240,6 +256,7 @@ impl LogBuilder {
             initial: sums(|b| &b.initial),
             traces: sums(|b| &b.traces),
             trace_rewards: sums(|b| &b.trace_rewards),
+            ranges: blocks().map(|b| b.range).collect(),
             block_sizes: blocks().map(|b| b.num_episodes).collect(),
             phases: Grid::of_tables(m, self.phases.iter(), renumber, RewardTally::finish),
             calendar: Grid::of_tables(m, bins.iter().map(|bin| bin.1), renumber, RewardTally::finish),
@@ -252,28 +269,4 @@ impl LogBuilder {
             features,
         })
     }
-}
-
-/// The distinct rows in lexicographic order, and the place of every row among them.
-fn canonical(features: &Matrix) -> Result<(Vec<u32>, Matrix), LogError> {
-    let (rows, dim) = (features.num_rows(), features.num_cols());
-    if let Some(at) = features.as_slice().iter().position(|x| !x.is_finite()) {
-        return Err(LogError::Feature { row: at / dim, col: at % dim, value: features.as_slice()[at] });
-    }
-    // Adding 0 turns -0 into 0, so that equal features have equal bits.
-    let features = features.map(|x| x + 0.0);
-    let mut order: Vec<usize> = (0..rows).collect();
-    let compare = |&i: &usize, &j: &usize| {
-        let pairs = features.row(i).iter().zip(features.row(j));
-        pairs.map(|(a, b)| a.total_cmp(b)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
-    };
-    order.sort_by(compare);
-    let (mut number_of, mut kept) = (vec![0; rows], Vec::new());
-    for row in order {
-        if kept.last().is_none_or(|&last: &usize| features.row(last) != features.row(row)) {
-            kept.push(row);
-        }
-        number_of[row] = (kept.len() - 1) as u32;
-    }
-    Ok((number_of, Matrix::from_fn(kept.len(), dim, |i, j| features[(kept[i], j)])))
 }

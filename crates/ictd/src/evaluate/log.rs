@@ -3,6 +3,7 @@
 use super::builder::LogBuilder;
 use super::cell::{ReturnCell, RewardCell};
 use super::grid::Grid;
+use super::sample::Sample;
 use crate::context::{Context, End, Role};
 use crate::matrix::Matrix;
 
@@ -67,6 +68,8 @@ pub struct Log {
     pub(super) num_truncated: usize,
     /// Number of episodes of every block.
     pub(super) block_sizes: Vec<f64>,
+    /// The smallest and the largest return of every block's episodes that terminated.
+    pub(super) ranges: Vec<Option<(f64, f64)>>,
     pub(super) transitions: Grid<RewardCell>,
     pub(super) returns: Grid<ReturnCell>,
     pub(super) initial: Grid<f64>,
@@ -177,4 +180,99 @@ impl Log {
     pub fn stretches(&self) -> &[(f64, f64)] {
         &self.stretches
     }
+
+    /// What episodes count for with these weights of their blocks: all 1 for the log itself, 0 for blocks left out, the
+    /// number of times a block was drawn in a bootstrap.
+    ///
+    /// # Panics
+    /// When there is not one weight per block.
+    pub fn sample(&self, weights: &[f64]) -> Sample<'_> {
+        Sample::new(self, weights)
+    }
+
+    /// The whole log as a sample.
+    pub fn whole(&self) -> Sample<'_> {
+        self.sample(&vec![1.0; self.num_blocks()])
+    }
+
+    /// Σ (v(s) - g - d·v(last))² over the visits of every block: how far values are from the returns that followed.
+    pub fn return_losses(&self, values: &[f64]) -> Vec<f64> {
+        let mut losses = vec![0.0; self.num_blocks()];
+        for s in 0..self.num_states() {
+            for pair in self.returns.pairs_of(s) {
+                let last = self.returns.to(pair).map_or(0.0, |last| values[last]);
+                for (block, cell) in self.returns.cells(pair) {
+                    losses[block] += cell.squares(values[s], last);
+                }
+            }
+        }
+        losses
+    }
+
+    /// Number of transitions of every block.
+    pub fn block_transitions(&self) -> Vec<f64> {
+        let mut counts = vec![0.0; self.num_blocks()];
+        for pair in 0..self.transitions.num_pairs() {
+            self.transitions.cells(pair).for_each(|(block, cell)| counts[block] += cell.count);
+        }
+        counts
+    }
+
+    /// The same log with other features of its states, row s for state s; states whose features are now equal become one.
+    pub fn with_features(&self, features: &Matrix) -> Result<Self, LogError> {
+        let (group_of, features) = canonical(features)?;
+        Ok(self.gathered(&group_of, features))
+    }
+
+    /// The log whose state g stands for all states s with `group_of[s] == g`.
+    fn gathered(&self, group_of: &[u32], features: Matrix) -> Self {
+        let m = features.num_rows();
+        Self {
+            number_of: self.number_of.iter().map(|&s| group_of[s as usize]).collect(),
+            transitions: self.transitions.regroup(m, group_of),
+            returns: self.returns.regroup(m, group_of),
+            initial: self.initial.regroup(m, group_of),
+            traces: self.traces.regroup(m, group_of),
+            trace_rewards: self.trace_rewards.regroup(m, group_of),
+            phases: self.phases.regroup(m, group_of),
+            calendar: self.calendar.regroup(m, group_of),
+            features,
+            block_sizes: self.block_sizes.clone(),
+            ranges: self.ranges.clone(),
+            stretches: self.stretches.clone(),
+            ..*self
+        }
+    }
+
+    /// The log whose states are groups of states: those with the same number in `group_of`, at the row of that number in
+    /// `features`. Groups are numbered anew in the order of their features; the second result says how.
+    pub(super) fn gather(&self, group_of: &[u32], features: &Matrix) -> Result<(Self, Vec<u32>), LogError> {
+        let (number_of, features) = canonical(features)?;
+        let group_of: Vec<u32> = group_of.iter().map(|&g| number_of[g as usize]).collect();
+        Ok((self.gathered(&group_of, features), group_of))
+    }
+}
+
+/// The distinct rows in lexicographic order, and the place of every row among them.
+pub(super) fn canonical(features: &Matrix) -> Result<(Vec<u32>, Matrix), LogError> {
+    let (rows, dim) = (features.num_rows(), features.num_cols());
+    if let Some(at) = features.as_slice().iter().position(|x| !x.is_finite()) {
+        return Err(LogError::Feature { row: at / dim, col: at % dim, value: features.as_slice()[at] });
+    }
+    // Adding 0 turns -0 into 0, so that equal features have equal bits.
+    let features = features.map(|x| x + 0.0);
+    let mut order: Vec<usize> = (0..rows).collect();
+    let compare = |&i: &usize, &j: &usize| {
+        let pairs = features.row(i).iter().zip(features.row(j));
+        pairs.map(|(a, b)| a.total_cmp(b)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    };
+    order.sort_by(compare);
+    let (mut number_of, mut kept) = (vec![0; rows], Vec::new());
+    for row in order {
+        if kept.last().is_none_or(|&last: &usize| features.row(last) != features.row(row)) {
+            kept.push(row);
+        }
+        number_of[row] = (kept.len() - 1) as u32;
+    }
+    Ok((number_of, Matrix::from_fn(kept.len(), dim, |i, j| features[(kept[i], j)])))
 }
