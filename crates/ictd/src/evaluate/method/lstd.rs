@@ -15,6 +15,11 @@ use crate::matrix::Matrix;
 /// Larger systems take minutes.
 const MAX_STATES: usize = 4096;
 
+/// From this many states on a table is solved by sweeps first, which cost as much as the log has pairs of states.
+const MIN_SWEEP: usize = 256;
+/// Sweeps after which a table is solved by elimination.
+const MAX_SWEEPS: usize = 2000;
+
 /// What values are a combination of.
 #[derive(Clone, Debug)]
 pub enum Basis {
@@ -123,6 +128,34 @@ impl Lstd {
         Ok(values)
     }
 
+    /// As [`table`](Self::table) by sweeps over the states, a Gauss–Seidel iteration that converges where the values exist;
+    /// `None` where it takes too long.
+    fn sweep(&self, sample: &Sample<'_>, constant: f64, brackets: &Brackets<'_>) -> Option<Vec<f64>> {
+        let left: Vec<usize> = (0..sample.num_states()).filter(|&s| sample.visits()[s] > 0.0).collect();
+        let ridge = self.ridge * sample.num_visits();
+        let mut values = vec![constant; sample.num_states()];
+        for _ in 0..MAX_SWEEPS {
+            let (mut change, mut size): (f64, f64) = (0.0, 0.0);
+            // Backwards: logs are not ordered in time, but one direction is as good as the other.
+            for &s in left.iter().rev() {
+                // What the bracket still lacks, over what a unit of the state's own value takes from it.
+                let own: f64 =
+                    brackets.next[s].iter().filter(|(to, _)| *to == s).map(|(_, weight)| weight).sum();
+                let lack = brackets.at(s, |to| values[to]) - ridge * (values[s] - constant);
+                let step = lack / (sample.visits()[s] + ridge - own);
+                values[s] += step;
+                (change, size) = (change.max(step.abs()), size.max((values[s] - constant).abs()));
+                if !step.is_finite() {
+                    return None;
+                }
+            }
+            if change <= 1e-14 * size {
+                return Some(values);
+            }
+        }
+        None
+    }
+
     fn linear(
         &self,
         sample: &Sample<'_>,
@@ -207,7 +240,9 @@ impl Method for Lstd {
         let brackets = Brackets::new(sample, self.traces)?;
         Ok(match &self.basis {
             Basis::Table => {
-                let values = self.table(sample, constant, &brackets)?;
+                let many = sample.visits().iter().filter(|n| **n > 0.0).count() > MIN_SWEEP;
+                let swept = if many { self.sweep(sample, constant, &brackets) } else { None };
+                let values = swept.map_or_else(|| self.table(sample, constant, &brackets), Ok)?;
                 Box::new(Table::new(sample, values, constant))
             }
             Basis::Linear => {
