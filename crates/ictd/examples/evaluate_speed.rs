@@ -3,10 +3,12 @@
 //!
 //!     cargo run --release -p ictd --example evaluate_speed
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use ictd::evaluate::method::SoftmaxTd;
-use ictd::evaluate::{Cells, Depths, Folds, LogBuilder, Loss, Sample, Scaler, Scaling};
+use ictd::evaluate::{Depths, Folds, Keys, LogBuilder, Loss, Sample, Scaler, Scaling};
 use ictd::evaluate::{depths, temperatures, tune};
 use ictd::{End, KernelName, Matrix, Purpose, Stream};
 
@@ -75,27 +77,32 @@ fn continuous() -> Result<(), Box<dyn std::error::Error>> {
     lap("built");
     let log = log.with_features(&Scaler::of(Scaling::Standardize, &log).apply(log.features()))?;
     lap("scaled");
-    let cells = Cells::of(&log, 2048, 0)?;
-    lap(&format!("{} cells of radius {:.2}", cells.log().num_states(), cells.radius()));
-    let widths = temperatures(&cells.log().whole());
+    let keys = Arc::new(Keys::of(&log, 256));
+    lap(&format!("{} keys of radius {:.2}", keys.states().len(), keys.radius()));
+    let widths = temperatures(&log.whole());
     lap(&format!("{} temperatures from {:.2}", widths.len(), widths[0]));
     let method = |temperature: f64, num_layers| {
-        let kernel = KernelName::Rbf.at(temperature)?;
-        Ok::<_, ictd::kernel::KernelError>(SoftmaxTd { kernel, num_layers, step_size: 1.0, centred: true })
+        let (kernel, keys) = (KernelName::Rbf.at(temperature)?, Some(keys.clone()));
+        Ok::<_, ictd::kernel::KernelError>(SoftmaxTd {
+            kernel,
+            num_layers,
+            step_size: 1.0,
+            centred: true,
+            keys,
+        })
     };
     let candidates: Vec<Depths> = widths
         .iter()
-        .map(|&temperature| Ok(Depths { method: method(temperature, 0)?, depths: depths(512) }))
+        .map(|&temperature| Ok(Depths { method: method(temperature, 0)?, depths: depths(2048), patience: 4 }))
         .collect::<Result<_, ictd::kernel::KernelError>>()?;
     let candidates: Vec<&dyn ictd::evaluate::Candidates> = candidates.iter().map(|c| c as _).collect();
-    let curve = tune(cells.log(), &Folds::new(cells.log(), 5, 1, 0)?, Loss::HeldOutLstd, &candidates)?;
-    let settings = depths(512);
+    let curve = tune(&log, &Folds::new(&log, 5, 2, 0)?, Loss::HeldOutLstd, &candidates)?;
+    let settings = depths(2048);
     let (temperature, layers) = (widths[curve.best / settings.len()], settings[curve.best % settings.len()]);
     lap(&format!(
         "tuned: temperature {temperature:.3}, {layers} layers, loss {:.3}",
         curve.trials[curve.best].loss
     ));
-    let log = cells.log();
     let samples: Vec<Sample<'_>> = (0..100)
         .map(|b| {
             let mut stream = Stream::new(3, Purpose::Resampling, b);
@@ -106,7 +113,7 @@ fn continuous() -> Result<(), Box<dyn std::error::Error>> {
         })
         .collect();
     lap("100 samples");
-    let fits = method(temperature, layers)?.fit_all(&samples, |_, _| {})?;
+    let fits = method(temperature, layers)?.fit_all(&samples, |_, _| ControlFlow::Continue(()))?;
     lap(&format!("100 fits of {layers} layers ({:.3})", fits.values()[(0, 0)]));
     Ok(())
 }

@@ -38,7 +38,7 @@ fn method(settings: &Value) -> Box<dyn Method> {
     match settings["name"].as_str().unwrap() {
         "softmax TD" => {
             let (num_layers, step_size, centred) = depth();
-            Box::new(SoftmaxTd { kernel: kernel(), num_layers, step_size, centred })
+            Box::new(SoftmaxTd { kernel: kernel(), num_layers, step_size, centred, keys: None })
         }
         "tabular TD" => {
             let (num_layers, step_size, centred) = depth();

@@ -93,7 +93,9 @@ impl RewardTally {
     }
 
     pub fn finish(self) -> RewardCell {
-        let spread = self.squares.centred(self.sum, self.sum, self.count).max(0.0);
+        // One number has no spread; that of more is known to a rounding of the squares.
+        let centred = self.squares.centred(self.sum, self.sum, self.count).max(0.0);
+        let spread = if self.count > 1.0 { centred } else { 0.0 };
         RewardCell { count: self.count, sum: self.sum.value(), spread }
     }
 }
@@ -127,6 +129,14 @@ impl ReturnTally {
     pub fn finish(self) -> ReturnCell {
         let RewardTally { count, sum, .. } = self.returns;
         let returns = self.returns.finish();
+        if count <= 1.0 {
+            return ReturnCell {
+                count,
+                sum: returns.sum,
+                discount: self.discount.value(),
+                ..ReturnCell::default()
+            };
+        }
         ReturnCell {
             count,
             sum: returns.sum,

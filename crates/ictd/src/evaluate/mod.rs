@@ -1,7 +1,7 @@
 //! Evaluating logged episodes: the value of every state, from the log alone.
 //!
 //! Data moves from a [`LogBuilder`], which counts episodes, to a [`Log`] of sufficient statistics, whose features a [`Scaler`]
-//! scales and whose states [`Cells`] gather where there are many. A [`Sample`] is a log with weights on its blocks of episodes,
+//! scales. Where there are many states [`Keys`] are landmarks among them, or [`Cells`] gather them. A [`Sample`] is a log with weights on its blocks of episodes,
 //! which is all that a [`Method`] sees; [`tune()`] chooses among methods by episodes that were held out.
 //!
 //! ```
@@ -17,10 +17,10 @@
 //! let log = builder.build(Matrix::from_vec(3, 1, vec![-1.0, 0.0, 1.0]))?;
 //! let method = |temperature| -> Result<SoftmaxTd, ictd::kernel::KernelError> {
 //!     let kernel = KernelName::Rbf.at(temperature)?;
-//!     Ok(SoftmaxTd { kernel, num_layers: 0, step_size: 1.0, centred: true })
+//!     Ok(SoftmaxTd { kernel, num_layers: 0, step_size: 1.0, centred: true, keys: None })
 //! };
-//! let wide = Depths { method: method(1.0)?, depths: depths(64) };
-//! let narrow = Depths { method: method(0.1)?, depths: depths(64) };
+//! let wide = Depths { method: method(1.0)?, depths: depths(64), patience: 4 };
+//! let narrow = Depths { method: method(0.1)?, depths: depths(64), patience: 4 };
 //! let curve = tune(&log, &Folds::new(&log, 5, 2, 0)?, Loss::HeldOutLstd, &[&wide, &narrow])?;
 //! assert!(curve.trials[curve.best].loss < curve.trials[0].loss);
 //!
@@ -34,6 +34,7 @@ mod calendar;
 mod cell;
 mod cells;
 mod grid;
+mod keys;
 mod log;
 pub mod method;
 mod sample;
@@ -48,6 +49,7 @@ pub use builder::LogBuilder;
 pub use cell::{ReturnCell, RewardCell};
 pub use cells::Cells;
 pub use grid::Grid;
+pub use keys::Keys;
 pub use log::{Log, LogError};
 pub use method::{Fit, FitError, Method};
 pub use sample::Sample;

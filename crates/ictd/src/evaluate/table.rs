@@ -21,8 +21,9 @@ impl Merge for super::sum::Sum {
     }
 }
 
-/// Tallies by pair of states. Open addressing with at most half of the slots used; the hash is a multiplication, since keys
-/// are pairs of small numbers and nobody picks them to collide.
+/// Tallies by pair of states. Open addressing with at most three quarters of the slots used, since what many tables
+/// do not fit into caches costs most; the hash is a multiplication, since keys are pairs of small numbers and nobody picks
+/// them to collide.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<A> {
     /// Number of an entry plus one; 0 where free.
@@ -45,7 +46,7 @@ impl<A: Default + Merge> Table<A> {
     /// The tally of a pair.
     #[inline]
     pub fn at(&mut self, from: u32, to: u32) -> &mut A {
-        if 2 * self.entries.len() >= self.slots.len() {
+        if 4 * self.entries.len() >= 3 * self.slots.len() {
             self.grow();
         }
         let key = key(from, to);
@@ -72,7 +73,7 @@ impl<A: Default + Merge> Table<A> {
 
     #[cold]
     fn grow(&mut self) {
-        let size = (4 * self.slots.len()).max(8);
+        let size = (2 * self.slots.len()).max(8);
         self.shift = 64 - size.trailing_zeros();
         self.slots.clear();
         self.slots.resize(size, 0);

@@ -1,5 +1,7 @@
 //! Choosing settings by episodes that were held out.
 
+use std::ops::ControlFlow;
+
 use rayon::prelude::*;
 
 use super::cell::ReturnCell;
@@ -67,8 +69,9 @@ pub trait Candidates: Sync {
     /// Number of settings.
     fn num_settings(&self) -> usize;
 
-    /// For every setting the values of the states (rows) in every training sample (columns).
-    fn fit(&self, training: &[Sample<'_>]) -> Vec<Result<Matrix, FitError>>;
+    /// Shows the values of the states (rows) in every training sample (columns), setting by setting; `show` answers with the
+    /// held-out loss. Settings that are not shown have not been tried.
+    fn visit(&self, training: &[Sample<'_>], show: &mut dyn FnMut(Result<&Matrix, FitError>) -> f64);
 }
 
 /// One setting: a method.
@@ -77,23 +80,25 @@ impl Candidates for Box<dyn Method> {
         1
     }
 
-    fn fit(&self, training: &[Sample<'_>]) -> Vec<Result<Matrix, FitError>> {
+    fn visit(&self, training: &[Sample<'_>], show: &mut dyn FnMut(Result<&Matrix, FitError>) -> f64) {
         let fits: Result<Vec<Box<dyn Fit>>, FitError> =
-            training.par_iter().map(|sample| Method::fit(&**self, sample)).collect();
+            training.par_iter().map(|sample| self.fit(sample)).collect();
         let side_by_side = |fits: Vec<Box<dyn Fit>>| {
             Matrix::from_fn(fits[0].values().len(), fits.len(), |s, b| fits[b].values()[s])
         };
-        vec![fits.map(side_by_side)]
+        show(fits.map(side_by_side).as_ref().map_err(FitError::clone));
     }
 }
 
-/// Softmax TD at several depths, all from one run of the deepest.
+/// Softmax TD at several depths, all from one run.
 #[derive(Clone, Debug)]
 pub struct Depths {
     /// The method; its own depth does not count.
     pub method: SoftmaxTd,
     /// Depths, in increasing order.
     pub depths: Vec<usize>,
+    /// After how many depths without a new smallest loss deeper ones are not tried. Values that are not finite end the run too.
+    pub patience: usize,
 }
 
 impl Candidates for Depths {
@@ -101,18 +106,27 @@ impl Candidates for Depths {
         self.depths.len()
     }
 
-    fn fit(&self, training: &[Sample<'_>]) -> Vec<Result<Matrix, FitError>> {
+    fn visit(&self, training: &[Sample<'_>], show: &mut dyn FnMut(Result<&Matrix, FitError>) -> f64) {
         let deepest = self.depths.last().copied().unwrap_or(0);
         let method = SoftmaxTd { num_layers: deepest, ..self.method.clone() };
-        let mut found = Vec::with_capacity(self.depths.len());
+        let (mut shown, mut best) = (0, (0, f64::INFINITY));
         let fitted = method.fit_all(training, |depth, values| {
-            if self.depths.get(found.len()) == Some(&depth) {
-                found.push(Ok(values.clone()));
+            if self.depths.get(shown) == Some(&depth) {
+                let loss = show(Ok(values));
+                shown += 1;
+                if loss < best.1 {
+                    best = (shown, loss);
+                }
+                if !loss.is_finite() || shown >= best.0 + self.patience {
+                    return ControlFlow::Break(());
+                }
             }
+            ControlFlow::Continue(())
         });
-        match fitted {
-            Ok(_) => found,
-            Err(error) => self.depths.iter().map(|_| Err(error.clone())).collect(),
+        if let Err(error) = fitted {
+            self.depths.iter().for_each(|_| {
+                show(Err(error.clone()));
+            });
         }
     }
 }
@@ -120,7 +134,7 @@ impl Candidates for Depths {
 /// How one setting did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// Mean loss over held-out visits; NaN where the setting has no values.
+    /// Mean loss over held-out visits; NaN where the setting has no values or was not tried.
     pub loss: f64,
     /// Standard error of the loss over folds.
     pub sem: f64,
@@ -215,7 +229,7 @@ pub fn tune(
     let visits: Vec<f64> = held_out.iter().map(Sample::num_visits).collect();
     let ranges: Vec<(f64, f64)> =
         training.iter().map(|sample| sample.return_range().unwrap_or((f64::NAN, f64::NAN))).collect();
-    let trial = |fitted: Result<Matrix, FitError>| match fitted {
+    let trial = |fitted: Result<&Matrix, FitError>| match fitted {
         Err(error) => Trial { loss: f64::NAN, sem: f64::NAN, error: Some(error) },
         Ok(values) => {
             // `clamp` would hide an infinite value, and refuses a range of NaN.
@@ -223,15 +237,23 @@ pub fn tune(
                 let (value, (low, high)) = (values[(s, fold)], ranges[fold]);
                 if value.is_finite() { value.max(low).min(high) } else { f64::NAN }
             };
-            let losses: Vec<f64> = (0..targets.len()).map(|f| targets[f].loss(|s| held(s, f))).collect();
+            let loss = |fold: usize| targets[fold].loss(|s| held(s, fold));
+            let losses: Vec<f64> = (0..targets.len()).into_par_iter().map(loss).collect();
             summarize(&losses, &visits)
         }
     };
-    let trials: Vec<Vec<Trial>> = candidates
-        .par_iter()
-        .map(|candidates| candidates.fit(&training).into_iter().map(trial).collect())
-        .collect();
-    let trials = trials.concat();
+    // One after the other: each works in parallel, and needs memory for weights.
+    let mut trials = Vec::with_capacity(settings);
+    for candidates in candidates {
+        let end = trials.len() + candidates.num_settings();
+        candidates.visit(&training, &mut |fitted| {
+            let trial = trial(fitted);
+            let loss = trial.loss;
+            trials.push(trial);
+            loss
+        });
+        trials.resize(end, Trial { loss: f64::NAN, sem: f64::NAN, error: None });
+    }
     let finite = trials.iter().enumerate().filter(|(_, trial)| trial.loss.is_finite());
     let best = finite.reduce(|best, next| if next.1.loss < best.1.loss { next } else { best });
     match best.map(|(best, _)| best) {

@@ -16,7 +16,7 @@ pub fn depths(deepest: usize) -> Vec<usize> {
 }
 
 /// Temperatures of the Gaussian kernel from so wide that all states look alike to so narrow that a state sees hardly any but
-/// itself: τ = m, m/2, m/4, … with m the median squared distance of two visits to different states, at most ten, and none
+/// itself: τ = 2m, m, m/2, … with m the median squared distance of two visits to different states, at most eleven, and none
 /// after the first at which visits give 95 % of the weight to their own state. Just 1 where all visited states are alike.
 ///
 /// For the softmax kernel they are as good: exp(⟨x, y⟩/τ) is the Gaussian kernel times a factor of each state.
@@ -56,8 +56,8 @@ pub fn temperatures(sample: &Sample<'_>) -> Vec<f64> {
         shares / (0..count).map(weight).sum::<f64>()
     };
     let mut found = Vec::new();
-    for k in 0..10 {
-        let temperature = median * libm::exp2(-f64::from(k));
+    for k in 0..11 {
+        let temperature = 2.0 * median * libm::exp2(-f64::from(k));
         found.push(temperature);
         if own_share(temperature) > 0.95 {
             break;

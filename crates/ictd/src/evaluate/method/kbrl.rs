@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::smoother::Smoother;
+use super::lstd::check_size;
+use super::smoother::{Smoother, pick};
 use super::{Fit, FitError, Method, centre};
 use crate::evaluate::sample::Sample;
 use crate::kernel::{Kernel, Normalization};
@@ -39,7 +40,7 @@ impl Method for Kbrl {
         let constant = centre(sample)?;
         let (m, gamma) = (sample.num_states(), sample.gamma());
         let sources: Vec<usize> = (0..m).filter(|&s| sample.visits()[s] > 0.0).collect();
-        let smoother = Smoother::new(self.kernel.clone(), sample.features(), &sources)?;
+        let smoother = Smoother::new(self.kernel.clone(), pick(sample.features(), &sources))?;
         let column = |values: &[f64]| Matrix::from_fn(sources.len(), 1, |i, _| values[sources[i]]);
         let visits = column(sample.visits());
         // With v = c + u: u = W (E + γ N u), E the sums of TD errors of the constant and W the weights.
@@ -61,6 +62,7 @@ impl Method for Kbrl {
                 }
             }
         }
+        check_size(reached.len())?;
         let right = average(&errors);
         let mut system = Matrix::identity(reached.len());
         // W times the counts of transitions, row by row: weights of a row are few numbers times sparse rows.

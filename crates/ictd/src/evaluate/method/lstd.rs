@@ -210,7 +210,7 @@ impl Lstd {
     }
 }
 
-fn check_size(found: usize) -> Result<(), FitError> {
+pub(super) fn check_size(found: usize) -> Result<(), FitError> {
     if found > MAX_STATES { Err(FitError::TooManyStates { found, limit: MAX_STATES }) } else { Ok(()) }
 }
 

@@ -16,7 +16,7 @@ const MAX_WEIGHTS: usize = 1 << 27;
 /// Rows a thread works on at a time. Fixed, so that the result does not depend on the number of threads.
 pub(super) const PANEL: usize = 64;
 /// Up to this many columns a product is made of inner products, beyond by the linear-algebra library.
-const FEW_COLUMNS: usize = 8;
+const FEW_COLUMNS: usize = 16;
 /// Sums of weights below this are made anew from the sources that count, relative to the nearest of them.
 const SMALLEST_SUM: f64 = 1e-290;
 
@@ -41,11 +41,10 @@ pub(super) struct Weights {
 }
 
 impl Smoother {
-    /// A kernel over the given states of a log.
-    pub fn new(kernel: Arc<dyn Kernel>, features: &Matrix, sources: &[usize]) -> Result<Self, FitError> {
-        let d = features.num_cols();
-        let sources = Matrix::from_fn(sources.len(), d, |i, a| features[(sources[i], a)]);
-        Ok(Self { attention: Attention::new(kernel, 0.0)?, block: Matrix::identity(d), sources })
+    /// A kernel over states with these features.
+    pub fn new(kernel: Arc<dyn Kernel>, sources: Matrix) -> Result<Self, FitError> {
+        let block = Matrix::identity(sources.num_cols());
+        Ok(Self { attention: Attention::new(kernel, 0.0)?, block, sources })
     }
 
     pub fn num_sources(&self) -> usize {
@@ -88,7 +87,7 @@ impl Smoother {
             }
             Normalization::ByColumn => {
                 let mut sums = Matrix::zeros(states.num_rows(), visits.num_cols());
-                multiply(&rows, visits, |u, row| sums_row(&mut sums, u, row));
+                multiply(&rows, visits, &mut sums, |_, product, out| out.copy_from_slice(product));
                 for u in 0..sums.num_rows() {
                     for b in 0..sums.num_cols() {
                         if !(sums[(u, b)] >= SMALLEST_SUM) {
@@ -110,7 +109,7 @@ impl Smoother {
         if counting.is_empty() {
             return Ok(Vec::new());
         }
-        let kept = Self::new(self.attention.shared_kernel(), &self.sources, &counting)?;
+        let kept = Self::new(self.attention.shared_kernel(), pick(&self.sources, &counting))?;
         let mut row = kept.rows(&Matrix::from_vec(1, x.len(), x.to_vec()))?.row(0).to_vec();
         let own: Vec<f64> = counting.iter().map(|&s| visits[(s, b)]).collect();
         self.attention.normalize_column(&mut row, &own, 1, None);
@@ -122,26 +121,36 @@ fn reciprocal(x: f64) -> f64 {
     if x == 0.0 { 0.0 } else { 1.0 / x }
 }
 
-fn sums_row(sums: &mut Matrix, u: usize, row: &[f64]) {
-    sums.row_mut(u).copy_from_slice(row);
+/// The rows with these numbers.
+pub(super) fn pick(rows: &Matrix, numbers: &[usize]) -> Matrix {
+    Matrix::from_fn(numbers.len(), rows.num_cols(), |i, a| rows[(numbers[i], a)])
 }
 
-/// Hands the rows of the product of two matrices, in order, to `take`.
-fn multiply(rows: &Matrix, sums: &Matrix, mut take: impl FnMut(usize, &[f64])) {
-    let cols = sums.num_cols();
-    let mut product = vec![0.0; rows.num_rows() * cols];
+/// Hands every row of the product of two matrices to `take`, with its number and the same row of `out`.
+fn multiply(rows: &Matrix, sums: &Matrix, out: &mut Matrix, take: impl Fn(usize, &[f64], &mut [f64]) + Sync) {
+    let (inner, cols) = (sums.num_rows(), sums.num_cols());
     let transposed = (cols <= FEW_COLUMNS).then(|| sums.transpose());
-    let panels = rows.as_slice().par_chunks(PANEL * rows.num_cols());
-    panels.zip(product.par_chunks_mut(PANEL * cols)).for_each(|(rows, product)| match &transposed {
-        Some(columns) => {
-            let inner = columns.num_cols();
-            for (row, product) in rows.chunks_exact(inner).zip(product.chunks_exact_mut(cols)) {
-                product.iter_mut().zip(columns.rows()).for_each(|(p, column)| *p = vector::dot(row, column));
+    let panels =
+        rows.as_slice().par_chunks(PANEL * inner).zip(out.as_mut_slice().par_chunks_mut(PANEL * cols));
+    panels.enumerate().for_each_init(
+        || vec![0.0; PANEL * cols],
+        |product, (panel, (rows, out))| {
+            let product = &mut product[..out.len()];
+            match &transposed {
+                Some(columns) => {
+                    for (row, product) in rows.chunks_exact(inner).zip(product.chunks_exact_mut(cols)) {
+                        let entries = product.iter_mut().zip(columns.rows());
+                        entries.for_each(|(entry, column)| *entry = vector::dot(row, column));
+                    }
+                }
+                None => linalg::product_into(rows, sums.as_slice(), cols, product),
             }
-        }
-        None => linalg::product_into(rows, sums.as_slice(), cols, product),
-    });
-    product.chunks_exact(cols).enumerate().for_each(|(u, row)| take(u, row));
+            for (k, (product, out)) in product.chunks_exact(cols).zip(out.chunks_exact_mut(cols)).enumerate()
+            {
+                take(panel * PANEL + k, product, out);
+            }
+        },
+    );
 }
 
 impl Weights {
@@ -156,11 +165,12 @@ impl Weights {
 
     /// Adds α times the weighted averages of `sums`, source by column of the batch, to `values`, state by column.
     pub fn add_averages(&self, step_size: f64, sums: &Matrix, values: &mut Matrix) {
-        multiply(&self.rows, sums, |u, product| {
-            let factors = self.factors.row(u).iter().zip(product);
-            for (value, (factor, sum)) in values.row_mut(u).iter_mut().zip(factors) {
-                *value += step_size * factor * sum;
-            }
+        multiply(&self.rows, sums, values, |u, product, values| {
+            let terms = self.factors.row(u).iter().zip(product);
+            values
+                .iter_mut()
+                .zip(terms)
+                .for_each(|(value, (factor, sum))| *value += step_size * factor * sum);
         });
         for (u, b, weights) in &self.anew {
             let average: f64 = weights.iter().map(|&(s, weight)| weight * sums[(s, *b)]).sum();

@@ -1,11 +1,14 @@
 //! Weighted softmax TD.
 
+use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::smoother::{PANEL, Smoother};
+use super::smoother::{PANEL, Smoother, pick};
 use super::{Fit, FitError, Method, centre, check_step_size};
+use crate::evaluate::keys::Keys;
 use crate::evaluate::sample::Sample;
 use crate::kernel::Kernel;
 use crate::matrix::Matrix;
@@ -25,6 +28,8 @@ pub struct SoftmaxTd {
     pub step_size: f64,
     /// Whether to start from the constant that fits best, rather than from 0.
     pub centred: bool,
+    /// Landmarks that stand for states in the sums over s, where there are many states; `None` for all states.
+    pub keys: Option<Arc<Keys>>,
 }
 
 /// Softmax TD on several samples of one log.
@@ -33,9 +38,9 @@ pub struct SoftmaxTdFits {
     smoother: Smoother,
     step_size: f64,
     constants: Vec<f64>,
-    /// Visits of the sources, by sample.
+    /// Visits of the keys, by sample.
     visits: Matrix,
-    /// Σ over layers of the sum of TD errors of every source, by sample: all that a new state needs to know.
+    /// Σ over layers of the sum of TD errors of every key, by sample: all that a new state needs to know.
     totals: Matrix,
     values: Matrix,
 }
@@ -66,7 +71,10 @@ impl SoftmaxTdFits {
 /// The sums of several samples, side by side.
 struct Batch<'a> {
     samples: &'a [Sample<'a>],
+    /// States that are left in some sample.
     sources: Vec<usize>,
+    /// The key of every source, where there are landmarks.
+    key_of: Option<(usize, Vec<usize>)>,
     visits: Matrix,
     reward_sums: Matrix,
     /// Next states of every source; transitions of each are rows of `counts`.
@@ -75,7 +83,7 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    fn new(samples: &'a [Sample<'a>]) -> Self {
+    fn new(samples: &'a [Sample<'a>], keys: Option<&Keys>) -> Self {
         let (log, cols) = (samples[0].log(), samples.len());
         let counted = |s: &usize| samples.iter().any(|sample| sample.visits()[*s] > 0.0);
         let sources: Vec<usize> = (0..log.num_states()).filter(counted).collect();
@@ -102,7 +110,21 @@ impl<'a> Batch<'a> {
             successors.push(found);
         }
         let counts = Matrix::from_vec(counts.len() / cols, cols, counts);
-        Self { samples, sources, visits, reward_sums, successors, counts }
+        let key_of = keys.map(|keys| {
+            let key_of = sources.iter().map(|&s| keys.key_of()[s] as usize).collect();
+            (keys.features().num_rows(), key_of)
+        });
+        Self { samples, sources, key_of, visits, reward_sums, successors, counts }
+    }
+
+    /// Sums over sources to sums over keys.
+    fn by_key<'b>(&self, sums: &'b Matrix) -> Cow<'b, Matrix> {
+        let Some((num_keys, key_of)) = &self.key_of else { return Cow::Borrowed(sums) };
+        let mut found = Matrix::zeros(*num_keys, sums.num_cols());
+        for (row, &key) in sums.rows().zip(key_of) {
+            found.row_mut(key).iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+        Cow::Owned(found)
     }
 
     /// Sums of TD errors of every source, by sample, into `errors`.
@@ -126,43 +148,41 @@ impl<'a> Batch<'a> {
 
 impl SoftmaxTd {
     /// Fits several samples of one log at once: one product of matrices per layer. `at_depth` is shown the values (rows are
-    /// states of the log, columns samples) after 0, 1, … layers.
+    /// states of the log, columns samples) after 0, 1, … layers, and may end the iteration.
     ///
     /// # Panics
-    /// When there are no samples.
+    /// When there are no samples, or keys are not those of the samples' log.
     pub fn fit_all(
         &self,
         samples: &[Sample<'_>],
-        mut at_depth: impl FnMut(usize, &Matrix),
+        mut at_depth: impl FnMut(usize, &Matrix) -> ControlFlow<()>,
     ) -> Result<SoftmaxTdFits, FitError> {
         check_step_size(self.step_size)?;
         let mut constants = samples.iter().map(centre).collect::<Result<Vec<f64>, FitError>>()?;
         if !self.centred {
             constants.fill(0.0);
         }
-        let batch = Batch::new(samples);
-        let features = samples[0].features();
-        let smoother = Smoother::new(self.kernel.clone(), features, &batch.sources)?;
-        let weights = smoother.weights(features, &batch.visits)?;
-        let mut values = Matrix::from_fn(features.num_rows(), samples.len(), |_, b| constants[b]);
-        let mut totals = vec![0.0; batch.sources.len() * samples.len()];
-        let mut errors = Matrix::zeros(batch.sources.len(), samples.len());
-        at_depth(0, &values);
-        for layer in 0..self.num_layers {
+        let (features, cols) = (samples[0].features(), samples.len());
+        let batch = Batch::new(samples, self.keys.as_deref());
+        let keys = match &self.keys {
+            Some(keys) => keys.features().clone(),
+            None => pick(features, &batch.sources),
+        };
+        let smoother = Smoother::new(self.kernel.clone(), keys)?;
+        let visits = batch.by_key(&batch.visits).into_owned();
+        let weights = smoother.weights(features, &visits)?;
+        let mut values = Matrix::from_fn(features.num_rows(), cols, |_, b| constants[b]);
+        let mut totals = Matrix::zeros(visits.num_rows(), cols);
+        let mut errors = Matrix::zeros(batch.sources.len(), cols);
+        let mut layer = 0;
+        while at_depth(layer, &values).is_continue() && layer < self.num_layers {
             batch.td_errors(&values, errors.as_mut_slice());
-            totals.iter_mut().zip(errors.as_slice()).for_each(|(total, e)| *total += e);
-            weights.add_averages(self.step_size, &errors, &mut values);
-            at_depth(layer + 1, &values);
+            let sums = batch.by_key(&errors);
+            totals.as_mut_slice().iter_mut().zip(sums.as_slice()).for_each(|(total, e)| *total += e);
+            weights.add_averages(self.step_size, &sums, &mut values);
+            layer += 1;
         }
-        let totals = Matrix::from_vec(batch.sources.len(), samples.len(), totals);
-        Ok(SoftmaxTdFits {
-            smoother,
-            step_size: self.step_size,
-            constants,
-            visits: batch.visits,
-            totals,
-            values,
-        })
+        Ok(SoftmaxTdFits { smoother, step_size: self.step_size, constants, visits, totals, values })
     }
 }
 
@@ -177,7 +197,7 @@ impl Method for SoftmaxTd {
     }
 
     fn fit(&self, sample: &Sample<'_>) -> Result<Box<dyn Fit>, FitError> {
-        let fits = self.fit_all(std::slice::from_ref(sample), |_, _| {})?;
+        let fits = self.fit_all(std::slice::from_ref(sample), |_, _| ControlFlow::Continue(()))?;
         if !fits.values.as_slice().iter().all(|v| v.is_finite()) {
             return Err(FitError::Diverged { layers: self.num_layers });
         }
