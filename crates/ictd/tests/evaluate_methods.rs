@@ -109,7 +109,7 @@ fn a_batch_of_samples_is_one_fit_after_the_other() {
         for count in [3, 40] {
             let samples = resamples(&log, count);
             let method = softmax_td(kernel, temperature, 15, true);
-            let fits = method.fit_all(&samples, |_, _| ControlFlow::Continue(())).unwrap();
+            let fits = method.fit_all(&samples, &[], |_| ControlFlow::Continue(())).unwrap();
             let predicted = fits.predict(&queries).unwrap();
             for (b, sample) in samples.iter().enumerate() {
                 let single = method.fit(sample).unwrap();
@@ -165,7 +165,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let fits = softmax_td(KernelName::Rbf, 0.3, 20, true)
-                .fit_all(&resamples(&log, 33), |_, _| ControlFlow::Continue(()))
+                .fit_all(&resamples(&log, 33), &[], |_| ControlFlow::Continue(()))
                 .unwrap();
             let candidate =
                 Depths { method: softmax_td(KernelName::Rbf, 0.3, 0, true), depths: depths(16), patience: 9 };
