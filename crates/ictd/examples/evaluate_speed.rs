@@ -113,7 +113,7 @@ fn continuous() -> Result<(), Box<dyn std::error::Error>> {
         })
         .collect();
     lap("100 samples");
-    let fits = method(temperature, layers)?.fit_all(&samples, |_, _| ControlFlow::Continue(()))?;
+    let fits = method(temperature, layers)?.fit_all(&samples, &[], |_| ControlFlow::Continue(()))?;
     lap(&format!("100 fits of {layers} layers ({:.3})", fits.values()[(0, 0)]));
     Ok(())
 }

@@ -1,24 +1,15 @@
-//! Estimators of logged episodes: what they have in common with each other and with the Transformer; tuning.
+//! Estimators of logged episodes: what they have in common with each other and with the Transformer.
 
 mod common;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use common::logs::{gap, lstd, random_log, resamples, softmax_td};
 use ictd::evaluate::method::{Basis, ConstantMean, Kbrl, LinearTd, Lstd, MonteCarlo, SoftmaxTd, TabularTd};
-use ictd::evaluate::{
-    Candidates, Depths, FitError, Folds, Keys, Log, LogBuilder, Loss, Method, Sample, TuneError,
-};
+use ictd::evaluate::{Depths, FitError, Folds, Keys, Log, LogBuilder, Loss, Method};
 use ictd::evaluate::{depths, temperatures, tune};
 use ictd::{End, Estimator, KernelName, Matrix, Purpose, Stream, TransformerConfig, WeightedSoftmaxTd};
-
-fn softmax_td(kernel: KernelName, temperature: f64, num_layers: usize, centred: bool) -> SoftmaxTd {
-    SoftmaxTd { kernel: kernel.at(temperature).unwrap(), num_layers, step_size: 0.9, centred, keys: None }
-}
-
-fn lstd(basis: Basis, ridge: f64) -> Lstd {
-    Lstd { basis, traces: false, ridge }
-}
 
 /// Every estimator, with settings that fit small logs.
 fn all() -> Vec<Box<dyn Method>> {
@@ -36,26 +27,6 @@ fn all() -> Vec<Box<dyn Method>> {
         Box::new(Lstd { basis: Basis::Table, traces: true, ridge: 0.0 }),
         Box::new(Kbrl { kernel: rbf() }),
     ]
-}
-
-/// Episodes of up to `longest` steps through `m` states of two random features.
-fn random_log(seed: u64, episodes: u64, m: u32, longest: u32, gamma: f64) -> Log {
-    let mut stream = Stream::new(seed, Purpose::Trajectory, 0);
-    let mut builder = LogBuilder::new(gamma, Some(0.5)).unwrap();
-    for key in 0..episodes {
-        let steps = 1 + stream.below(longest) as usize;
-        let end = if gamma < 1.0 && key % 2 == 0 { End::Truncated } else { End::Terminated };
-        let states: Vec<u32> =
-            (0..steps + usize::from(end == End::Truncated)).map(|_| stream.below(m)).collect();
-        builder.episode(key, &states, &stream.uniform_vec(steps, -1.0, 2.0), end, None).unwrap();
-    }
-    builder.build(Matrix::from_fn(m as usize, 2, |_, _| stream.normal())).unwrap()
-}
-
-fn gap(a: &[f64], b: &[f64]) -> f64 {
-    assert_eq!(a.len(), b.len());
-    // Written so that NaN counts as a gap.
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, |m, g| if g <= m { m } else { g })
 }
 
 #[test]
@@ -84,16 +55,6 @@ fn softmax_td_is_the_transformer_on_the_same_context() {
     }
 }
 
-fn resamples(log: &Log, count: u64) -> Vec<Sample<'_>> {
-    let draw = |b: u64| {
-        let mut stream = Stream::new(4, Purpose::Resampling, b);
-        let mut weights = vec![0.0; log.num_blocks()];
-        (0..weights.len()).for_each(|_| weights[stream.below(log.num_blocks() as u32) as usize] += 1.0);
-        log.sample(&weights)
-    };
-    (0..count).map(draw).collect()
-}
-
 /// At the smallest temperature the states that a sample lacks are so far from all others that weights underflow and have to be
 /// made anew.
 #[test]
@@ -109,7 +70,7 @@ fn a_batch_of_samples_is_one_fit_after_the_other() {
         for count in [3, 40] {
             let samples = resamples(&log, count);
             let method = softmax_td(kernel, temperature, 15, true);
-            let fits = method.fit_all(&samples, |_, _| ControlFlow::Continue(())).unwrap();
+            let fits = method.fit_all(&samples, &[], |_| ControlFlow::Continue(())).unwrap();
             let predicted = fits.predict(&queries).unwrap();
             for (b, sample) in samples.iter().enumerate() {
                 let single = method.fit(sample).unwrap();
@@ -155,7 +116,24 @@ fn landmarks_stand_for_the_states_nearest_to_them() {
             *value += 0.9 * sum / total;
         }
     }
-    assert!(gap(few.fit(&sample).unwrap().values(), &values) < 1e-12);
+    let fit = few.fit(&sample).unwrap();
+    assert!(gap(fit.values(), &values) < 1e-12);
+    assert!(gap(&fit.predict(log.features()).unwrap(), &values) < 1e-12);
+    // Landmarks that are more than a quarter of the states are iterated state by state; the same landmarks in a log with states
+    // that were never seen, in their own coordinates.
+    let own = Matrix::from_fn(5, 2, |i, a| log.features()[(i, a)]);
+    let crowded = Matrix::from_fn(200, 2, |i, a| if i < 5 { own[(i, a)] } else { i as f64 });
+    let mut builder = LogBuilder::new(0.9, None).unwrap();
+    builder.episode(0, &[0, 1, 2, 3, 1], &[1.0, -1.0, 0.5, 2.0], End::Truncated, None).unwrap();
+    builder.episode(1, &[2, 0, 4], &[1.0, 0.0, 3.0], End::Terminated, None).unwrap();
+    let (small, large) = (builder.clone().build(own).unwrap(), builder.build(crowded).unwrap());
+    let values = |log: &Log, max_keys| {
+        let keys = Some(Arc::new(Keys::of(log, max_keys)));
+        let method = SoftmaxTd { keys, ..plain.clone() };
+        let fits = method.fit_all(&resamples(log, 20), &[], |_| ControlFlow::Continue(())).unwrap();
+        (0..5).flat_map(|s| fits.values().row(log.number_of(s)).to_vec()).collect::<Vec<f64>>()
+    };
+    assert!(gap(&values(&small, 50), &values(&large, 50)) < 1e-12);
 }
 
 #[test]
@@ -165,7 +143,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let fits = softmax_td(KernelName::Rbf, 0.3, 20, true)
-                .fit_all(&resamples(&log, 33), |_, _| ControlFlow::Continue(()))
+                .fit_all(&resamples(&log, 33), &[], |_| ControlFlow::Continue(()))
                 .unwrap();
             let candidate =
                 Depths { method: softmax_td(KernelName::Rbf, 0.3, 0, true), depths: depths(16), patience: 9 };
@@ -175,7 +153,10 @@ fn any_number_of_threads_gives_the_same_bytes() {
             let curve = tune(&log, &folds, Loss::Returns, &[&candidate, &other]).unwrap();
             let values: Vec<Vec<f64>> =
                 all().iter().map(|m| m.fit(&log.whole()).unwrap().values().to_vec()).collect();
-            format!("{:?} {curve:?} {values:?}", fits.values())
+            let keys = Some(Arc::new(Keys::of(&log, 30)));
+            let few = SoftmaxTd { keys, ..softmax_td(KernelName::Rbf, 0.3, 20, true) };
+            let few = few.fit_all(&resamples(&log, 33), &[], |_| ControlFlow::Continue(())).unwrap();
+            format!("{:?} {curve:?} {values:?} {:?}", fits.values(), few.values())
         })
     };
     assert_eq!(run(1), run(3));
@@ -309,90 +290,16 @@ fn what_cannot_be_fitted_is_refused() {
 }
 
 #[test]
-fn depths_of_one_run_are_fits_of_their_own() {
-    let log = random_log(8, 20, 15, 8, 0.9);
-    let candidates =
-        Depths { method: softmax_td(KernelName::Rbf, 0.5, 0, true), depths: depths(11), patience: 9 };
-    assert_eq!(candidates.depths, [0, 1, 2, 3, 4, 6, 8, 11]);
-    let samples = resamples(&log, 2);
-    let mut shown = 0;
-    candidates.visit(&samples, &mut |values| {
-        let depth = candidates.depths[shown];
-        let single = softmax_td(KernelName::Rbf, 0.5, depth, true).fit(&samples[1]).unwrap();
-        let column: Vec<f64> = values.unwrap().rows().map(|row| row[1]).collect();
-        assert!(gap(&column, single.values()) < 1e-13);
-        shown += 1;
-        // The smallest loss is the fourth, at three layers.
-        (shown as f64 - 4.0).abs()
-    });
-    assert_eq!(shown, 8);
-    shown = 0;
-    Depths { patience: 2, ..candidates.clone() }.visit(&samples, &mut |_| {
-        shown += 1;
-        (shown as f64 - 4.0).abs()
-    });
-    assert_eq!(shown, 6);
-}
-
-/// The loss of one method, fold by fold, from fits of its own.
-#[test]
-fn a_held_out_loss_is_that_of_the_folds_one_by_one() {
-    let log = random_log(9, 3, 5, 9, 0.9);
-    let method: Box<dyn Method> = Box::new(TabularTd { num_layers: 3, step_size: 0.5, centred: true });
-    // As many folds as blocks: which block is in which fold does not matter.
-    let folds = Folds::new(&log, 7, 1, 0).unwrap();
-    let (mut returns, mut values, mut visits) = (0.0, 0.0, 0.0);
-    for out in 0..3 {
-        let weights: Vec<f64> = (0..3).map(|b| f64::from(u8::from(b == out))).collect();
-        let rest: Vec<f64> = weights.iter().map(|w| 1.0 - w).collect();
-        let (training, held_out) = (log.sample(&rest), log.sample(&weights));
-        let (low, high) = training.return_range().unwrap();
-        let fit = method.fit(&training).unwrap();
-        let held: Vec<f64> = fit.values().iter().map(|v| v.clamp(low, high)).collect();
-        let target = lstd(Basis::Table, 0.0).fit(&held_out).unwrap();
-        let n = held_out.visits();
-        visits += held_out.num_visits();
-        returns += held_out.return_loss(&held) * held_out.num_visits();
-        values += (0..held.len()).map(|s| n[s] * (held[s] - target.values()[s]).powi(2)).sum::<f64>();
-    }
-    for (loss, expected) in [(Loss::Returns, returns), (Loss::HeldOutLstd, values)] {
-        let curve = tune(&log, &folds, loss, &[&method]).unwrap();
-        assert!((curve.trials[0].loss - expected / visits).abs() < 1e-12, "{loss:?}");
-        assert!(curve.trials[0].sem > 0.0 && curve.trials[0].error.is_none());
-    }
-}
-
-#[test]
-fn the_first_of_equals_is_chosen_and_what_fails_never_is() {
-    let log = random_log(10, 12, 5, 9, 0.9);
-    let folds = Folds::new(&log, 4, 2, 0).unwrap();
-    let good = |layers| -> Box<dyn Method> {
-        Box::new(TabularTd { num_layers: layers, step_size: 1.0, centred: true })
-    };
-    let diverging = Depths {
-        method: SoftmaxTd { step_size: 1e30, ..softmax_td(KernelName::Tabular, 1.0, 0, true) },
-        depths: vec![0, 40],
-        patience: 4,
-    };
-    let singular: Box<dyn Method> = Box::new(Kbrl { kernel: KernelName::Linear.at(1.0).unwrap() });
-    let (one, same) = (good(5), good(5));
-    let curve = tune(&log, &folds, Loss::Returns, &[&singular, &diverging, &one, &same]).unwrap();
-    assert_eq!(curve.trials.len(), 5);
-    assert_eq!(curve.trials[0].error, Some(FitError::NotNormalized));
-    assert!(curve.trials[2].loss.is_nan() && curve.trials[1].loss.is_finite());
-    assert_eq!(curve.trials[3], curve.trials[4]);
-    assert_eq!(curve.best, if curve.trials[1].loss <= curve.trials[3].loss { 1 } else { 3 });
-    let error = tune(&log, &folds, Loss::Returns, &[&singular]).unwrap_err();
-    assert_eq!(error, TuneError::NoCandidate { settings: 1, first: Some(FitError::NotNormalized) });
-    let error = tune(&log, &folds, Loss::Returns, &[]).unwrap_err();
-    assert_eq!(error, TuneError::NoCandidate { settings: 0, first: None });
-    let one_block = random_log(11, 1, 5, 9, 0.9);
-    assert_eq!(Folds::new(&one_block, 5, 1, 0).unwrap_err(), TuneError::TooFewBlocks { found: 1 });
-}
-
-#[test]
-fn temperatures_go_from_all_alike_to_each_its_own() {
-    let log = random_log(12, 60, 50, 9, 0.9);
-    let found = temperatures(&log.whole());
-    assert!(found.len() >= 4 && found.windows(2).all(|pair| pair[1] == 0.5 * pair[0]), "{found:?}");
+fn returns_of_truncated_episodes_are_completed_by_the_mean() {
+    let mut builder = LogBuilder::new(0.5, None).unwrap();
+    builder.episode(0, &[0, 1], &[4.0, 2.0], End::Terminated, None).unwrap();
+    builder.episode(1, &[0, 1], &[-6.0], End::Truncated, None).unwrap();
+    let log = builder.build(Matrix::from_vec(2, 1, vec![0.0, 1.0])).unwrap();
+    // Three transitions, one of which ends an episode: no reward in all over 1 + 2/2.
+    assert_eq!(log.whole().mean_value(), 0.0);
+    assert_eq!(log.whole().return_range(), Some((-6.0, 5.0)));
+    assert_eq!(log.sample(&[1.0, 0.0]).return_range(), Some((2.0, 5.0)));
+    // On its own the second episode is worth -6/(1 - 1/2).
+    assert_eq!(log.sample(&[0.0, 2.0]).return_range(), Some((-12.0, -12.0)));
+    assert_eq!(log.sample(&[0.0, 0.0]).return_range(), None);
 }

@@ -61,6 +61,10 @@ impl Merge for RewardCell {
         self.sum += other.sum;
         self.count += other.count;
     }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0.0
+    }
 }
 
 impl Merge for ReturnCell {
@@ -73,6 +77,10 @@ impl Merge for ReturnCell {
         self.sum += other.sum;
         self.discount += other.discount;
         self.count += m;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0.0
     }
 }
 
@@ -105,6 +113,10 @@ impl Merge for RewardTally {
         self.count += other.count;
         self.sum.merge(&other.sum);
         self.squares.merge(&other.squares);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0.0
     }
 }
 
@@ -159,5 +171,9 @@ impl Merge for ReturnTally {
         self.discount.merge(&other.discount);
         self.squares.merge(&other.squares);
         self.products.merge(&other.products);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.returns.count == 0.0
     }
 }

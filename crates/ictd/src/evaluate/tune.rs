@@ -110,18 +110,14 @@ impl Candidates for Depths {
         let deepest = self.depths.last().copied().unwrap_or(0);
         let method = SoftmaxTd { num_layers: deepest, ..self.method.clone() };
         let (mut shown, mut best) = (0, (0, f64::INFINITY));
-        let fitted = method.fit_all(training, |depth, values| {
-            if self.depths.get(shown) == Some(&depth) {
-                let loss = show(Ok(values));
-                shown += 1;
-                if loss < best.1 {
-                    best = (shown, loss);
-                }
-                if !loss.is_finite() || shown >= best.0 + self.patience {
-                    return ControlFlow::Break(());
-                }
+        let fitted = method.fit_all(training, &self.depths, |values| {
+            let loss = show(Ok(values));
+            shown += 1;
+            if loss < best.1 {
+                best = (shown, loss);
             }
-            ControlFlow::Continue(())
+            let over = !loss.is_finite() || shown >= best.0 + self.patience;
+            if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Err(error) = fitted {
             self.depths.iter().for_each(|_| {

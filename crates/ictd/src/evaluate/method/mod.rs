@@ -4,6 +4,7 @@
 //! constant c that fits best ([`Sample::mean_value`]): where an estimator knows nothing of a state its value is c.
 
 mod constant;
+mod coordinates;
 mod kbrl;
 mod linear;
 mod lstd;

@@ -154,6 +154,16 @@ fn multiply(rows: &Matrix, sums: &Matrix, out: &mut Matrix, take: impl Fn(usize,
 }
 
 impl Weights {
+    /// What the unnormalised weights of state `u` are multiplied by in column `b`.
+    pub fn factor(&self, u: usize, b: usize) -> f64 {
+        self.factors[(u, b)]
+    }
+
+    /// Whether all weights are rows times factors.
+    pub fn is_plain(&self) -> bool {
+        self.anew.is_empty()
+    }
+
     /// The weights of all sources for state `u` in the first column of the batch.
     pub fn normalized(&self, u: usize) -> Vec<f64> {
         let mut weights: Vec<f64> = self.rows.row(u).iter().map(|w| w * self.factors[(u, 0)]).collect();

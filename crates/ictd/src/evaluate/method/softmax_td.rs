@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::smoother::{PANEL, Smoother, pick};
+use super::coordinates::{Coordinates, Losses};
+use super::smoother::{PANEL, Smoother, Weights, pick};
 use super::{Fit, FitError, Method, centre, check_step_size};
 use crate::evaluate::keys::Keys;
 use crate::evaluate::sample::Sample;
@@ -127,6 +128,20 @@ impl<'a> Batch<'a> {
         Cow::Owned(found)
     }
 
+    /// What TD errors, summed by landmark, lose per unit of every state's value.
+    fn losses(&self) -> Losses {
+        let Some((_, key_of)) = &self.key_of else { return Vec::new() };
+        let gamma = self.samples[0].gamma();
+        let mut losses = Vec::with_capacity(self.sources.len() + self.counts.num_rows());
+        for (i, &key) in key_of.iter().enumerate() {
+            losses.push((key, self.sources[i], self.visits.row(i).to_vec()));
+            for &(next, row) in &self.successors[i] {
+                losses.push((key, next, self.counts.row(row).iter().map(|count| -gamma * count).collect()));
+            }
+        }
+        losses
+    }
+
     /// Sums of TD errors of every source, by sample, into `errors`.
     fn td_errors(&self, values: &Matrix, errors: &mut [f64]) {
         let (cols, gamma) = (self.samples.len(), self.samples[0].gamma());
@@ -147,15 +162,18 @@ impl<'a> Batch<'a> {
 }
 
 impl SoftmaxTd {
-    /// Fits several samples of one log at once: one product of matrices per layer. `at_depth` is shown the values (rows are
-    /// states of the log, columns samples) after 0, 1, … layers, and may end the iteration.
+    /// Fits several samples of one log at once: one product of matrices per layer. `show` sees the values (rows are states of
+    /// the log, columns samples) at the given depths, in increasing order, and may end the iteration.
+    ///
+    /// With few landmarks a layer costs less than values do: ask for them at few depths.
     ///
     /// # Panics
     /// When there are no samples, or keys are not those of the samples' log.
     pub fn fit_all(
         &self,
         samples: &[Sample<'_>],
-        mut at_depth: impl FnMut(usize, &Matrix) -> ControlFlow<()>,
+        depths: &[usize],
+        mut show: impl FnMut(&Matrix) -> ControlFlow<()>,
     ) -> Result<SoftmaxTdFits, FitError> {
         check_step_size(self.step_size)?;
         let mut constants = samples.iter().map(centre).collect::<Result<Vec<f64>, FitError>>()?;
@@ -171,18 +189,66 @@ impl SoftmaxTd {
         let smoother = Smoother::new(self.kernel.clone(), keys)?;
         let visits = batch.by_key(&batch.visits).into_owned();
         let weights = smoother.weights(features, &visits)?;
-        let mut values = Matrix::from_fn(features.num_rows(), cols, |_, b| constants[b]);
-        let mut totals = Matrix::zeros(visits.num_rows(), cols);
-        let mut errors = Matrix::zeros(batch.sources.len(), cols);
-        let mut layer = 0;
-        while at_depth(layer, &values).is_continue() && layer < self.num_layers {
-            batch.td_errors(&values, errors.as_mut_slice());
-            let sums = batch.by_key(&errors);
-            totals.as_mut_slice().iter_mut().zip(sums.as_slice()).for_each(|(total, e)| *total += e);
-            weights.add_averages(self.step_size, &sums, &mut values);
-            layer += 1;
+        let values = Matrix::from_fn(features.num_rows(), cols, |_, b| constants[b]);
+        let mut run = Run::new(batch, &weights, self.step_size, values);
+        let mut depth = 0;
+        let stops =
+            depths.iter().copied().filter(|depth| *depth <= self.num_layers).map(|depth| (depth, true));
+        for (stop, shown) in stops.chain([(self.num_layers, false)]) {
+            run.advance(stop - depth);
+            depth = stop;
+            if shown && show(&run.values).is_break() {
+                break;
+            }
         }
+        let Run { totals, values, .. } = run;
         Ok(SoftmaxTdFits { smoother, step_size: self.step_size, constants, visits, totals, values })
+    }
+}
+
+/// An iteration under way.
+struct Run<'a> {
+    batch: Batch<'a>,
+    weights: &'a Weights,
+    step_size: f64,
+    /// Where there are so few landmarks that their coordinates pay.
+    coordinates: Option<Coordinates>,
+    start: Matrix,
+    values: Matrix,
+    errors: Matrix,
+    totals: Matrix,
+}
+
+impl<'a> Run<'a> {
+    fn new(batch: Batch<'a>, weights: &'a Weights, step_size: f64, start: Matrix) -> Self {
+        let (num_keys, cols) = (weights.rows.num_cols(), start.num_cols());
+        let mut errors = Matrix::zeros(batch.sources.len(), cols);
+        let few = batch.key_of.is_some() && 4 * num_keys <= start.num_rows() && weights.is_plain();
+        let coordinates = few.then(|| {
+            batch.td_errors(&start, errors.as_mut_slice());
+            Coordinates::new(weights, &batch.losses(), batch.by_key(&errors).into_owned())
+        });
+        let (values, totals) = (start.clone(), Matrix::zeros(num_keys, cols));
+        Self { batch, weights, step_size, coordinates, start, values, errors, totals }
+    }
+
+    fn advance(&mut self, layers: usize) {
+        if layers == 0 {
+            return;
+        }
+        if let Some(coordinates) = &self.coordinates {
+            coordinates.advance(layers, self.step_size, &mut self.totals);
+            self.values.clone_from(&self.start);
+            self.weights.add_averages(self.step_size, &self.totals, &mut self.values);
+            return;
+        }
+        for _ in 0..layers {
+            self.batch.td_errors(&self.values, self.errors.as_mut_slice());
+            let sums = self.batch.by_key(&self.errors);
+            let totals = self.totals.as_mut_slice().iter_mut();
+            totals.zip(sums.as_slice()).for_each(|(total, e)| *total += e);
+            self.weights.add_averages(self.step_size, &sums, &mut self.values);
+        }
     }
 }
 
@@ -197,7 +263,7 @@ impl Method for SoftmaxTd {
     }
 
     fn fit(&self, sample: &Sample<'_>) -> Result<Box<dyn Fit>, FitError> {
-        let fits = self.fit_all(std::slice::from_ref(sample), |_, _| ControlFlow::Continue(()))?;
+        let fits = self.fit_all(std::slice::from_ref(sample), &[], |_| ControlFlow::Continue(()))?;
         if !fits.values.as_slice().iter().all(|v| v.is_finite()) {
             return Err(FitError::Diverged { layers: self.num_layers });
         }
