@@ -119,7 +119,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError>
 }
 
 /// The content of a file; `-` is standard input.
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
     let mut bytes = Vec::new();
     let read = match path == Path::new("-") {
         true => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
