@@ -29,6 +29,7 @@
 //! What users need by name stands at the root too.
 
 pub mod context;
+pub mod evaluate;
 mod hessenberg;
 pub mod kernel;
 pub mod linalg;
