@@ -155,6 +155,11 @@ impl<'a, S: Sink> Assembler<'a, S> {
         self
     }
 
+    /// Says the number of the row that comes next, where rows were passed over.
+    pub fn skip_to(&mut self, row: u64) {
+        self.next_row = row;
+    }
+
     fn error(&self, row: u64, failure: &Failure) -> LabError {
         let place = match self.naming {
             Naming::Row => format!("row {row}"),

@@ -14,7 +14,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// A cell with text that is not what it should be.
     pub fn cell(row: usize, column: &str, found: &[u8], expected: impl Into<String>) -> Self {
-        let found = if found.is_empty() { "an empty cell".into() } else { quoted(found) };
+        let found = if found.is_empty() { "no value".into() } else { quoted(found) };
         Self { row: row as u64, column: column.into(), found, expected: expected.into() }
     }
 
@@ -45,11 +45,6 @@ pub(crate) fn is_missing(cell: &[u8]) -> bool {
         b"NA", b"N/A", b"n/a", b"#N/A", b"NaN", b"nan", b"NAN", b"null", b"NULL", b"None", b"<NA>", b"NaT",
     ];
     cell.is_empty() || (cell.len() <= 4 && MISSING.contains(&cell))
-}
-
-/// Without spaces and tabs at both ends.
-pub(crate) fn trimmed(cell: &[u8]) -> &[u8] {
-    cell.trim_ascii()
 }
 
 /// A finite number, or what was expected instead.

@@ -13,7 +13,7 @@ use super::cell;
 use super::episode::Sink;
 use super::input::Input;
 use super::mapping::{Mapping, Wanted};
-use super::parser::{RowParser, Span};
+use super::parser::{Line, RowParser, Span};
 use super::reading::Reading;
 use crate::{LabError, Progress};
 
@@ -97,7 +97,7 @@ pub(super) fn read_quoted<S: Sink>(
     let failed = |e: csv::Error| LabError::parse(path, e.to_string());
     let mut record = csv::ByteRecord::new();
     records.read_byte_record(&mut record).map_err(failed)?;
-    let names = record.iter().map(|name| String::from_utf8_lossy(cell::trimmed(name)).into_owned()).collect();
+    let names = record.iter().map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()).collect();
     let mapping = Mapping::guess(path, "row 1", names, wanted)?;
     let parser = RowParser::new(&mapping, wanted.missing);
     let mut assembler = Assembler::new(path, &mapping, wanted.missing, gather, sink).starting_at(1);
@@ -112,7 +112,7 @@ pub(super) fn read_quoted<S: Sink>(
             spans.extend((0..record.len()).filter_map(|k| record.range(k)).map(|r| (r.start as u32, r.end as u32)));
             let place = (line - begin) as usize;
             batch.places = place as u64;
-            if let Err(failure) = parser.row(&mut batch, record.as_slice(), &spans, place) {
+            if let Err(failure) = parser.line(&mut batch, &Line { bytes: record.as_slice(), spans: &spans }, place) {
                 batch.failure = Some(failure);
             }
             progress.advance((records.position().byte() >> 20) - (before >> 20));
@@ -259,7 +259,7 @@ fn parse(piece: &Vec<u8>, separator: u8, parser: &RowParser) -> Result<Batch, St
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if !line.is_empty() {
             split(line, separator, has_quotes, &mut cells).map_err(|()| Stop::Quoted)?;
-            if let Err(failure) = parser.row(&mut batch, line, &cells, place) {
+            if let Err(failure) = parser.line(&mut batch, &Line { bytes: line, spans: &cells }, place) {
                 batch.failure = Some(failure);
                 return Ok(batch);
             }
