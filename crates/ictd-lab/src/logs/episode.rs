@@ -1,6 +1,7 @@
 //! Episodes as readers hand them on.
 
 use ictd::context::End;
+use ictd::evaluate::LogBuilder;
 
 use crate::LabError;
 
@@ -31,6 +32,14 @@ pub trait Sink: Send {
 
     /// Takes one.
     fn episode(&mut self, episode: Episode<'_>) -> Result<(), LabError>;
+}
+
+impl Sink for LogBuilder {
+    fn episode(&mut self, episode: Episode<'_>) -> Result<(), LabError> {
+        let Episode { key, states, rewards, end, times, .. } = episode;
+        let times = times.and_then(|times| times.get(..rewards.len()));
+        Ok(LogBuilder::episode(self, key, states, rewards, end, times)?)
+    }
 }
 
 /// An episode that is kept.

@@ -12,7 +12,9 @@ use super::input::Input;
 use super::mapping::{Mapping, Wanted};
 use super::parser::RowParser;
 use super::reading::Reading;
+use super::states::States;
 use super::table::{Block, Places, Table, Values};
+use super::write::FILLED;
 use crate::files::numbers_or_null;
 use crate::{LabError, Progress};
 
@@ -41,9 +43,11 @@ pub(super) fn read<S: Sink>(
     if !episodes.is_empty() {
         let blocks = |k: usize| source.minari(&root, &format!("episode_{}", episodes[k]));
         let metadata = source.metadata(&root)?;
-        let names: Vec<String> = episodes.iter().map(u64::to_string).collect();
+        let names = metadata.names.clone().filter(|names| names.len() == episodes.len());
+        let names = names.unwrap_or_else(|| episodes.iter().map(u64::to_string).collect());
         let mut reading = source.episodes(&names, blocks, wanted, gather, sink, progress)?;
         metadata.compare(path, episodes.len() as u64, &mut reading)?;
+        metadata.name(&mut reading.states);
         return Ok(reading);
     }
     let has = |name: &str| datasets.iter().any(|d| d == name);
@@ -155,6 +159,11 @@ impl Source<'_> {
                 return Err(self.fail(&format!("{name}/{}", block.name), found));
             }
         }
+        // A last observation that `ictd convert` put there stands for none.
+        let attributes = group.attrs().unwrap_or_default();
+        if attributes.get(FILLED).and_then(AttrValue::as_i64) == Some(1) {
+            blocks.iter_mut().for_each(|block| block.truncate(steps));
+        }
         if states != steps + 1 && states != steps {
             let found = format!("found {states} rows and {steps} rewards, expected {}", steps + 1);
             return Err(self.fail(&format!("{name}/observations"), found));
@@ -257,11 +266,20 @@ impl Source<'_> {
             let value: Value =
                 serde_json::from_str(&numbers_or_null(&text)).map_err(|e| LabError::parse(&beside, e.to_string()))?;
             let number = |key: &str| value.get(key).and_then(Value::as_u64);
-            return Ok(Metadata { episodes: number("total_episodes"), steps: number("total_steps") });
+            let texts = |key: &str| -> Option<Vec<String>> {
+                value.get(key)?.as_array()?.iter().map(|text| text.as_str().map(String::from)).collect()
+            };
+            return Ok(Metadata {
+                episodes: number("total_episodes"),
+                steps: number("total_steps"),
+                names: texts("ictd_episodes"),
+                labels: texts("ictd_labels"),
+                features: texts("ictd_features"),
+            });
         }
         let attributes: HashMap<String, AttrValue> = root.attrs().unwrap_or_default();
         let number = |key: &str| attributes.get(key).and_then(AttrValue::as_u64);
-        Ok(Metadata { episodes: number("total_episodes"), steps: number("total_steps") })
+        Ok(Metadata { episodes: number("total_episodes"), steps: number("total_steps"), ..Metadata::default() })
     }
 }
 
@@ -270,13 +288,31 @@ fn inner_name(place: &str) -> String {
     place.split('/').skip(1).collect::<Vec<_>>().join("_")
 }
 
-/// What Minari says about a data set.
+/// What Minari says about a data set, and what `ictd convert` adds to it.
+#[derive(Default)]
 struct Metadata {
     episodes: Option<u64>,
     steps: Option<u64>,
+    names: Option<Vec<String>>,
+    labels: Option<Vec<String>>,
+    features: Option<Vec<String>>,
 }
 
 impl Metadata {
+    /// Gives states the names that they had before they were written as numbers.
+    fn name(self, states: &mut States) {
+        match (states, self.labels, self.features) {
+            (States::Labels(numbers), Some(labels), _) => {
+                let label = |n: &String| n.parse().ok().and_then(|k: usize| labels.get(k));
+                if let Some(named) = numbers.iter().map(|n| label(n).cloned()).collect() {
+                    *numbers = named;
+                }
+            }
+            (States::Features { names, .. }, _, Some(features)) if features.len() == names.len() => *names = features,
+            _ => {}
+        }
+    }
+
     fn compare(&self, path: &Path, episodes: u64, reading: &mut Reading) -> Result<(), LabError> {
         if let Some(said) = self.episodes.filter(|said| *said != episodes) {
             return Err(LabError::parse(path, format!("found {episodes} episodes, expected {said} as total_episodes says")));

@@ -24,12 +24,14 @@ mod rows;
 mod segments;
 mod states;
 mod table;
+mod write;
 mod zip;
 
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
 pub use mapping::{Mapping, Missing, Wanted};
 pub use reading::{Counts, Reading, Transition};
 pub use states::States;
+pub use write::{Conversion, convert};
 
 use std::path::Path;
 

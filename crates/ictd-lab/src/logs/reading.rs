@@ -1,5 +1,7 @@
 //! What a reader makes of a file.
 
+use serde::Serialize;
+
 use super::mapping::Mapping;
 use super::states::States;
 
@@ -38,7 +40,7 @@ pub struct Transition {
 }
 
 /// How much was read and left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Rows of the file.
     pub rows: u64,

@@ -102,10 +102,6 @@ impl Table {
         self.columns.iter().map(name).collect()
     }
 
-    pub fn num_rows(&self) -> usize {
-        self.rows
-    }
-
     /// Hands the rows on.
     pub fn feed<S: Sink>(
         &self,
