@@ -1,5 +1,7 @@
 //! What a reader makes of a file.
 
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
 use serde::Serialize;
 
 use super::mapping::Mapping;
@@ -25,7 +27,7 @@ pub struct Reading {
 }
 
 /// A transition in words.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transition {
     /// The name of its episode.
     pub episode: String,
@@ -37,6 +39,13 @@ pub struct Transition {
     pub reward: f64,
     /// The state that followed, or `(end)`.
     pub next: String,
+}
+
+impl Display for Transition {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        let Self { episode, step, state, reward, next } = self;
+        write!(f, "episode {episode}, step {step}: state {state}, reward {reward}, next state {next}")
+    }
 }
 
 /// How much was read and left out.

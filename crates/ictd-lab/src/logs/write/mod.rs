@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Counts, Kept, Reading, Wanted, read};
+use super::{Counts, Kept, Reading, Transition, Wanted, read};
 use crate::files::OutputDir;
 use crate::{LabError, Progress, memory};
 
@@ -58,6 +58,8 @@ pub struct Conversion {
     pub files: Vec<PathBuf>,
     /// What each column was taken for.
     pub mapping: Vec<String>,
+    /// The first transitions as they were understood.
+    pub first: Vec<Transition>,
     /// How much there is.
     pub counts: Counts,
     /// Different states.
@@ -102,8 +104,8 @@ pub fn convert(input: &Path, output: &Path, wanted: &Wanted, progress: &Progress
     }
     rows::warn(&log, &mut warnings);
     reading.warnings.append(&mut warnings);
-    let Reading { mapping, counts, states, warnings, .. } = reading;
-    Ok(Conversion { files, mapping, counts, states: states.len(), warnings })
+    let Reading { mapping, first, counts, states, warnings, .. } = reading;
+    Ok(Conversion { files, mapping, first, counts, states: states.len(), warnings })
 }
 
 fn wrong(path: &Path, error: impl std::fmt::Display) -> LabError {
