@@ -96,7 +96,8 @@ fn quotes_may_hold_line_breaks_and_quotes() {
     let text = PLAIN.replace(",x,", ",\"x\nof \"\"two\"\" lines\",");
     let (reading, kept) = ok(&text);
     assert!(told(&reading, &kept)[0].starts_with("a: x\nof \"two\" lines y |"));
-    let error = read_text("log.csv", text.replace("-1", "minus"), &Wanted::default()).unwrap_err().to_string();
+    let error =
+        read_text("log.csv", text.replace("-1", "minus"), &Wanted::default()).unwrap_err().to_string();
     assert!(error.contains("row 6, column reward: found 'minus', expected a number"), "{error}");
 }
 
@@ -110,7 +111,9 @@ fn interleaved_episodes_are_gathered() {
 
 #[test]
 fn the_kind_of_a_single_column_is_that_of_its_cells() {
-    let with = |x: &str, y: &str| ok(&PLAIN.replace(",x,", &format!(",{x},")).replace(",y,", &format!(",{y},"))).0.states;
+    let with = |x: &str, y: &str| {
+        ok(&PLAIN.replace(",x,", &format!(",{x},")).replace(",y,", &format!(",{y},"))).0.states
+    };
     assert_eq!(with("7", "07"), States::Labels(vec!["7".into()]));
     assert_eq!(with("7", "-8"), States::Labels(vec!["7".into(), "-8".into()]));
     let States::Features { names, rows } = with("7", "7.5") else { panic!("a feature") };
@@ -141,7 +144,8 @@ fn columns_without_known_names_are_features() {
 #[test]
 fn what_is_not_known_is_left_out_and_counted() {
     // The last transition of b has no next state.
-    let (reading, kept) = ok("episode,t,state,reward,terminated\na,0,x,1,1\nb,0,y,2,0\nb,1,x,3,0\nc,0,x,1,0\n");
+    let (reading, kept) =
+        ok("episode,t,state,reward,terminated\na,0,x,1,1\nb,0,y,2,0\nb,1,x,3,0\nc,0,x,1,0\n");
     assert_eq!(told(&reading, &kept), ["a: x | [1.0] terminated", "b: y x | [2.0] truncated"]);
     assert_eq!((reading.counts.dropped_transitions, reading.counts.without_transition), (2, 1));
     assert!(reading.warnings[0].contains("2 transitions were left out"), "{:?}", reading.warnings);
@@ -160,7 +164,11 @@ fn a_gap_is_never_bridged() {
     let (reading, kept) = read_text("log.csv", text, &missing(Missing::Drop)).unwrap();
     assert_eq!(
         told(&reading, &kept),
-        ["a: (1, 1) (2, 2) | [1.0] truncated", "a: (4, 4) (5, 5) | [4.0] truncated", "a: (6, 6) | [6.0] terminated"]
+        [
+            "a: (1, 1) (2, 2) | [1.0] truncated",
+            "a: (4, 4) (5, 5) | [4.0] truncated",
+            "a: (6, 6) | [6.0] terminated"
+        ]
     );
     assert_eq!((reading.counts.dropped_rows, reading.counts.dropped_transitions), (2, 1));
     // A step that is not there.
@@ -181,7 +189,8 @@ fn means_are_those_of_all_rows() {
 #[test]
 fn real_files_of_other_libraries_are_read() {
     // What make.py printed.
-    let (steps, first) = (138, [0.013696168549358845, -0.023021329194307327, -0.04590264707803726, -0.04834723472595215]);
+    let (steps, first) =
+        (138, [0.013696168549358845, -0.023021329194307327, -0.04590264707803726, -0.04834723472595215]);
     for (name, terminal_states, dropped) in
         [("cartpole.hdf5.gz", 2, 0), ("d4rl.hdf5", 2, 0), ("flat.npz", 2, 0), ("d3rlpy.h5", 0, 8)]
     {
@@ -291,7 +300,12 @@ fn the_number_of_threads_does_not_show() {
     for episode in 0..20_000 {
         for t in 0..12 {
             let x = (episode * 31 + t * 17) % 97;
-            text += &format!("{episode},{t},{x}.5,{},{},{}\n", x % 7, x % 5, u8::from(t == 11 && episode % 3 > 0));
+            text += &format!(
+                "{episode},{t},{x}.5,{},{},{}\n",
+                x % 7,
+                x % 5,
+                u8::from(t == 11 && episode % 3 > 0)
+            );
         }
     }
     assert!(text.len() > 2 << 20, "{} bytes are more than a piece", text.len());

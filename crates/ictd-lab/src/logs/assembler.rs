@@ -213,7 +213,8 @@ impl<'a, S: Sink> Assembler<'a, S> {
     /// Whether row `k` of a table without episodes begins one.
     fn ended_before(&self, batch: &Batch, k: usize) -> bool {
         let ended = self.rows.last_flags() != 0 && !batch.rewards[k].is_nan();
-        let earlier = batch.times.get(k).zip(self.rows.times.last()).is_some_and(|(now, before)| now <= before);
+        let earlier =
+            batch.times.get(k).zip(self.rows.times.last()).is_some_and(|(now, before)| now <= before);
         ended || earlier
     }
 
@@ -252,7 +253,10 @@ impl<'a, S: Sink> Assembler<'a, S> {
             gathered.episodes.push(episode);
             if gathered.episodes.len().is_power_of_two() && gathered.episodes.len() >= 1 << 16 {
                 // Twice: lists double when they are full.
-                memory::admit(2.0 * 64.0 * gathered.episodes.len() as f64, "rows, or sort the file by episode")?;
+                memory::admit(
+                    2.0 * 64.0 * gathered.episodes.len() as f64,
+                    "rows, or sort the file by episode",
+                )?;
             }
         }
         self.counts.rows += 1;
@@ -323,8 +327,7 @@ impl<'a, S: Sink> Assembler<'a, S> {
             if transitions > 0 {
                 let range = k..k + transitions;
                 let times = self.is_calendar && !rows.times.is_empty();
-                let has_last =
-                    last != NONE && (end == End::Truncated || self.sink.wants_terminal_states());
+                let has_last = last != NONE && (end == End::Truncated || self.sink.wants_terminal_states());
                 let all = rows.states[range.clone()].iter().copied().chain(has_last.then_some(last));
                 states.clear();
                 states.extend(all.map(|state| self.used.number(state)));
@@ -380,7 +383,13 @@ impl<'a, S: Sink> Assembler<'a, S> {
                 _ => self.describe(episode.states[t + 1]),
             };
             let state = self.describe(episode.states[t]);
-            self.first.push(Transition { episode: episode.name.into(), step: t, state, reward: episode.rewards[t], next });
+            self.first.push(Transition {
+                episode: episode.name.into(),
+                step: t,
+                state,
+                reward: episode.rewards[t],
+                next,
+            });
         }
     }
 
@@ -395,7 +404,9 @@ impl<'a, S: Sink> Assembler<'a, S> {
             let all = std::mem::take(&mut self.rows);
             let mut order: Vec<u32> = (0..gathered.episodes.len() as u32).collect();
             order.sort_by_key(|&k| (gathered.episodes[k as usize], k));
-            for part in order.chunk_by(|&a, &b| gathered.episodes[a as usize] == gathered.episodes[b as usize]) {
+            for part in
+                order.chunk_by(|&a, &b| gathered.episodes[a as usize] == gathered.episodes[b as usize])
+            {
                 let episode = gathered.episodes[part[0] as usize];
                 self.name.clone_from(&gathered.names[episode as usize]);
                 self.hand_on(&mut all.chosen(part))?;
@@ -408,7 +419,8 @@ impl<'a, S: Sink> Assembler<'a, S> {
         }
         let visited = used.order.len();
         let ids = id_names.into_iter().zip(id_states).filter(|(_, (_, state))| *state != NONE);
-        let ids = ids.map(|(name, (_, state))| (String::from_utf8_lossy(&name).into_owned(), used.number(state)));
+        let ids =
+            ids.map(|(name, (_, state))| (String::from_utf8_lossy(&name).into_owned(), used.number(state)));
         let ids = ids.collect();
         let (states, replaced) = table.finish(&used.order, state_names)?;
         Ok(Reading::new(states, visited, Counts { replaced, ..counts }, first, ids))

@@ -41,9 +41,8 @@ pub(crate) fn quoted(cell: &[u8]) -> String {
 
 /// Ways to say that there is no value.
 pub(crate) fn is_missing(cell: &[u8]) -> bool {
-    const MISSING: [&[u8]; 12] = [
-        b"NA", b"N/A", b"n/a", b"#N/A", b"NaN", b"nan", b"NAN", b"null", b"NULL", b"None", b"<NA>", b"NaT",
-    ];
+    const MISSING: [&[u8]; 12] =
+        [b"NA", b"N/A", b"n/a", b"#N/A", b"NaN", b"nan", b"NAN", b"null", b"NULL", b"None", b"<NA>", b"NaT"];
     cell.is_empty() || (cell.len() <= 4 && MISSING.contains(&cell))
 }
 
@@ -126,14 +125,18 @@ fn date(cell: &[u8]) -> Option<f64> {
         rest = &cell[16..];
         let mut second = 0.0;
         if rest.first() == Some(&b':') {
-            let end = rest[1..].iter().position(|b| !b.is_ascii_digit() && *b != b'.').map_or(rest.len(), |k| k + 1);
+            let end = rest[1..]
+                .iter()
+                .position(|b| !b.is_ascii_digit() && *b != b'.')
+                .map_or(rest.len(), |k| k + 1);
             second = std::str::from_utf8(&rest[1..end]).ok()?.parse::<f64>().ok()?;
             rest = &rest[end..];
         }
         let offset = match rest {
             b"" | b"Z" => 0.0,
             [sign @ (b'+' | b'-'), h1, h0, .., m1, m0] if matches!(rest.len(), 5 | 6) => {
-                let two = |a: &u8, b: &u8| Some(f64::from(10 * (a.checked_sub(b'0')?) + b.checked_sub(b'0')?));
+                let two =
+                    |a: &u8, b: &u8| Some(f64::from(10 * (a.checked_sub(b'0')?) + b.checked_sub(b'0')?));
                 let [h1, h0, m1, m0] = [h1, h0, m1, m0].map(|d| if d.is_ascii_digit() { *d } else { b'0' });
                 let size = 3600.0 * two(&h1, &h0)? + 60.0 * two(&m1, &m0)?;
                 if *sign == b'+' { size } else { -size }
@@ -185,7 +188,9 @@ mod tests {
         ] {
             assert_eq!(time(text.as_bytes()), Ok(seconds), "{text}");
         }
-        for text in ["2023-02-29", "2023-13-01", "2023-01-00", "2023-01-01x", "2023-01-01T25:00", "2023-01-01T10"] {
+        for text in
+            ["2023-02-29", "2023-13-01", "2023-01-00", "2023-01-01x", "2023-01-01T25:00", "2023-01-01T10"]
+        {
             assert!(time(text.as_bytes()).is_err(), "{text}");
         }
         assert_eq!(time(b"17.5"), Ok(17.5));

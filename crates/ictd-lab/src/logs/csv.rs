@@ -92,7 +92,10 @@ pub(super) fn read_quoted<S: Sink>(
     let body = without_mark(input, &mut bytes)?;
     let text = &bytes[body..];
     let mut records = csv::ReaderBuilder::new();
-    records.has_headers(false).flexible(true).delimiter(separator(text.split(|b| *b == b'\n').next().unwrap_or_default()));
+    records
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(separator(text.split(|b| *b == b'\n').next().unwrap_or_default()));
     let mut records = records.from_reader(text);
     let failed = |e: csv::Error| LabError::parse(path, e.to_string());
     let mut record = csv::ByteRecord::new();
@@ -109,10 +112,14 @@ pub(super) fn read_quoted<S: Sink>(
         if more {
             let line = record.position().map_or(begin, csv::Position::line);
             spans.clear();
-            spans.extend((0..record.len()).filter_map(|k| record.range(k)).map(|r| (r.start as u32, r.end as u32)));
+            spans.extend(
+                (0..record.len()).filter_map(|k| record.range(k)).map(|r| (r.start as u32, r.end as u32)),
+            );
             let place = (line - begin) as usize;
             batch.places = place as u64;
-            if let Err(failure) = parser.line(&mut batch, &Line { bytes: record.as_slice(), spans: &spans }, place) {
+            if let Err(failure) =
+                parser.line(&mut batch, &Line { bytes: record.as_slice(), spans: &spans }, place)
+            {
                 batch.failure = Some(failure);
             }
             progress.advance((records.position().byte() >> 20) - (before >> 20));
@@ -158,7 +165,8 @@ impl Pieces {
             }
             seen = piece.len();
             if seen > LONGEST_LINE {
-                let message = format!("found a line of more than {LONGEST_LINE} bytes, expected lines of text");
+                let message =
+                    format!("found a line of more than {LONGEST_LINE} bytes, expected lines of text");
                 return Err(LabError::parse(input.path(), message));
             }
         }
@@ -167,12 +175,16 @@ impl Pieces {
 
 /// Where the text begins, after the mark that Windows programs put in front; refuses what is no text.
 fn without_mark(input: &Input, bytes: &mut [u8]) -> Result<usize, LabError> {
-    let refuse = |found: &str| Err(LabError::parse(input.path(), format!("row 1: found {found}, expected UTF-8 text")));
+    let refuse = |found: &str| {
+        Err(LabError::parse(input.path(), format!("row 1: found {found}, expected UTF-8 text")))
+    };
     match bytes {
         [] => Err(LabError::parse(input.path(), "found an empty file, expected a line of column names")),
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => refuse("UTF-16"),
         [0x89, b'H', b'D', b'F', ..] => refuse("an HDF5 file (name it .hdf5)"),
-        [b'P', b'K', 3, 4, ..] => refuse("a zip archive (name it .npz if it is one, and save spreadsheets as CSV)"),
+        [b'P', b'K', 3, 4, ..] => {
+            refuse("a zip archive (name it .npz if it is one, and save spreadsheets as CSV)")
+        }
         [0xef, 0xbb, 0xbf, ..] => Ok(3),
         _ => Ok(0),
     }
@@ -195,7 +207,8 @@ fn header(input: &Input, line: &[u8]) -> Result<Header, Stop> {
     let separator = separator(line);
     let mut spans = Vec::new();
     split(line, separator, line.contains(&b'"'), &mut spans).map_err(|()| Stop::Quoted)?;
-    let text = std::str::from_utf8(line).map_err(|_| fail("found bytes that are no UTF-8, expected UTF-8 text".into()))?;
+    let text = std::str::from_utf8(line)
+        .map_err(|_| fail("found bytes that are no UTF-8, expected UTF-8 text".into()))?;
     let names: Vec<String> =
         spans.iter().map(|&(start, end)| text[start as usize..end as usize].trim().to_owned()).collect();
     if names.len() < 2 {

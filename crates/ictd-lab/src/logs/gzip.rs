@@ -91,7 +91,9 @@ impl<R: Read> Read for Gunzip<R> {
             let mut state = match self.state.take() {
                 Some(state) => state,
                 // Zeros may follow, to fill a block of a tape.
-                None if self.files > 0 && (self.fill(1)? == 0 || self.buffer[self.used] == 0) => return Ok(0),
+                None if self.files > 0 && (self.fill(1)? == 0 || self.buffer[self.used] == 0) => {
+                    return Ok(0);
+                }
                 None => {
                     self.header()?;
                     self.files += 1;
@@ -153,7 +155,8 @@ impl Crc32 {
     }
 
     fn update(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |c, b| Self::TABLE[((c ^ u32::from(*b)) & 255) as usize] ^ (c >> 8));
+        self.0 =
+            bytes.iter().fold(self.0, |c, b| Self::TABLE[((c ^ u32::from(*b)) & 255) as usize] ^ (c >> 8));
     }
 
     fn value(self) -> u32 {

@@ -117,7 +117,11 @@ impl Source<'_> {
         for (k, name) in names.iter().enumerate() {
             let mut found = blocks(k)?;
             let rows = found.iter().map(Block::rows).max().unwrap_or(0);
-            found.push(Block { name: "episode".into(), width: None, values: Values::Text(vec![name.clone(); rows]) });
+            found.push(Block {
+                name: "episode".into(),
+                width: None,
+                values: Values::Text(vec![name.clone(); rows]),
+            });
             let table = Table::new(found);
             if let Some(sink) = sink.take() {
                 let mapping = Mapping::guess(self.path, "arrays", table.header(), wanted)?;
@@ -127,7 +131,12 @@ impl Source<'_> {
             }
             let Some((mapping, parser, assembler)) = &mut all else { continue };
             if table.header() != mapping.header {
-                return Err(self.fail(&format!("episode {name}"), "found other arrays than in the first, expected the same").into());
+                return Err(self
+                    .fail(
+                        &format!("episode {name}"),
+                        "found other arrays than in the first, expected the same",
+                    )
+                    .into());
             }
             table.feed(assembler, parser, Places::Steps, progress)?;
         }
@@ -146,7 +155,9 @@ impl Source<'_> {
         let states = blocks.first().map_or(0, Block::rows);
         for part in ["rewards", "terminations", "truncations"] {
             let place = format!("{name}/{part}");
-            let dataset = group.dataset(part).map_err(|_| self.fail(&place, "found none, expected one number per step"))?;
+            let dataset = group
+                .dataset(part)
+                .map_err(|_| self.fail(&place, "found none, expected one number per step"))?;
             let (shape, values) = self.values(&place, &dataset)?;
             blocks.push(Block::new(part, &shape, values));
         }
@@ -172,7 +183,13 @@ impl Source<'_> {
     }
 
     /// Observations: an array, or a group of them for dictionaries and tuples.
-    fn observations(&self, group: &Group, name: &str, place: &str, depth: usize) -> Result<Vec<Block>, LabError> {
+    fn observations(
+        &self,
+        group: &Group,
+        name: &str,
+        place: &str,
+        depth: usize,
+    ) -> Result<Vec<Block>, LabError> {
         let inner = format!("{place}/{name}");
         if let Ok(dataset) = group.dataset(name) {
             let (shape, values) = self.values(&inner, &dataset)?;
@@ -180,7 +197,8 @@ impl Source<'_> {
         }
         let parts = group.group(name).ok().filter(|_| depth < DEEPEST);
         let parts = parts.ok_or_else(|| self.fail(&inner, "found none, expected observations"))?;
-        let list = |names: Result<Vec<String>, hdf5_pure::Error>| names.map_err(|e| failed(self.path, &inner, e));
+        let list =
+            |names: Result<Vec<String>, hdf5_pure::Error>| names.map_err(|e| failed(self.path, &inner, e));
         let mut names = list(parts.datasets())?;
         names.extend(list(parts.groups())?);
         names.sort_unstable();
@@ -252,9 +270,15 @@ impl Source<'_> {
                 }
             }
             // Booleans of h5py.
-            DType::Enum(_) => Values::Whole(dataset.read_u8().map_err(wrap)?.into_iter().map(i64::from).collect()),
+            DType::Enum(_) => {
+                Values::Whole(dataset.read_u8().map_err(wrap)?.into_iter().map(i64::from).collect())
+            }
             DType::String | DType::VariableLengthString => Values::Text(dataset.read_string().map_err(wrap)?),
-            other => return Err(self.fail(name, format!("found entries of type {other}, expected numbers or texts"))),
+            other => {
+                return Err(
+                    self.fail(name, format!("found entries of type {other}, expected numbers or texts"))
+                );
+            }
         };
         Ok((shape, values))
     }
@@ -263,8 +287,8 @@ impl Source<'_> {
     fn metadata(&self, root: &Group) -> Result<Metadata, LabError> {
         let beside = self.path.with_file_name("metadata.json");
         if let Ok(text) = std::fs::read_to_string(&beside) {
-            let value: Value =
-                serde_json::from_str(&numbers_or_null(&text)).map_err(|e| LabError::parse(&beside, e.to_string()))?;
+            let value: Value = serde_json::from_str(&numbers_or_null(&text))
+                .map_err(|e| LabError::parse(&beside, e.to_string()))?;
             let number = |key: &str| value.get(key).and_then(Value::as_u64);
             let texts = |key: &str| -> Option<Vec<String>> {
                 value.get(key)?.as_array()?.iter().map(|text| text.as_str().map(String::from)).collect()
@@ -279,7 +303,11 @@ impl Source<'_> {
         }
         let attributes: HashMap<String, AttrValue> = root.attrs().unwrap_or_default();
         let number = |key: &str| attributes.get(key).and_then(AttrValue::as_u64);
-        Ok(Metadata { episodes: number("total_episodes"), steps: number("total_steps"), ..Metadata::default() })
+        Ok(Metadata {
+            episodes: number("total_episodes"),
+            steps: number("total_steps"),
+            ..Metadata::default()
+        })
     }
 }
 
@@ -308,14 +336,19 @@ impl Metadata {
                     *numbers = named;
                 }
             }
-            (States::Features { names, .. }, _, Some(features)) if features.len() == names.len() => *names = features,
+            (States::Features { names, .. }, _, Some(features)) if features.len() == names.len() => {
+                *names = features
+            }
             _ => {}
         }
     }
 
     fn compare(&self, path: &Path, episodes: u64, reading: &mut Reading) -> Result<(), LabError> {
         if let Some(said) = self.episodes.filter(|said| *said != episodes) {
-            return Err(LabError::parse(path, format!("found {episodes} episodes, expected {said} as total_episodes says")));
+            return Err(LabError::parse(
+                path,
+                format!("found {episodes} episodes, expected {said} as total_episodes says"),
+            ));
         }
         let steps = reading.counts.transitions + reading.counts.dropped_transitions;
         if let Some(said) = self.steps.filter(|said| *said != steps) {

@@ -39,13 +39,15 @@ pub(super) fn read<S: Sink>(
         }
     }
     let start = first.trim_start().trim_start_matches('\u{feff}');
-    let is_whole = serde_json::from_str::<Object>(&numbers_or_null(start)).is_ok_and(|object| !object.is_context());
+    let is_whole =
+        serde_json::from_str::<Object>(&numbers_or_null(start)).is_ok_and(|object| !object.is_context());
     progress.begin(format!("reading {}", input.path().display()), "rows", 0)?;
     if is_whole {
         return Lines { input, wanted, gather, progress }.read(sink);
     }
     let bytes = input.bytes()?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| LabError::parse(input.path(), format!("not UTF-8 text: {e}")))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| LabError::parse(input.path(), format!("not UTF-8 text: {e}")))?;
     let text = numbers_or_null(text.trim_start_matches('\u{feff}'));
     let failed = |e: serde_json::Error| LabError::parse(input.path(), e.to_string());
     if start.starts_with('[') {
@@ -54,13 +56,17 @@ pub(super) fn read<S: Sink>(
     }
     match serde_json::from_str::<Object>(&text) {
         Ok(object) if object.is_context() => context(input.path(), &bytes, wanted, sink, progress),
-        Ok(object) if object.get("transitions").is_some() && object.get("gamma").is_some() => Err(LabError::parse(
-            input.path(),
-            "found a task, expected trajectories: ictd task FILE --trajectory N --json makes one",
-        )
-        .into()),
+        Ok(object) if object.get("transitions").is_some() && object.get("gamma").is_some() => {
+            Err(LabError::parse(
+                input.path(),
+                "found a task, expected trajectories: ictd task FILE --trajectory N --json makes one",
+            )
+            .into())
+        }
         Ok(object) => list(input.path(), vec![object], wanted, gather, sink, progress),
-        Err(e) => Err(LabError::parse(input.path(), format!("expected a JSON object on every line: {e}")).into()),
+        Err(e) => {
+            Err(LabError::parse(input.path(), format!("expected a JSON object on every line: {e}")).into())
+        }
     }
 }
 
@@ -100,7 +106,10 @@ impl Lines<'_> {
             let trimmed = text.trim().trim_start_matches('\u{feff}');
             if !trimmed.is_empty() {
                 let object: Object = serde_json::from_str(&numbers_or_null(trimmed)).map_err(|e| {
-                    LabError::parse(path, format!("row {number}: found no JSON object ({e}), expected one on every line"))
+                    LabError::parse(
+                        path,
+                        format!("row {number}: found no JSON object ({e}), expected one on every line"),
+                    )
                 })?;
                 rows.push((number, object));
             }
@@ -155,7 +164,13 @@ struct Feeder<'a, S> {
 }
 
 impl<'a, S: Sink> Feeder<'a, S> {
-    fn new(path: &'a Path, first: &Object, wanted: &Wanted, gather: bool, sink: &'a mut S) -> Result<Self, LabError> {
+    fn new(
+        path: &'a Path,
+        first: &Object,
+        wanted: &Wanted,
+        gather: bool,
+        sink: &'a mut S,
+    ) -> Result<Self, LabError> {
         let is_episode = first.is_episode();
         let is_name = |name: &String| names::EPISODE.contains(&name.to_ascii_lowercase().as_str());
         let has_names = wanted.episode.is_some() || first.keys().any(is_name);
@@ -180,9 +195,13 @@ impl<'a, S: Sink> Feeder<'a, S> {
         let header = table.header();
         if header != self.mapping.header {
             let known = &self.mapping.header;
-            let differs = known.iter().find(|c| !header.contains(c)).or(header.iter().find(|c| !known.contains(c)));
+            let differs =
+                known.iter().find(|c| !header.contains(c)).or(header.iter().find(|c| !known.contains(c)));
             let message = match differs {
-                Some(name) => format!("row {}: found other keys than in row 1, expected the same ('{name}' differs)", rows[0].0),
+                Some(name) => format!(
+                    "row {}: found other keys than in row 1, expected the same ('{name}' differs)",
+                    rows[0].0
+                ),
                 None => format!("row {}: found the keys in another order, expected that of row 1", rows[0].0),
             };
             return Err(LabError::parse(self.path, message).into());
@@ -210,7 +229,10 @@ fn columns(rows: &[(u64, &Object)]) -> Result<Vec<Block>, String> {
     }
     for (number, object) in rows {
         if let Some(other) = object.keys().find(|name| first.get(name).is_none()) {
-            return Err(format!("row {number}: found the key '{other}', expected those of row {}", rows[0].0));
+            return Err(format!(
+                "row {number}: found the key '{other}', expected those of row {}",
+                rows[0].0
+            ));
         }
     }
     Ok(blocks)
@@ -289,7 +311,9 @@ fn context<S: Sink>(
                     "features: row {row} of episode {number} has {} entries, expected {width}",
                     episode.features[row].len()
                 ),
-                None => format!("rewards: episode {number} has {steps} rewards and {rows} feature rows, expected one row more"),
+                None => format!(
+                    "rewards: episode {number} has {steps} rewards and {rows} feature rows, expected one row more"
+                ),
             };
             return Err(LabError::parse(path, message).into());
         }

@@ -68,11 +68,14 @@ pub(super) fn is_list(value: &Value) -> bool {
 
 /// A column of values, each with its row; none for objects in objects, which are passed over.
 pub(super) fn block(name: &str, cells: &[(u64, Option<&Value>)]) -> Result<Option<Block>, String> {
-    let present = || cells.iter().filter_map(|(row, value)| value.filter(|v| !v.is_null()).map(|v| (*row, v)));
+    let present =
+        || cells.iter().filter_map(|(row, value)| value.filter(|v| !v.is_null()).map(|v| (*row, v)));
     if present().next().is_some_and(|(_, v)| v.is_object()) {
         return Ok(None);
     }
-    let fail = |row: u64, found: &str, expected: &str| Err(format!("row {row}, column {name}: found {found}, expected {expected}"));
+    let fail = |row: u64, found: &str, expected: &str| {
+        Err(format!("row {row}, column {name}: found {found}, expected {expected}"))
+    };
     let lists = present().filter(|(_, v)| is_list(v)).count();
     if lists > 0 {
         return wide(name, cells).map(Some);
@@ -84,14 +87,15 @@ pub(super) fn block(name: &str, cells: &[(u64, Option<&Value>)]) -> Result<Optio
     let (texts, flags) = (count(Value::is_string), count(Value::is_boolean));
     let (whole, all) = (count(is_whole), present().count());
     // Whole numbers stay what they are beside cells without a value, and texts or flags beside numbers can be told apart.
-    let values = if texts > 0 || (0 < flags && flags < all) || (0 < whole && whole == all && all < cells.len()) {
-        Values::Text(cells.iter().map(|(_, value)| text(*value)).collect())
-    } else if whole == cells.len() {
-        let whole = |v: &Value| v.as_i64().unwrap_or_else(|| i64::from(v.as_bool() == Some(true)));
-        Values::Whole(present().map(|(_, v)| whole(v)).collect())
-    } else {
-        Values::Float(cells.iter().map(|(_, v)| v.and_then(Value::as_f64).unwrap_or(f64::NAN)).collect())
-    };
+    let values =
+        if texts > 0 || (0 < flags && flags < all) || (0 < whole && whole == all && all < cells.len()) {
+            Values::Text(cells.iter().map(|(_, value)| text(*value)).collect())
+        } else if whole == cells.len() {
+            let whole = |v: &Value| v.as_i64().unwrap_or_else(|| i64::from(v.as_bool() == Some(true)));
+            Values::Whole(present().map(|(_, v)| whole(v)).collect())
+        } else {
+            Values::Float(cells.iter().map(|(_, v)| v.and_then(Value::as_f64).unwrap_or(f64::NAN)).collect())
+        };
     Ok(Some(Block { name: name.into(), width: None, values }))
 }
 
@@ -116,10 +120,13 @@ fn wide(name: &str, cells: &[(u64, Option<&Value>)]) -> Result<Block, String> {
         let before = flat.len();
         match value {
             Some(list @ Value::Array(_)) => {
-                flatten(list, &mut flat).map_err(|found| format!("{} {found}, expected a number", place(*row)))?;
+                flatten(list, &mut flat)
+                    .map_err(|found| format!("{} {found}, expected a number", place(*row)))?;
             }
             None | Some(Value::Null) => flat.extend(vec![f64::NAN; width.unwrap_or(0)]),
-            Some(other) => return Err(format!("{} {}, expected a list as before", place(*row), short(other))),
+            Some(other) => {
+                return Err(format!("{} {}, expected a list as before", place(*row), short(other)));
+            }
         }
         let length = flat.len() - before;
         if *width.get_or_insert(length) != length {
@@ -128,7 +135,9 @@ fn wide(name: &str, cells: &[(u64, Option<&Value>)]) -> Result<Block, String> {
         }
     }
     match width {
-        Some(0) | None => Err(format!("{} an empty list, expected numbers", place(cells.first().map_or(0, |c| c.0)))),
+        Some(0) | None => {
+            Err(format!("{} an empty list, expected numbers", place(cells.first().map_or(0, |c| c.0))))
+        }
         width => Ok(Block { name: name.into(), width, values: Values::Float(flat) }),
     }
 }

@@ -111,16 +111,23 @@ impl Mapping {
         if reward.is_none() || (episode.is_none() && terminated.is_none() && truncated.is_none()) {
             let (role, option) = match reward {
                 None => ("rewards (reward, rewards or r)", "--reward"),
-                Some(_) if found.has_all(&["action", "pscore"]) => {
-                    ("episodes: logs of single decisions, as those of bandits, have no state values", "--episode")
-                }
-                Some(_) => ("episodes (episode, episode_id, trajectory, …) or ends (terminated, truncated)", "--episode"),
+                Some(_) if found.has_all(&["action", "pscore"]) => (
+                    "episodes: logs of single decisions, as those of bandits, have no state values",
+                    "--episode",
+                ),
+                Some(_) => (
+                    "episodes (episode, episode_id, trajectory, …) or ends (terminated, truncated)",
+                    "--episode",
+                ),
             };
             let columns = found.header.iter().filter(|name| !name.is_empty()).map(String::as_str);
             let columns = columns.take(12).collect::<Vec<_>>().join(", ");
-            return Err(fail(format!("found the columns {columns}, expected one for {role}; name it with {option}")));
+            return Err(fail(format!(
+                "found the columns {columns}, expected one for {role}; name it with {option}"
+            )));
         }
-        (found.episode, found.time, found.terminated, found.truncated) = (episode, time, terminated, truncated);
+        (found.episode, found.time, found.terminated, found.truncated) =
+            (episode, time, terminated, truncated);
         (found.reward, found.id) = (reward.unwrap_or_default(), id);
         found.find_states(wanted.state.as_deref()).map_err(fail)?;
         found.find_next();
@@ -153,7 +160,8 @@ impl Mapping {
     /// Columns whose names begin so and go on with a number or a name, not those of the next state.
     fn with_prefix(&self, prefix: &str) -> Vec<usize> {
         let begins = |name: &str| {
-            name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix)) && name.len() > prefix.len()
+            name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+                && name.len() > prefix.len()
         };
         (0..self.header.len()).filter(|&k| begins(&self.header[k])).collect()
     }
@@ -176,7 +184,9 @@ impl Mapping {
         }
         if self.states.is_empty() {
             let columns = self.header.join(", ");
-            return Err(format!("found the columns {columns}, expected one for the state; name it with --state"));
+            return Err(format!(
+                "found the columns {columns}, expected one for the state; name it with --state"
+            ));
         }
         Ok(())
     }
@@ -197,7 +207,9 @@ impl Mapping {
         self.is_label = is_label;
         match self.states.len() {
             0 => Err(format!("found '{said}', expected names of columns after --state")),
-            n if n > 1 && is_label => Err(format!("found {n} columns, expected one for --state {said}:label")),
+            n if n > 1 && is_label => {
+                Err(format!("found {n} columns, expected one for --state {said}:label"))
+            }
             _ => Ok(()),
         }
     }
@@ -214,7 +226,12 @@ impl Mapping {
     /// Columns that have a role already.
     fn taken(&self) -> Vec<usize> {
         let roles = [self.episode, self.time, Some(self.reward), self.terminated, self.truncated, self.id];
-        roles.into_iter().flatten().chain(self.states.iter().copied()).chain(self.next.iter().copied()).collect()
+        roles
+            .into_iter()
+            .flatten()
+            .chain(self.states.iter().copied())
+            .chain(self.next.iter().copied())
+            .collect()
     }
 
     fn warn(&mut self, wanted: &Wanted) {
@@ -228,7 +245,9 @@ impl Mapping {
             ));
         }
         if self.terminated.is_none() {
-            self.warnings.push("no column for terminated: no episode is taken to have ended in a terminal state".into());
+            self.warnings.push(
+                "no column for terminated: no episode is taken to have ended in a terminal state".into(),
+            );
         }
     }
 

@@ -97,7 +97,10 @@ impl Format {
                 return Err(LabError::parse(input.path(), message));
             }
             _ if name.ends_with(".hdf5") || name.ends_with(".h5") => {
-                return Err(LabError::parse(input.path(), "found no signature of HDF5, expected an HDF5 file"));
+                return Err(LabError::parse(
+                    input.path(),
+                    "found no signature of HDF5, expected an HDF5 file",
+                ));
             }
             _ if name.ends_with(".npz") || name.ends_with(".npy") => {
                 return Err(LabError::parse(input.path(), "found no signature of NumPy, expected arrays"));

@@ -25,7 +25,17 @@ pub(super) const EPISODE: &[&str] = &[
 
 /// Columns by which rows are ordered.
 pub(super) const TIME: &[&str] = &[
-    "t", "time", "step", "timestep", "time_step", "steps", "step_num", "step_id", "timestamp", "datetime", "date",
+    "t",
+    "time",
+    "step",
+    "timestep",
+    "time_step",
+    "steps",
+    "step_num",
+    "step_id",
+    "timestamp",
+    "datetime",
+    "date",
 ];
 
 /// Whether a column of times counts the steps of an episode, so that a number that is left out is a gap. Any other holds times
@@ -69,9 +79,36 @@ pub(super) struct Others {
 
 pub(super) const NOT_STATES: Others = Others {
     names: &[
-        "", "index", "action", "actions", "a", "info", "infos", "weight", "weights", "value", "values", "return", "returns",
-        "logp", "pscore", "position", "seed", "episode_step", "total_steps", "unroll_id", "agent_index", "action_prob",
-        "action_logp", "target_prob", "done", "dones", "terminal", "terminals", "timeout", "timeouts",
+        "",
+        "index",
+        "action",
+        "actions",
+        "a",
+        "info",
+        "infos",
+        "weight",
+        "weights",
+        "value",
+        "values",
+        "return",
+        "returns",
+        "logp",
+        "pscore",
+        "position",
+        "seed",
+        "episode_step",
+        "total_steps",
+        "unroll_id",
+        "agent_index",
+        "action_prob",
+        "action_logp",
+        "target_prob",
+        "done",
+        "dones",
+        "terminal",
+        "terminals",
+        "timeout",
+        "timeouts",
     ],
     prefixes: &["action_", "actions_", "a_", "info_", "infos_", "next_", "new_", "unnamed:", "action_dist"],
 };

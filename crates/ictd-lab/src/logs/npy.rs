@@ -85,7 +85,8 @@ pub(crate) fn array(bytes: &[u8]) -> Result<(Vec<usize>, Values), String> {
     let header = std::str::from_utf8(header).map_err(|_| broken())?;
     let kind = entry(header, "descr").ok_or_else(broken)?.trim();
     let kind = kind.strip_prefix(['\'', '"']).and_then(|k| k.strip_suffix(['\'', '"'])).ok_or_else(|| {
-        "found an array of records, expected plain numbers or texts: save columns as separate arrays".to_owned()
+        "found an array of records, expected plain numbers or texts: save columns as separate arrays"
+            .to_owned()
     })?;
     let fortran = entry(header, "fortran_order").is_some_and(|v| v.trim() == "True");
     let shape = entry(header, "shape").ok_or_else(broken)?;
@@ -94,7 +95,9 @@ pub(crate) fn array(bytes: &[u8]) -> Result<(Vec<usize>, Values), String> {
     let shape = shape.map_err(|_| broken())?;
     let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(broken)?;
     if fortran && shape.len() > 1 {
-        return Err("found an array in Fortran order, expected C order (numpy.ascontiguousarray makes it)".into());
+        return Err(
+            "found an array in Fortran order, expected C order (numpy.ascontiguousarray makes it)".into()
+        );
     }
     let data = &rest[start + length..];
     let values = entries(kind, count, data)?;
@@ -150,10 +153,14 @@ fn entries(kind: &str, count: usize, data: &[u8]) -> Result<Values, String> {
         (Some("u"), 4) => numbers!(u32, i64, Whole),
         (Some("u"), 2) => numbers!(u16, i64, Whole),
         (Some("u" | "b"), 1) => numbers!(u8, i64, Whole),
-        (Some("U"), size) if size > 0 => Values::Text(data.chunks_exact(unit).map(|t| wide_text(t, big)).collect()),
+        (Some("U"), size) if size > 0 => {
+            Values::Text(data.chunks_exact(unit).map(|t| wide_text(t, big)).collect())
+        }
         (Some("S"), size) if size > 0 => Values::Text(data.chunks_exact(unit).map(narrow_text).collect()),
         (Some("O"), _) => {
-            return Err("found Python objects, expected numbers or texts: convert with numpy's astype(str)".into());
+            return Err(
+                "found Python objects, expected numbers or texts: convert with numpy's astype(str)".into()
+            );
         }
         _ => return Err(format!("found entries of type '{kind}', expected numbers, booleans or texts")),
     })

@@ -94,7 +94,8 @@ impl RowParser {
         let Mapping { episode, time, states, next, reward, terminated, truncated, id, .. } = &self.mapping;
         let fail = |column: usize, expected: &str| self.failure(place, column, cells, expected);
         let needed = [(episode, "the name of an episode"), (time, "a time")];
-        if let Some((Some(k), expected)) = needed.iter().find(|(k, _)| k.is_some_and(|k| cells.is_missing(k))) {
+        if let Some((Some(k), expected)) = needed.iter().find(|(k, _)| k.is_some_and(|k| cells.is_missing(k)))
+        {
             return Err(fail(*k, expected));
         }
         let moment = match *time {
@@ -154,8 +155,9 @@ impl RowParser {
         place: usize,
         needed: bool,
     ) -> Result<u32, Failure> {
-        let refuse =
-            |k: usize| Err(self.failure(place, k, cells, "a value (--missing drop or mean says what to do without)"));
+        let refuse = |k: usize| {
+            Err(self.failure(place, k, cells, "a value (--missing drop or mean says what to do without)"))
+        };
         if let [k] = *columns {
             return match cells.is_missing(k) {
                 false => Ok(batch.state(&cells.text(k), place)),
@@ -176,7 +178,9 @@ impl RowParser {
         for (&k, bytes) in columns.iter().zip(key.as_chunks_mut::<8>().0) {
             let x = match (cells.is_missing(k), self.missing) {
                 // Not a second zero.
-                (false, _) => cells.number(k).map_err(|expected| self.failure(place, k, cells, expected))? + 0.0,
+                (false, _) => {
+                    cells.number(k).map_err(|expected| self.failure(place, k, cells, expected))? + 0.0
+                }
                 (true, Missing::Mean) => f64::NAN,
                 (true, Missing::Drop) => return Ok(NONE),
                 (true, Missing::Refuse) if !needed => return Ok(NONE),

@@ -81,8 +81,11 @@ impl Reading {
         first: Vec<Transition>,
         ids: Vec<(String, u32)>,
     ) -> Self {
-        let mut reading = Self { mapping: Vec::new(), states, visited, ids, first, counts, warnings: Vec::new() };
-        let Counts { dropped_rows, dropped_transitions, cuts, without_transition, replaced, episodes, .. } = counts;
+        let mut reading =
+            Self { mapping: Vec::new(), states, visited, ids, first, counts, warnings: Vec::new() };
+        let Counts {
+            dropped_rows, dropped_transitions, cuts, without_transition, replaced, episodes, ..
+        } = counts;
         let said = [
             (dropped_rows, "rows without a value were left out"),
             (replaced, "missing features were replaced by the mean of their column"),

@@ -134,7 +134,10 @@ impl<'a> Segments<'a> {
             Err((k, Failure { row: 0, column: self.columns.time.clone(), found: now.to_string(), expected }))
         };
         if !(now > before) {
-            return fail(format!("another time than that of row {} of the same episode", self.rows.places[k - 1]));
+            return fail(format!(
+                "another time than that of row {} of the same episode",
+                self.rows.places[k - 1]
+            ));
         }
         match self.counter && now - before != self.stride {
             true if drops => Ok(true),

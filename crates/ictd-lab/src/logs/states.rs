@@ -76,7 +76,14 @@ pub(crate) struct StateTable {
 impl StateTable {
     /// An empty table of labels (`width` 0) or features.
     pub fn new(width: usize, is_label: bool, counts: bool) -> Self {
-        Self { known: Interner::default(), width, is_label, kind: None, visits: counts.then(Vec::new), check_at: 1 << 20 }
+        Self {
+            known: Interner::default(),
+            width,
+            is_label,
+            kind: None,
+            visits: counts.then(Vec::new),
+            check_at: 1 << 20,
+        }
     }
 
     /// The number of a batch's state in the whole file; the batch begins at row `first`.
@@ -92,7 +99,10 @@ impl StateTable {
         if self.known.len() >= self.check_at {
             self.check_at = 2 * self.known.len();
             // The matrix of features is made of the keys at the end, and numbers of states are kept elsewhere.
-            memory::admit(2.0 * self.known.memory() + 16.0 * self.known.len() as f64, "the number of different states")?;
+            memory::admit(
+                2.0 * self.known.memory() + 16.0 * self.known.len() as f64,
+                "the number of different states",
+            )?;
         }
         Ok(number)
     }
@@ -145,7 +155,8 @@ impl StateTable {
         if self.width == 0 {
             return String::from_utf8_lossy(key).into_owned();
         }
-        let texts: Vec<String> = features(key).map(|x| if x.is_nan() { "?".into() } else { x.to_string() }).collect();
+        let texts: Vec<String> =
+            features(key).map(|x| if x.is_nan() { "?".into() } else { x.to_string() }).collect();
         format!("({})", texts.join(", "))
     }
 
@@ -219,7 +230,10 @@ fn fill_with_means(rows: &mut Matrix, visits: &[u64], names: &[String]) -> Resul
         let missing: Vec<usize> = order.iter().copied().filter(|&s| rows[(s, column)].is_nan()).collect();
         if weight == 0 && !missing.is_empty() {
             let name = names.get(column).map_or("", String::as_str);
-            return Err(LabError::refused("missing", format!("column {name} has no value at all, expected some")));
+            return Err(LabError::refused(
+                "missing",
+                format!("column {name} has no value at all, expected some"),
+            ));
         }
         for s in missing {
             rows[(s, column)] = mean;

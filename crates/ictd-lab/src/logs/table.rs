@@ -56,7 +56,8 @@ impl Block {
 
     /// Whether it has no part in a log.
     pub fn is_other(&self) -> bool {
-        let roles = [names::EPISODE, names::TIME, names::REWARD, names::TERMINATED, names::TRUNCATED, names::STATE];
+        let roles =
+            [names::EPISODE, names::TIME, names::REWARD, names::TERMINATED, names::TRUNCATED, names::STATE];
         !roles.iter().any(|role| role.contains(&self.name.to_ascii_lowercase().as_str()))
     }
 
@@ -141,8 +142,12 @@ impl Table {
         progress: &Progress,
     ) -> Result<Reading, Stop> {
         for block in self.blocks.iter().filter(|block| block.rows() != self.rows) {
-            let message =
-                format!("{}: found {} rows, expected {} as in the others", block.name, block.rows(), self.rows);
+            let message = format!(
+                "{}: found {} rows, expected {} as in the others",
+                block.name,
+                block.rows(),
+                self.rows
+            );
             return Err(LabError::parse(path, message).into());
         }
         let mapping = Mapping::guess(path, "arrays", self.header(), wanted)?;

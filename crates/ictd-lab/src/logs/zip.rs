@@ -36,7 +36,11 @@ pub(crate) fn entries(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
         let content = match two(record, 10) {
             0 => data.to_vec(),
             8 => decompress_to_vec_with_limit(data, size as usize).map_err(|_| broken())?,
-            method => return Err(format!("{title}: found compression method {method}, expected stored or deflated")),
+            method => {
+                return Err(format!(
+                    "{title}: found compression method {method}, expected stored or deflated"
+                ));
+            }
         };
         if content.len() as u64 != size || Crc32::of(&content) != four(record, 16) {
             return Err(format!("{title}: found a checksum that differs, expected that of its content"));
@@ -59,14 +63,16 @@ fn end_record(bytes: &[u8]) -> Option<End> {
     let at = (first..=last).rev().find(|&at| bytes[at..].starts_with(b"PK\x05\x06"))?;
     let record = &bytes[at..];
     let (mut entries, mut directory) = (u64::from(two(record, 10)), u64::from(four(record, 16)));
-    if let Some(locator) = at.checked_sub(20).map(|k| &bytes[k..at]).filter(|l| l.starts_with(b"PK\x06\x07")) {
+    if let Some(locator) = at.checked_sub(20).map(|k| &bytes[k..at]).filter(|l| l.starts_with(b"PK\x06\x07"))
+    {
         let record = bytes.get(usize::try_from(eight(locator, 8)).ok()?..)?;
         if record.len() >= 56 && record.starts_with(b"PK\x06\x06") {
             (entries, directory) = (eight(record, 32), eight(record, 48));
         }
     }
     // An entry takes at least 46 bytes of the directory.
-    (entries <= bytes.len() as u64 / 46).then_some(End { entries, directory: usize::try_from(directory).ok()? })
+    (entries <= bytes.len() as u64 / 46)
+        .then_some(End { entries, directory: usize::try_from(directory).ok()? })
 }
 
 /// Replaces sizes that did not fit into 32 bits.

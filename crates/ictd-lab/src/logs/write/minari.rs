@@ -19,10 +19,13 @@ pub(super) fn files(log: &Log<'_>, name: &str) -> Result<Vec<(&'static str, Vec<
     let mut file = FileBuilder::new();
     let states = &log.reading.states;
     let whole = match states {
-        States::Labels(labels) => labels.iter().map(|label| label.parse::<i64>().ok()).collect::<Option<Vec<i64>>>(),
+        States::Labels(labels) => {
+            labels.iter().map(|label| label.parse::<i64>().ok()).collect::<Option<Vec<i64>>>()
+        }
         States::Features { .. } => None,
     };
-    let flag = EnumTypeBuilder::with_base(hdf5_pure::make_i8_type()).value("FALSE", 0).value("TRUE", 1).build()?;
+    let flag =
+        EnumTypeBuilder::with_base(hdf5_pure::make_i8_type()).value("FALSE", 0).value("TRUE", 1).build()?;
     for (k, episode) in log.episodes.0.iter().enumerate() {
         let OwnedEpisode { rewards, end, .. } = episode;
         let steps = rewards.len();
@@ -37,8 +40,11 @@ pub(super) fn files(log: &Log<'_>, name: &str) -> Result<Vec<(&'static str, Vec<
         let observations = group.create_dataset("observations");
         match (states, &whole) {
             (States::Features { rows, .. }, _) => {
-                let data: Vec<f64> = observed.iter().flat_map(|&s| rows.row(s as usize).iter().copied()).collect();
-                observations.with_f64_data(&data).with_shape(&[observed.len() as u64, rows.num_cols() as u64]);
+                let data: Vec<f64> =
+                    observed.iter().flat_map(|&s| rows.row(s as usize).iter().copied()).collect();
+                observations
+                    .with_f64_data(&data)
+                    .with_shape(&[observed.len() as u64, rows.num_cols() as u64]);
             }
             (States::Labels(_), Some(whole)) => {
                 observations.with_i64_data(&observed.iter().map(|&s| whole[s as usize]).collect::<Vec<_>>());

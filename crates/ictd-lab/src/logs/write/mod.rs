@@ -69,7 +69,12 @@ pub struct Conversion {
 }
 
 /// Reads a log and writes it in the format that the name of the output says.
-pub fn convert(input: &Path, output: &Path, wanted: &Wanted, progress: &Progress) -> Result<Conversion, LabError> {
+pub fn convert(
+    input: &Path,
+    output: &Path,
+    wanted: &Wanted,
+    progress: &Progress,
+) -> Result<Conversion, LabError> {
     let target = Target::of(output)?;
     let (mut reading, kept) = read(input, wanted, || Ok(Kept::default()), progress)?;
     let width = match &reading.states {
@@ -77,7 +82,8 @@ pub fn convert(input: &Path, output: &Path, wanted: &Wanted, progress: &Progress
         super::States::Features { names, .. } => names.len(),
     };
     // Every number as text, twice while the text grows.
-    let bytes = 2.0 * 24.0 * (width + 5) as f64 * (reading.counts.transitions + 2 * reading.counts.episodes) as f64;
+    let bytes =
+        2.0 * 24.0 * (width + 5) as f64 * (reading.counts.transitions + 2 * reading.counts.episodes) as f64;
     memory::admit(bytes, "the number of rows")?;
     progress.begin(format!("writing {}", output.display()), "files", 0)?;
     let log = Log { reading: &reading, episodes: &kept };

@@ -84,7 +84,8 @@ impl Log<'_> {
 pub(super) fn warn(log: &Log<'_>, warnings: &mut Vec<String>) {
     let States::Labels(labels) = &log.reading.states else { return };
     let numbers = labels.iter().filter(|label| label.parse::<f64>().is_ok()).count();
-    let whole = labels.iter().filter(|label| label.parse::<i64>().is_ok_and(|n| n.to_string() == **label)).count();
+    let whole =
+        labels.iter().filter(|label| label.parse::<i64>().is_ok_and(|n| n.to_string() == **label)).count();
     if numbers > 0 && whole < labels.len() {
         warnings.push("some labels are numbers: read the file with --state state:label".into());
     }
@@ -96,11 +97,14 @@ pub(super) fn text(log: &Log<'_>, separator: u8) -> Result<Vec<u8>, csv::Error> 
     out.write_record(log.header(&log.state_columns()))?;
     let mut failure = Ok(());
     log.each_row(|row| {
-        let mut cells = vec![row.episode.to_owned(), row.time.map_or_else(|| row.step.to_string(), |t| t.to_string())];
+        let mut cells =
+            vec![row.episode.to_owned(), row.time.map_or_else(|| row.step.to_string(), |t| t.to_string())];
         match &log.reading.states {
             States::Labels(labels) => cells.push(labels[row.state as usize].clone()),
             // With a point, so that a single one is known as a feature.
-            States::Features { rows, .. } => cells.extend(rows.row(row.state as usize).iter().map(|x| format!("{x:?}"))),
+            States::Features { rows, .. } => {
+                cells.extend(rows.row(row.state as usize).iter().map(|x| format!("{x:?}")))
+            }
         }
         cells.push(row.reward.map_or_else(String::new, |r| r.to_string()));
         cells.extend([row.terminated, row.truncated].map(|flag| flag.to_string()));
@@ -128,7 +132,9 @@ pub(super) fn json_lines(log: &Log<'_>) -> Vec<u8> {
         let mut cells = vec![json!(row.episode), row.time.map_or_else(|| json!(row.step), |t| json!(t))];
         match &log.reading.states {
             States::Labels(labels) => cells.push(label(&labels[row.state as usize])),
-            States::Features { rows, .. } => cells.extend(rows.row(row.state as usize).iter().map(|x| json!(x))),
+            States::Features { rows, .. } => {
+                cells.extend(rows.row(row.state as usize).iter().map(|x| json!(x)))
+            }
         }
         cells.extend([json!(row.reward), json!(row.terminated), json!(row.truncated)]);
         // Written by hand: a map would sort the keys.
