@@ -178,6 +178,45 @@ fn a_gap_is_never_bridged() {
 }
 
 #[test]
+fn without_episodes_flags_end_them_wherever_the_file_is_cut_for_reading() {
+    let mut text = String::from("state,reward,terminated,truncated\n");
+    for k in 0..80_000 {
+        text += &format!(
+            "label{},{}.25,{},{}\n",
+            k % 7,
+            k % 3,
+            u8::from(k % 2000 == 999),
+            u8::from(k % 2000 == 1999)
+        );
+    }
+    assert!(text.len() > 1 << 20, "more than a piece");
+    let (reading, kept) = ok(&text);
+    assert_eq!((reading.counts.episodes, reading.counts.terminated), (80, 40));
+    assert!(kept.0.iter().all(|e| e.rewards.len() >= 999));
+    // Time that does not go on ends an episode too.
+    let (reading, kept) = ok("t,state,reward,terminated\n0,x,1,0\n1,y,1,0\n2,x,,0\n0,y,2,0\n1,x,2,1\n");
+    assert_eq!(told(&reading, &kept), ["0: x y x | [1.0, 1.0] truncated", "1: y x | [2.0, 2.0] terminated"]);
+}
+
+#[test]
+fn ids_have_the_last_state_that_has_a_value() {
+    let text = "episode,t,who,state,reward,terminated\na,0,u,x,1,0\na,1,u,y,1,1\na,2,u,z,,0\nb,0,v,y,1,0\nb,1,v,w,,0\nc,0,s,q,1,0\n";
+    let wanted = Wanted { id: Some("who".into()), ..Wanted::default() };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.csv");
+    fs::write(&path, text).unwrap();
+    let counted = || Ok(ictd::evaluate::LogBuilder::new(0.9, None)?);
+    let (reading, log) = read(&path, &wanted, counted, &Progress::default()).unwrap();
+    let last: Vec<(&str, String)> =
+        reading.ids.iter().map(|(id, s)| (id.as_str(), reading.states.describe(*s))).collect();
+    assert_eq!(last, [("u", "y".into()), ("v", "w".into()), ("s", "q".into())]);
+    // The terminal state is no state of the log; the one that nothing is known of comes last.
+    assert_eq!((reading.visited, reading.states.len()), (3, 4));
+    let features = ictd::Matrix::from_fn(3, 1, |s, _| s as f64);
+    assert_eq!(log.build(features).unwrap().num_transitions(), 3);
+}
+
+#[test]
 fn means_are_those_of_all_rows() {
     let text = "episode,t,s_0,s_1,reward,terminated\na,0,1,10,1,0\na,1,1,20,2,0\na,2,,30,3,0\na,3,4,,4,1\n";
     let (reading, _) = read_text("log.csv", text, &missing(Missing::Mean)).unwrap();

@@ -12,13 +12,14 @@ use ictd::context::End;
 use super::batch::{Batch, NONE};
 use super::cell::Failure;
 use super::episode::{Episode, Sink};
+use super::ids::Ids;
 use super::interner::hash;
 use super::mapping::{Mapping, Missing};
 use super::names::counts_steps;
 use super::reading::{Counts, Reading, Transition};
 use super::rows::Rows;
 use super::segments::{Columns, Cut, Segments};
-use super::states::{StateTable, TableError};
+use super::states::{StateTable, TableError, Used};
 use crate::{LabError, memory};
 
 /// Why reading cannot go on as it does.
@@ -67,9 +68,7 @@ pub(crate) struct Assembler<'a, S> {
     done: HashSet<u64>,
     /// All rows, where episodes are interleaved: with the number of the episode.
     gathered: Option<Gathered>,
-    ids: HashMap<Vec<u8>, u32>,
-    id_names: Vec<Vec<u8>>,
-    id_states: Vec<(f64, u32)>,
+    ids: Ids,
     /// The first row of the next batch.
     next_row: u64,
     counts: Counts,
@@ -77,27 +76,6 @@ pub(crate) struct Assembler<'a, S> {
     used: Used,
     /// Room to put an episode together.
     scratch: Vec<u32>,
-}
-
-/// States that transitions were handed on with, in that order: terminal states and those beside gaps are left out.
-#[derive(Default)]
-struct Used {
-    numbers: Vec<u32>,
-    order: Vec<u32>,
-}
-
-impl Used {
-    fn number(&mut self, state: u32) -> u32 {
-        let known = state as usize;
-        if self.numbers.len() <= known {
-            self.numbers.resize(known + 1, NONE);
-        }
-        if self.numbers[known] == NONE {
-            self.numbers[known] = self.order.len() as u32;
-            self.order.push(state);
-        }
-        self.numbers[known]
-    }
 }
 
 #[derive(Default)]
@@ -132,9 +110,7 @@ impl<'a, S: Sink> Assembler<'a, S> {
             rows: Rows::default(),
             done: HashSet::new(),
             gathered: gather.then(Gathered::default),
-            ids: HashMap::new(),
-            id_names: Vec::new(),
-            id_states: Vec::new(),
+            ids: Ids::default(),
             next_row: 1,
             counts: Counts::default(),
             first: Vec::new(),
@@ -178,15 +154,18 @@ impl<'a, S: Sink> Assembler<'a, S> {
         let mut numbers = vec![NONE; batch.table.len()];
         let mut ids = Vec::new();
         for (name, length) in batch.ids.iter() {
-            let id = self.id(name);
+            let id = self.ids.number(name);
             ids.extend(std::iter::repeat_n(id, length));
         }
         let mut row = 0;
         for (name, length) in batch.episodes.iter() {
             for k in row..row + length {
                 // Without a column of episodes, one ends after its flag; a row without a reward still belongs to it.
-                let begins = !self.has_episodes && self.ended_before(batch, k);
-                if begins || (k == row && (self.rows.is_empty() || self.name != name)) {
+                let begins = match self.has_episodes {
+                    true => k == row && (self.rows.is_empty() || self.name != name),
+                    false => self.rows.is_empty() || self.ended_before(batch, k),
+                };
+                if begins {
                     self.finish_episode()?;
                     let unnamed = self.done.len().to_string();
                     self.begin(if self.has_episodes { name } else { unnamed.as_bytes() })?;
@@ -281,17 +260,6 @@ impl<'a, S: Sink> Assembler<'a, S> {
         }
     }
 
-    fn id(&mut self, name: &[u8]) -> u32 {
-        if let Some(&known) = self.ids.get(name) {
-            return known;
-        }
-        let id = self.id_names.len() as u32;
-        self.ids.insert(name.to_vec(), id);
-        self.id_names.push(name.to_vec());
-        self.id_states.push((f64::NEG_INFINITY, NONE));
-        id
-    }
-
     /// Hands on the episode at hand, unless all are gathered.
     fn finish_episode(&mut self) -> Result<(), Stop> {
         if self.gathered.is_none() {
@@ -357,19 +325,8 @@ impl<'a, S: Sink> Assembler<'a, S> {
         self.counts.episodes += 1;
         self.counts.cuts += u64::from(parts > 1) * (parts.max(1) - 1);
         self.counts.without_transition += u64::from(parts == 0);
-        self.remember_ids(rows);
+        self.ids.remember(rows, self.is_calendar);
         Ok(())
-    }
-
-    /// The last state of every id: by time of the calendar where there is one, otherwise by the order of the file.
-    fn remember_ids(&mut self, rows: &Rows) {
-        for (k, &id) in rows.ids.iter().enumerate() {
-            let time = if self.is_calendar { rows.times.get(k).copied().unwrap_or(0.0) } else { 0.0 };
-            let known = &mut self.id_states[id as usize];
-            if rows.states[k] != NONE && time >= known.0 {
-                *known = (time.max(f64::MIN), rows.states[k]);
-            }
-        }
     }
 
     fn show(&mut self, episode: &Episode<'_>) {
@@ -412,16 +369,13 @@ impl<'a, S: Sink> Assembler<'a, S> {
                 self.hand_on(&mut all.chosen(part))?;
             }
         }
-        let Self { path, table, counts, first, state_names, id_names, id_states, mut used, .. } = self;
+        let Self { path, table, counts, first, state_names, ids, mut used, .. } = self;
         if counts.transitions == 0 {
             let message = format!("found no transition in {} rows, expected at least one", counts.rows);
             return Err(LabError::parse(path, message).into());
         }
         let visited = used.order.len();
-        let ids = id_names.into_iter().zip(id_states).filter(|(_, (_, state))| *state != NONE);
-        let ids =
-            ids.map(|(name, (_, state))| (String::from_utf8_lossy(&name).into_owned(), used.number(state)));
-        let ids = ids.collect();
+        let ids = ids.finish(|state| used.number(state));
         let (states, replaced) = table.finish(&used.order, state_names)?;
         Ok(Reading::new(states, visited, Counts { replaced, ..counts }, first, ids))
     }

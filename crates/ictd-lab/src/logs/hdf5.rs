@@ -253,7 +253,7 @@ impl Source<'_> {
         let shape = dataset.shape().map_err(wrap)?;
         let unit = dataset.element_size().map_err(wrap)?;
         let bytes = shape.iter().try_fold(unit, |n, &d| n.checked_mul(d));
-        if !bytes.is_some_and(|bytes| bytes <= RATIO.saturating_mul(self.size)) {
+        if bytes.is_none_or(|bytes| bytes > RATIO.saturating_mul(self.size)) {
             return Err(self.fail(name, format!("found shape {shape:?}, expected one that fits the file")));
         }
         let shape = shape.into_iter().map(|d| d as usize).collect();

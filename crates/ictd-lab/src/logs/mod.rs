@@ -11,6 +11,7 @@ mod csv;
 mod episode;
 mod gzip;
 mod hdf5;
+mod ids;
 mod input;
 mod interner;
 mod json;

@@ -2,7 +2,7 @@
 
 use ictd::matrix::Matrix;
 
-use super::batch::Batch;
+use super::batch::{Batch, NONE};
 use super::cell::{self, Failure};
 use super::interner::Interner;
 use crate::{LabError, memory};
@@ -188,6 +188,29 @@ impl StateTable {
         let chosen = Matrix::from_fn(order.len(), width, |s, a| rows[(order[s] as usize, a)]);
         let rows = chosen;
         Ok((States::Features { names, rows }, replaced))
+    }
+}
+
+/// States that transitions were handed on with, in that order: terminal states and those beside gaps are left out.
+#[derive(Debug, Default)]
+pub(crate) struct Used {
+    numbers: Vec<u32>,
+    /// States of the file, by their new numbers.
+    pub order: Vec<u32>,
+}
+
+impl Used {
+    /// The new number of a state.
+    pub fn number(&mut self, state: u32) -> u32 {
+        let known = state as usize;
+        if self.numbers.len() <= known {
+            self.numbers.resize(known + 1, NONE);
+        }
+        if self.numbers[known] == NONE {
+            self.numbers[known] = self.order.len() as u32;
+            self.order.push(state);
+        }
+        self.numbers[known]
     }
 }
 

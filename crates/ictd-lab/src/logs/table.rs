@@ -141,7 +141,7 @@ impl Table {
         sink: &mut S,
         progress: &Progress,
     ) -> Result<Reading, Stop> {
-        for block in self.blocks.iter().filter(|block| block.rows() != self.rows) {
+        if let Some(block) = self.blocks.iter().find(|block| block.rows() != self.rows) {
             let message = format!(
                 "{}: found {} rows, expected {} as in the others",
                 block.name,
