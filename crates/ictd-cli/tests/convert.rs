@@ -67,7 +67,10 @@ fn the_mapping_is_said_and_refusals_have_code_2() {
     for (arguments, says) in [
         (["convert", "log.csv", "out.xls"], "output is out.xls, expected a name ending in .csv"),
         (["convert", "nothing.csv", "out.csv"], "input nothing.csv"),
-        (["convert", "log.csv", "a/b/out.csv"], "row 1: found the columns who, week, zone, r, done"),
+        (
+            ["convert", "log.csv", "a/b/out.csv"],
+            "row 2, column who: found 'a', expected a number; --state says which columns are the state",
+        ),
     ] {
         let refused = ictd(dir.path(), &arguments);
         let message = String::from_utf8(refused.stderr).unwrap();

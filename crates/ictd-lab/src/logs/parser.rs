@@ -158,6 +158,10 @@ impl RowParser {
         let refuse = |k: usize| {
             Err(self.failure(place, k, cells, "a value (--missing drop or mean says what to do without)"))
         };
+        let no_feature = |k: usize, expected: &str| {
+            let hint = if expected == "a number" { "; --state says which columns are the state" } else { "" };
+            self.failure(place, k, cells, &format!("{expected}{hint}"))
+        };
         if let [k] = *columns {
             return match cells.is_missing(k) {
                 false => Ok(batch.state(&cells.text(k), place)),
@@ -178,9 +182,7 @@ impl RowParser {
         for (&k, bytes) in columns.iter().zip(key.as_chunks_mut::<8>().0) {
             let x = match (cells.is_missing(k), self.missing) {
                 // Not a second zero.
-                (false, _) => {
-                    cells.number(k).map_err(|expected| self.failure(place, k, cells, expected))? + 0.0
-                }
+                (false, _) => cells.number(k).map_err(|expected| no_feature(k, expected))? + 0.0,
                 (true, Missing::Mean) => f64::NAN,
                 (true, Missing::Drop) => return Ok(NONE),
                 (true, Missing::Refuse) if !needed => return Ok(NONE),
