@@ -19,14 +19,14 @@ pub struct Arguments {
     /// File ending in .csv, .tsv, .jsonl, .npz or .json (a context); a name without an ending is a folder for Minari
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    #[command(flatten)]
-    columns: LogOptions,
     /// Show the first three transitions as they were understood
     #[arg(long)]
     explain: bool,
     /// Print machine-readable JSON to stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    columns: LogOptions,
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {

@@ -230,13 +230,11 @@ impl<'a, S: Sink> Assembler<'a, S> {
         if let Some(gathered) = &mut self.gathered {
             let episode = gathered.numbers.get(&self.name).copied().unwrap_or_default();
             gathered.episodes.push(episode);
-            if gathered.episodes.len().is_power_of_two() && gathered.episodes.len() >= 1 << 16 {
-                // Twice: lists double when they are full.
-                memory::admit(
-                    2.0 * 64.0 * gathered.episodes.len() as f64,
-                    "rows, or sort the file by episode",
-                )?;
-            }
+        }
+        let waiting = self.rows.len();
+        if waiting.is_power_of_two() && waiting >= 1 << 16 {
+            // Twice: lists double when they are full.
+            memory::admit(2.0 * 64.0 * waiting as f64, "rows, or sort the file by episode")?;
         }
         self.counts.rows += 1;
         Ok(())

@@ -3,7 +3,7 @@
 use ictd::context::End;
 use ictd::evaluate::LogBuilder;
 
-use crate::LabError;
+use crate::{LabError, memory};
 
 /// One episode, or the part of one that lies between gaps.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +74,11 @@ impl Sink for Kept {
             end: episode.end,
             times: episode.times.map(<[f64]>::to_vec),
         });
+        if self.0.len().is_power_of_two() {
+            let rows: usize = self.0.iter().map(|episode| episode.states.len()).sum();
+            // Until the next time it is asked there are twice as many.
+            memory::admit(2.0 * (20.0 * rows as f64 + 120.0 * self.0.len() as f64), "the number of rows")?;
+        }
         Ok(())
     }
 }

@@ -72,9 +72,7 @@ pub(super) fn read<S: Sink>(
         let expected = "groups episode_0, … (Minari), arrays (D4RL) or columns and num_episodes (d3rlpy)";
         return Err(LabError::parse(path, format!("found {found}, expected {expected}")).into());
     }
-    let longest = blocks.iter().map(Block::rows).max().unwrap_or(0);
-    blocks.retain(|block| block.rows() == longest || !block.is_other());
-    Table::new(blocks).read(path, wanted, gather, sink, progress)
+    Table::of_arrays(blocks).read(path, wanted, gather, sink, progress)
 }
 
 fn failed(path: &Path, place: &str, error: impl std::fmt::Display) -> LabError {

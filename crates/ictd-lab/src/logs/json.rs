@@ -159,8 +159,6 @@ struct Feeder<'a, S> {
     assembler: Assembler<'a, S>,
     is_episode: bool,
     has_names: bool,
-    /// The row after those that were handed on.
-    next: u64,
 }
 
 impl<'a, S: Sink> Feeder<'a, S> {
@@ -182,7 +180,7 @@ impl<'a, S: Sink> Feeder<'a, S> {
         let mapping = Mapping::guess(path, "row 1", header, wanted)?;
         let parser = RowParser::new(&mapping, wanted.missing);
         let assembler = Assembler::new(path, &mapping, wanted.missing, gather, sink);
-        Ok(Self { path, mapping, parser, assembler, is_episode, has_names, next: 1 })
+        Ok(Self { path, mapping, parser, assembler, is_episode, has_names })
     }
 
     fn feed(&mut self, rows: &[(u64, Object)], progress: &Progress) -> Result<(), Stop> {
@@ -208,7 +206,6 @@ impl<'a, S: Sink> Feeder<'a, S> {
         }
         self.assembler.skip_to(rows[0].0);
         let places = if self.is_episode { Places::Line } else { Places::Rows };
-        self.next = rows[rows.len() - 1].0 + 1;
         table.feed(&mut self.assembler, &self.parser, places, progress)
     }
 

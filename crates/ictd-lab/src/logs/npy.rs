@@ -25,7 +25,7 @@ pub(super) fn read<S: Sink>(
         true => archive(path, &bytes)?,
         false => single(path, &bytes)?,
     };
-    Table::new(blocks).read(path, wanted, gather, sink, progress)
+    Table::of_arrays(blocks).read(path, wanted, gather, sink, progress)
 }
 
 fn archive(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {

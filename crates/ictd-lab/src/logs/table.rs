@@ -55,7 +55,7 @@ impl Block {
     }
 
     /// Whether it has no part in a log.
-    pub fn is_other(&self) -> bool {
+    fn is_other(&self) -> bool {
         let roles =
             [names::EPISODE, names::TIME, names::REWARD, names::TERMINATED, names::TRUNCATED, names::STATE];
         !roles.iter().any(|role| role.contains(&self.name.to_ascii_lowercase().as_str()))
@@ -87,6 +87,15 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// Arrays of a file that holds others too: those of another length that have no part in a log are left out.
+    pub fn of_arrays(mut blocks: Vec<Block>) -> Self {
+        let is_reward = |b: &&Block| names::REWARD.contains(&b.name.to_ascii_lowercase().as_str());
+        let longest = blocks.iter().map(Block::rows).max().unwrap_or(0);
+        let rows = blocks.iter().find(is_reward).map_or(longest, Block::rows);
+        blocks.retain(|block| block.rows() == rows || !block.is_other());
+        Self::new(blocks)
+    }
+
     pub fn new(blocks: Vec<Block>) -> Self {
         let lanes = |b: usize| (0..blocks[b].width.unwrap_or(1)).map(move |lane| (b, lane));
         let columns = (0..blocks.len()).flat_map(lanes).collect();

@@ -106,7 +106,7 @@ pub fn convert(
     for (file, bytes) in written {
         let file = if file.is_empty() { &name } else { file };
         folder.write(file, &bytes)?;
-        files.push(folder.path().join(file));
+        files.push(if target == Target::Minari { folder.path().join(file) } else { output.to_owned() });
     }
     rows::warn(&log, &mut warnings);
     reading.warnings.append(&mut warnings);

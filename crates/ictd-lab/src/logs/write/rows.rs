@@ -69,7 +69,7 @@ impl Log<'_> {
                 each(Row {
                     episode: &name,
                     step: t,
-                    time: episode.times.as_ref().and_then(|times| times.get(t).copied()),
+                    time: episode.times.as_ref().map(|times| time(times, t)),
                     state,
                     reward: episode.rewards.get(t).copied(),
                     terminated: is_end && episode.end == End::Terminated,
@@ -78,6 +78,11 @@ impl Log<'_> {
             }
         }
     }
+}
+
+/// The time of a state; one that columns of the next state told has none of its own, and comes after all others.
+fn time(times: &[f64], t: usize) -> f64 {
+    times.get(t).copied().unwrap_or_else(|| times.last().map_or(0.0, |last| last + 1.0))
 }
 
 /// Says what a reader has to be told to understand the file.
