@@ -3,8 +3,10 @@
 mod bound;
 mod branches;
 mod certify;
+mod convert;
 mod forward;
 mod lemmas;
+mod log_arguments;
 mod mirror;
 mod msve;
 mod neu;
@@ -97,6 +99,11 @@ enum Command {
     Forward(forward::Arguments),
     /// Make a random task, or a trajectory of one, as JSON and CSV
     Task(task::Arguments),
+    /// Convert a log of episodes between CSV, JSON lines, NPZ, contexts and Minari data sets
+    ///
+    /// The columns are guessed from their names and printed. One row is a transition: the state that was left, and the reward. A
+    /// last row without a reward has the state that the episode ended in.
+    Convert(convert::Arguments),
     /// Print a script that completes commands and options in your shell
     Completions {
         /// The shell
@@ -208,6 +215,7 @@ fn main() -> ExitCode {
         Command::Lemmas(arguments) => lemmas::run(arguments, progress),
         Command::Forward(arguments) => forward::run(arguments, progress),
         Command::Task(arguments) => task::run(arguments, progress),
+        Command::Convert(arguments) => convert::run(arguments, progress),
         Command::Completions { shell } => completions(shell),
     };
     if std::env::var_os("ICTD_MEMORY").is_some() {

@@ -4,6 +4,8 @@
 
 #[path = "../tests/common/fuzz.rs"]
 mod fuzz;
+#[path = "../tests/common/log_readers.rs"]
+mod log_readers;
 #[path = "../tests/common/readers.rs"]
 mod readers;
 

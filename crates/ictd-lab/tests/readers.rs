@@ -3,6 +3,7 @@
 
 mod common {
     pub mod fuzz;
+    pub mod log_readers;
     pub mod readers;
 }
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 use common::{fuzz, readers};
 
 /// Inputs of a reader that only reads, and of one that also computes.
-const INPUTS: [(&str, u64); 11] = [
+const INPUTS: [(&str, u64); 15] = [
     ("context", 2000),
     ("params", 2000),
     ("task", 1000),
@@ -23,6 +24,10 @@ const INPUTS: [(&str, u64); 11] = [
     ("journal", 30),
     ("cache", 30),
     ("label", 500),
+    ("log-text", 1500),
+    ("log-json", 1500),
+    ("log-numpy", 1500),
+    ("log-hdf5", 1500),
 ];
 
 #[test]
