@@ -145,7 +145,10 @@ impl Evidence<'_> {
                     100.0 * loss / constant
                 ),
             ),
-            None => say(Level::Caution, "settings were given, not chosen: nothing was held out to test them".into()),
+            None => say(
+                Level::Caution,
+                "settings were given, not chosen: nothing was held out to test them".into(),
+            ),
         }
         if let Some((layers, Some(gap))) = self.depth {
             let text = format!(
@@ -172,7 +175,10 @@ impl Evidence<'_> {
         let rounding = 1e-12 * low.abs().max(high.abs());
         if self.values.iter().any(|v| !v.is_finite()) {
             say(Level::Refuse, "some values are not finite: the estimate diverged".into());
-        } else if rows > 1 && self.depth.is_some_and(|(layers, _)| layers > 0) && range(self.values) <= rounding {
+        } else if rows > 1
+            && self.depth.is_some_and(|(layers, _)| layers > 0)
+            && range(self.values) <= rounding
+        {
             let text = "attention has collapsed: all states look alike to the kernel and have the same value; scale the features";
             say(Level::Refuse, text.into());
         }
@@ -180,7 +186,9 @@ impl Evidence<'_> {
         if outside > 0 {
             say(
                 Level::Caution,
-                format!("{outside} of {rows} values lie outside the returns that were seen, {low:.4} to {high:.4}"),
+                format!(
+                    "{outside} of {rows} values lie outside the returns that were seen, {low:.4} to {high:.4}"
+                ),
             );
         }
         let extrapolated = self.extrapolated.iter().filter(|far| **far).count();
@@ -188,7 +196,9 @@ impl Evidence<'_> {
             let level = if 2 * extrapolated > rows { Level::Refuse } else { Level::Caution };
             say(
                 level,
-                format!("{extrapolated} of {rows} values are extrapolated: nothing like these states was seen"),
+                format!(
+                    "{extrapolated} of {rows} values are extrapolated: nothing like these states was seen"
+                ),
             );
         }
         let thin = self.effective.iter().filter(|n| !(**n >= FEW_TRANSITIONS)).count();

@@ -1,9 +1,9 @@
 //! Whether a log looks like the same process at all times.
 
+use super::RewardCell;
 use super::cells::Cells;
 use super::grid::Grid;
 use super::log::{Log, LogError};
-use super::RewardCell;
 
 /// States are compared with themselves at other times; of more states than this, groups of them.
 const MAX_GROUPS: usize = 256;

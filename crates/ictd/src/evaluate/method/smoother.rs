@@ -103,6 +103,26 @@ impl Smoother {
         Ok(Weights { rows, factors, anew })
     }
 
+    /// (Σ n w)²/Σ n w² for every state, with the visits n of the first column of a batch.
+    pub fn effective(&self, states: &Matrix, visits: &Matrix) -> Result<Vec<f64>, FitError> {
+        let mut found = Vec::with_capacity(states.num_rows());
+        // Some rows at a time, so that weights of many states need little memory.
+        for first in (0..states.num_rows()).step_by(1024) {
+            let rows = (states.num_rows() - first).min(1024);
+            let part = Matrix::from_fn(rows, states.num_cols(), |i, a| states[(first + i, a)]);
+            let size = |row: &[f64]| {
+                let (mut sum, mut squares) = (0.0, 0.0);
+                for (w, n) in row.iter().zip(visits.rows().map(|n| n[0])) {
+                    sum += n * w;
+                    squares += n * w * w;
+                }
+                sum * sum / squares
+            };
+            found.extend(self.rows(&part)?.rows().map(size));
+        }
+        Ok(found)
+    }
+
     /// The weights of one state in column `b` from the sources that count there.
     fn alone(&self, x: &[f64], visits: &Matrix, b: usize) -> Result<Vec<(usize, f64)>, FitError> {
         let counting: Vec<usize> = (0..visits.num_rows()).filter(|&s| visits[(s, b)] > 0.0).collect();

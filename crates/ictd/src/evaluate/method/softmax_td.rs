@@ -52,6 +52,12 @@ impl SoftmaxTdFits {
         &self.values
     }
 
+    /// How many transitions of the first sample the values at these features rest on: 1/Σ w² over the weights w of transitions.
+    /// NaN where all are too far away to weigh anything.
+    pub fn effective(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
+        self.smoother.effective(states, &self.visits)
+    }
+
     /// The values at these features (rows) in every sample (columns).
     pub fn predict(&self, states: &Matrix) -> Result<Matrix, FitError> {
         let cols = self.constants.len();
