@@ -8,7 +8,7 @@ use clap::Args;
 use ictd::kernel::{Attention, KernelName};
 use ictd::transformer::{Block, Parameters, TransformerConfig};
 use ictd_lab::files::{chosen, read_context, read_params};
-use ictd_lab::studies::forward::report;
+use ictd_lab::studies::forward::{Wanted, report};
 use ictd_lab::{LabError, Progress};
 
 use crate::{Common, Outcome, message};
@@ -93,6 +93,8 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let transformer = config.check()?;
     let context = read_context(&arguments.input)?;
     arguments.common.announce(progress, None);
-    let report = report(&transformer, &context, arguments.tokens, arguments.fixed_point, progress)?;
+    let Arguments { tokens, fixed_point, ref common, .. } = arguments;
+    let wanted = Wanted { tokens, fixed_point, json: common.json, files: common.out.is_some() };
+    let report = report(&transformer, &context, wanted, progress)?;
     arguments.common.present(&report, None, progress)
 }

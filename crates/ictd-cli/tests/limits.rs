@@ -16,7 +16,7 @@ fn sizes_that_no_memory_holds_are_refused_before_the_work() {
         "msve --tasks 18446744073709551615",
         "verify --trials 1000000000000",
         "verify --trials 18446744073709551615",
-        "verify --trials 100000 --states 5000",
+        "verify --trials 100000 --length 2000",
         "pretrain --seeds 0..1000000",
         "pretrain --features 10000",
         "pretrain --set n=20000",

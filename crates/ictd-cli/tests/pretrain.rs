@@ -291,7 +291,7 @@ fn a_diverging_seed_leaves_the_others_alone() {
     let output = ictd_in(dir.path(), &arguments);
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(message.contains("seed 5") && message.contains("1 of 2 seeds are done"), "{message}");
+    assert!(message.contains("seed 5") && message.contains("1 of 2 seeds done"), "{message}");
     let root = fs::read_dir(dir.path().join("runs/paper")).unwrap().next().unwrap().unwrap().path();
     assert!(root.join("seed_0000/result.json").is_file());
     assert!(!root.join("seed_0005/result.json").exists());

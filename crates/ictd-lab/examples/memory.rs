@@ -20,8 +20,8 @@ const TABLE: [(&str, &str, [&str; 10]); 10] = [
         [
             "--trials 200 --states 200 --layers 1 --length 5",
             "--trials 400 --states 200 --layers 1 --length 5",
-            "--trials 100 --features 1000 --layers 1 --length 60",
-            "--trials 200 --features 1000 --layers 1 --length 60",
+            "--trials 200 --features 100 --layers 1 --length 30",
+            "--trials 5000 --features 5 --layers 1 --length 20",
             "--trials 20 --states 400 --layers 1 --length 5",
             "--trials 10 --states 600 --layers 1 --length 5",
             "--trials 1 --length 1500 --layers 3",

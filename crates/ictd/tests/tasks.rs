@@ -75,7 +75,7 @@ fn each_key_outside_its_range_is_named() {
         ("threshold", Kind::Loop, |f| f.threshold = 1.0),
         ("score-scale", Kind::Boyan, |f| f.score_scale = 0.0),
         ("one-hot", Kind::Cartpole, |f| f.feature_map = FeatureMap::OneHot),
-        ("coordinates", Kind::Boyan, |f| f.feature_map = FeatureMap::Coordinates),
+        ("continuous", Kind::Boyan, |f| f.feature_map = FeatureMap::Coordinates),
     ];
     for (key, kind, breaks) in broken {
         let mut family = Family::of(kind);

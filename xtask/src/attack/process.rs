@@ -248,6 +248,8 @@ const NULLS: &[&str] = &[
     "layers_sufficient",
     "length_slope",
     "limit_change",
+    "measured_max",
+    "measured_mean",
     "min_kernel_ess",
     "mixing",
     "n",

@@ -68,7 +68,8 @@ impl MsveConfig {
         let context = columns * (DOUBLE * d + 60.0);
         // Twice while they are gathered; the allocator keeps some of what was freed.
         let values = 2.5 * DOUBLE * (layers + 1.0) * m;
-        let drawn = memory::task(self.tasks.num_states(), self.tasks.feature_dim());
+        // Seldom do all threads hold all parts of a task that is drawn.
+        let drawn = 0.65 * memory::task(self.tasks.num_states(), self.tasks.feature_dim());
         let thread = drawn.max(4.0 * DOUBLE * m * m + context + values);
         tasks * (DOUBLE * lens.len() as f64 + 64.0) + memory::threads(tasks) * thread
     }

@@ -63,15 +63,28 @@ struct Token<'a> {
     value: f64,
 }
 
+/// What is wanted of a forward pass besides its values.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// Every layer's token matrix.
+    pub tokens: bool,
+    /// The values of infinitely many layers.
+    pub fixed_point: bool,
+    /// That it is printed as JSON, not as text.
+    pub json: bool,
+    /// That it is written to files.
+    pub files: bool,
+}
+
 /// Runs the forward pass.
 pub fn report(
     transformer: &Transformer,
     context: &Context,
-    with_tokens: bool,
-    with_fixed_point: bool,
+    wanted: Wanted,
     progress: &Progress,
 ) -> Result<ForwardReport, LabError> {
-    memory::admit(memory(transformer, context, with_tokens), "--layers, or the number of columns")?;
+    let Wanted { tokens: with_tokens, fixed_point: with_fixed_point, .. } = wanted;
+    memory::admit(memory(transformer, context, wanted), "--layers, or the number of columns")?;
     if with_fixed_point {
         check_fixed_point(transformer, context)?;
     }
@@ -99,12 +112,15 @@ pub fn report(
     })
 }
 
-/// Bytes: values and targets of all layers, by group and by column, tokens if asked, and what is printed of them.
-fn memory(transformer: &Transformer, context: &Context, with_tokens: bool) -> f64 {
+/// Bytes: values and targets of all layers, tokens if asked, and the largest of what is made of them: text, JSON, or records and
+/// a figure.
+fn memory(transformer: &Transformer, context: &Context, wanted: Wanted) -> f64 {
     let (layers, columns) = (transformer.num_layers() as f64 + 1.0, context.num_columns() as f64);
-    let tokens = if with_tokens { 3.0 * (context.feature_dim() as f64 + 3.0) } else { 0.0 };
-    let shown = 60.0 * (columns.min(SHOWN as f64) + 3.0);
-    layers * (DOUBLE * columns * (4.0 + tokens) + shown)
+    // Numbers take 60 bytes as cells of a table or as tokens row by row, 92 as JSON or as a record, 110 as points of a curve.
+    let tokens = if wanted.tokens { 60.0 * (context.feature_dim() as f64 + 3.0) } else { 0.0 };
+    let printed = if wanted.json { 92.0 * columns } else { 68.0 * (columns.min(SHOWN as f64) + 3.0) };
+    let files = if wanted.files { 92.0 * columns + 110.0 * columns.min(DRAWN as f64) } else { 0.0 };
+    layers * (columns * (2.0 * DOUBLE + tokens) + printed.max(files))
         + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
 }
 

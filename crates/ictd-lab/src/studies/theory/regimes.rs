@@ -87,7 +87,7 @@ pub fn run(family: &Tasks, tasks: u64, progress: &Progress) -> Result<RegimeMap,
     family.check()?;
     check_range("tasks", tasks, 1..=10_000)?;
     let (m, d) = (family.num_states(), family.feature_dim());
-    let thread = 2.0 * memory::task(m, d) + 10.0 * DOUBLE * (m * m) as f64;
+    let thread = 2.0 * memory::task(m, d) + DOUBLE * (10 * m * m + d * d) as f64;
     memory::admit(memory::threads(252.0) * thread, "--states or --features")?;
     let mut points = Vec::new();
     for (repair, _) in REPAIRS {

@@ -64,7 +64,7 @@ pub fn count(
     check_states(family)?;
     check_range("tasks", tasks, 1..=1_000_000)?;
     let (m, d) = (family.num_states(), family.feature_dim());
-    let thread = memory::task(m, d) + 10.0 * DOUBLE * (m * m) as f64;
+    let thread = 0.65 * memory::task(m, d) + DOUBLE * (10 * m * m + 2 * d * d) as f64;
     memory::admit(32.0 * tasks as f64 + memory::threads(tasks as f64) * thread, "--states or --features")?;
     let (attention, step_size) = (config.attention()?, config.certificate.step_size);
     progress.begin("certify", "tasks", tasks)?;

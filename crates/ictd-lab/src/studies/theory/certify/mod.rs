@@ -135,7 +135,8 @@ fn check_states(family: &Tasks) -> Result<(), LabError> {
 fn admit(num_states: usize, feature_dim: usize, context: f64, draw: bool) -> Result<(), LabError> {
     let [m, d] = [num_states, feature_dim].map(|x| x as f64);
     let matrices = 8.0 + 10.0 * memory::threads(18.0) + if draw { 6.0 } else { 0.0 };
-    memory::admit(DOUBLE * m * (matrices * m + 40.0 * d) + context, "--states, --features or --n")
+    let blocks = 2.0 * memory::threads(18.0) * d * d;
+    memory::admit(DOUBLE * (m * (matrices * m + 8.0 * d) + blocks) + context, "--states, --features or --n")
 }
 
 /// Bytes of a context and its statistics.

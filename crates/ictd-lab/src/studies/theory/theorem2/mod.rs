@@ -74,7 +74,8 @@ impl BoundConfig {
     fn memory(&self) -> f64 {
         let [m, d] = [self.family.num_states(), self.family.feature_dim()].map(|x| x as f64);
         let sample = DOUBLE * (2 * DEEPEST + LAYERS.len()) as f64 + 300.0;
-        let thread = DOUBLE * m * ((DEEPEST as f64) + 12.0 * m + 4.0 * d);
+        // Scores of features are a matrix of their number squared, and its product with the features.
+        let thread = DOUBLE * (m * ((DEEPEST as f64) + 12.0 * m + 4.0 * d) + 2.0 * d * d);
         let constants = DOUBLE * m * (40.0 * m + 2.0 * d);
         self.contexts as f64 * sample + memory::threads(self.contexts as f64) * thread + constants
     }
