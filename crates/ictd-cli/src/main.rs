@@ -4,6 +4,7 @@ mod bound;
 mod branches;
 mod certify;
 mod convert;
+mod evaluate;
 mod forward;
 mod lemmas;
 mod log_arguments;
@@ -102,6 +103,8 @@ enum Command {
     /// Convert a log of episodes between CSV, JSON lines, NPZ, contexts and Minari data sets
     ///
     /// The columns are guessed from their names and printed. One row is a transition: the state that was left, and the reward. A
+    /// The value of every state in a log, with intervals and a judgement
+    Evaluate(evaluate::Arguments),
     /// last row without a reward has the state that the episode ended in.
     Convert(convert::Arguments),
     /// Print a script that completes commands and options in your shell
@@ -185,6 +188,8 @@ enum Outcome {
     Success,
     /// The command ran, and what it checked does not hold.
     ClaimFailed,
+    /// The command ran, and its result should not be used.
+    Refused,
     /// A signal stopped the command after a checkpoint.
     Stopped,
 }
@@ -215,6 +220,7 @@ fn main() -> ExitCode {
         Command::Lemmas(arguments) => lemmas::run(arguments, progress),
         Command::Forward(arguments) => forward::run(arguments, progress),
         Command::Task(arguments) => task::run(arguments, progress),
+        Command::Evaluate(arguments) => evaluate::run(arguments, progress),
         Command::Convert(arguments) => convert::run(arguments, progress),
         Command::Completions { shell } => completions(shell),
     };
@@ -229,6 +235,7 @@ fn main() -> ExitCode {
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,
+        Ok(Outcome::Refused) => ExitCode::from(3),
         Ok(Outcome::Stopped) => ExitCode::from(watch::STOPPED),
         Err(LabError::Stopped) => {
             message("stopped");

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ictd::evaluate::method::{
-    Basis, ConstantMean, Kbrl, LinearTd, Lstd, MonteCarlo, SoftmaxTd, TabularTd,
-};
+use ictd::evaluate::method::{Basis, ConstantMean, Kbrl, LinearTd, Lstd, MonteCarlo, SoftmaxTd, TabularTd};
 use ictd::evaluate::{
     Candidates, Curve, Depths, Folds, Keys, Log, Loss, Method, Sample, depths, temperatures, tune,
 };
@@ -100,8 +98,9 @@ impl Grid {
         let losses = curve.trials.iter().map(|trial| trial.loss).enumerate().skip(1);
         let finite = losses.zip(self.settings()).filter(|((_, loss), _)| loss.is_finite());
         let best = finite.min_by(|a, b| a.0.1.total_cmp(&b.0.1));
-        let ((place, _), (k, temperature, num_layers)) =
-            best.ok_or_else(|| LabError::refused("evaluate", "every depth and temperature that was tried diverges"))?;
+        let ((place, _), (k, temperature, num_layers)) = best.ok_or_else(|| {
+            LabError::refused("evaluate", "every depth and temperature that was tried diverges")
+        })?;
         let method = SoftmaxTd { num_layers, ..self.depths[k].method.clone() };
         Ok(Best { method, temperature, place })
     }
@@ -136,7 +135,9 @@ type Setting = (String, Box<dyn Method>);
 /// Other estimators at the settings that do best on the same held-out episodes.
 pub(super) fn rivals(log: &Log, folds: &Folds, grid: &Grid) -> Vec<Rival> {
     let kernels = || {
-        grid.temperatures.iter().filter_map(|&t| Some((format!("temperature {t:.3e}"), grid.kernel.at(t).ok()?)))
+        grid.temperatures
+            .iter()
+            .filter_map(|&t| Some((format!("temperature {t:.3e}"), grid.kernel.at(t).ok()?)))
     };
     let ridges = |basis: &Basis, words: &str| -> Vec<Setting> {
         let setting = |&ridge: &f64| -> Setting {
@@ -150,7 +151,10 @@ pub(super) fn rivals(log: &Log, folds: &Folds, grid: &Grid) -> Vec<Rival> {
         PLAIN_DEPTHS.iter().map(|&n| (format!("{n} layers"), make(n))).collect()
     };
     let families: Vec<(&'static str, Vec<Setting>)> = vec![
-        ("ridge kernel LSTD", kernels().flat_map(|(t, k)| ridges(&Basis::Kernel(k), &format!("{t}, "))).collect()),
+        (
+            "ridge kernel LSTD",
+            kernels().flat_map(|(t, k)| ridges(&Basis::Kernel(k), &format!("{t}, "))).collect(),
+        ),
         ("ridge linear LSTD", ridges(&Basis::Linear, "")),
         ("KBRL", kernels().map(|(t, kernel)| (t, Box::new(Kbrl { kernel }) as Box<dyn Method>)).collect()),
         ("tabular LSTD", plain(Box::new(Lstd { basis: Basis::Table, traces: false, ridge: 0.0 }))),
@@ -163,8 +167,15 @@ pub(super) fn rivals(log: &Log, folds: &Folds, grid: &Grid) -> Vec<Rival> {
 }
 
 fn rival(log: &Log, folds: &Folds, estimator: &'static str, settings: &[Setting]) -> Rival {
-    let candidates: Vec<&dyn Candidates> = settings.iter().map(|(_, method)| method as &dyn Candidates).collect();
-    let failed = |why: String| Rival { estimator, settings: String::new(), loss: None, mean: None, why_not: Some(why) };
+    let candidates: Vec<&dyn Candidates> =
+        settings.iter().map(|(_, method)| method as &dyn Candidates).collect();
+    let failed = |why: String| Rival {
+        estimator,
+        settings: String::new(),
+        loss: None,
+        mean: None,
+        why_not: Some(why),
+    };
     let curve = match tune(log, folds, Loss::default(), &candidates) {
         Ok(curve) => curve,
         Err(error) => return failed(error.to_string()),

@@ -187,7 +187,8 @@ pub fn run(logged: &Logged, config: &EvaluateConfig, progress: &Progress) -> Res
     let best = grid.best(&curve)?;
     progress.begin("evaluate: intervals", "", 0)?;
     let weights = resamples(&log, RESAMPLES, config.seed);
-    let intervals = Intervals::of_softmax_td(&log, &best.method, &grid.reference(&best)?, &weights).map_err(failed)?;
+    let intervals =
+        Intervals::of_softmax_td(&log, &best.method, &grid.reference(&best)?, &weights).map_err(failed)?;
     progress.check()?;
     let values: Vec<f64> = intervals.states().iter().map(|i| i.value).collect();
     progress.begin("evaluate: rows", "", 0)?;
@@ -303,11 +304,14 @@ impl Asked {
         let rows: Vec<f64> = match &reading.states {
             States::Labels(_) => {
                 let dim = log.features().num_cols();
-                let row = |s: u32| if is_known(s) { log.features().row(log.number_of(s)).to_vec() } else { vec![0.0; dim] };
+                let row = |s: u32| {
+                    if is_known(s) { log.features().row(log.number_of(s)).to_vec() } else { vec![0.0; dim] }
+                };
                 states.iter().flat_map(|(s, _)| row(*s)).collect()
             }
             States::Features { rows, .. } => {
-                let given = Matrix::from_fn(states.len(), rows.num_cols(), |k, a| rows[(states[k].0 as usize, a)]);
+                let given =
+                    Matrix::from_fn(states.len(), rows.num_cols(), |k, a| rows[(states[k].0 as usize, a)]);
                 scaler.apply(&given).as_slice().to_vec()
             }
         };

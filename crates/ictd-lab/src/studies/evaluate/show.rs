@@ -17,7 +17,8 @@ impl Row {
         match (&self.id, &self.state) {
             (Some(id), _) => id.clone(),
             (None, Some(serde_json::Value::Object(entries))) => {
-                let number = |x: &serde_json::Value| x.as_f64().map_or_else(String::new, |x| format!("{x:.4}"));
+                let number =
+                    |x: &serde_json::Value| x.as_f64().map_or_else(String::new, |x| format!("{x:.4}"));
                 entries.iter().map(|(name, x)| format!("{name} {}", number(x))).collect::<Vec<_>>().join(", ")
             }
             (None, Some(serde_json::Value::String(label))) => label.clone(),
@@ -83,7 +84,10 @@ impl Report for Evaluation {
             let numbers = [i.value, i.low, i.high].map(|x| format!("{x:.4}"));
             [vec![row.name(), row.visits.to_string()], numbers.to_vec(), vec![mark.into()]].concat()
         };
-        let table = Table::new(&[first, "visits", "value", "low", "high", ""], by_visits.iter().take(SHOWN).map(cells));
+        let table = Table::new(
+            &[first, "visits", "value", "low", "high", ""],
+            by_visits.iter().take(SHOWN).map(cells),
+        );
         text += &table.words([5]).text(width);
         if self.rows.len() > SHOWN {
             text += &format!("({} more; --json and --out give all)\n", self.rows.len() - SHOWN);
@@ -100,13 +104,25 @@ impl Report for Evaluation {
                 format!("{:.4}", self.mean.value),
                 format!("temperature {:.3e}, {} layers", self.chosen.temperature, self.chosen.layers),
             ];
-            let table = Table::new(&["estimator", "held-out loss", "mean", "settings"], [own].into_iter().chain(rows));
+            let table = Table::new(
+                &["estimator", "held-out loss", "mean", "settings"],
+                [own].into_iter().chain(rows),
+            );
             text += &format!("\n{}", table.words([3]).text(width));
         }
         let (m, c) = (self.mean, &self.chosen);
         let foot = format!(
             "\nan episode is worth {:.4} ({:.4} to {:.4}), γ = {}\n{}, kernel {}, temperature {:.3e}, {} layers; {} episodes, {} transitions\n",
-            m.value, m.low, m.high, self.gamma, c.estimator, c.kernel, c.temperature, c.layers, self.counts.episodes, self.counts.transitions
+            m.value,
+            m.low,
+            m.high,
+            self.gamma,
+            c.estimator,
+            c.kernel,
+            c.temperature,
+            c.layers,
+            self.counts.episodes,
+            self.counts.transitions
         );
         text + &wrapped(&foot, width)
     }
@@ -128,7 +144,14 @@ impl Report for Evaluation {
         let names: Vec<String> = self.rows.iter().map(Row::name).collect();
         let lines = self.rows.iter().zip(&names).map(|(row, name)| {
             let i = row.interval;
-            Line { name, visits: row.visits, value: i.value, low: i.low, high: i.high, extrapolated: row.extrapolated }
+            Line {
+                name,
+                visits: row.visits,
+                value: i.value,
+                low: i.low,
+                high: i.high,
+                extrapolated: row.extrapolated,
+            }
         });
         let mut tables = vec![Records::of("values", lines)?, Records::of("tuning", &self.tried)?];
         if !self.estimators.is_empty() {
