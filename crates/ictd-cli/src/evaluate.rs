@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ictd::evaluate::Scaling;
 use ictd::kernel::KernelName;
 use ictd_lab::logs::queries;
-use ictd_lab::studies::evaluate::{self, Estimator, EvaluateConfig, Logged};
+use ictd_lab::studies::evaluate::{self, Estimator, EvaluateConfig, Logged, self_test};
 use ictd_lab::{LabError, Progress};
 
 use crate::log_arguments::{LogOptions, say};
@@ -17,11 +17,11 @@ use crate::{Common, Outcome, message};
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Log: CSV, TSV, JSON lines, NPY, NPZ or HDF5, a Minari data set as folder or id, a context; - is standard input
-    #[arg(value_name = "FILE")]
-    input: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "self_test")]
+    input: Option<PathBuf>,
     /// Discount; 1 where every episode terminates
-    #[arg(long)]
-    gamma: f64,
+    #[arg(long, required_unless_present = "self_test")]
+    gamma: Option<f64>,
     /// Show the first three transitions as they were understood
     #[arg(long)]
     explain: bool,
@@ -52,6 +52,12 @@ pub struct Arguments {
     /// Fit other estimators beside it
     #[arg(long)]
     compare: bool,
+    /// Test how often intervals hold the truth, on simulated logs of processes whose values are known (minutes)
+    #[arg(long, conflicts_with_all = ["input", "gamma", "query", "compare", "strict", "explain"])]
+    self_test: bool,
+    /// Simulated logs of every kind
+    #[arg(long, default_value_t = 20, requires = "self_test")]
+    logs: u64,
     /// End with exit code 3 on a judgement of caution too
     #[arg(long)]
     strict: bool,
@@ -75,9 +81,14 @@ fn estimators() -> impl TypedValueParser<Value = Estimator> {
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let Arguments { input, query, explain, columns, common, .. } = &arguments;
+    let Arguments { query, explain, columns, common, .. } = &arguments;
+    common.announce(progress, None);
+    let (Some(input), Some(gamma)) = (&arguments.input, arguments.gamma) else {
+        let found = self_test(arguments.logs, common.seed, progress)?;
+        return common.present(&found, None, progress);
+    };
     let config = EvaluateConfig {
-        gamma: arguments.gamma,
+        gamma,
         estimator: arguments.estimator,
         scaling: arguments.scale,
         kernel: arguments.kernel,
@@ -89,7 +100,6 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         seed: common.seed,
         strict: arguments.strict,
     };
-    common.announce(progress, None);
     let wanted = columns.wanted();
     let logged = Logged::read(input, &wanted, &config, progress)?;
     let reading = logged.reading();

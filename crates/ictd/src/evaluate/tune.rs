@@ -254,6 +254,12 @@ impl<'a> Trials<'a> {
         })
     }
 
+    /// The most states that the training episodes of a fold left.
+    pub fn num_states(&self) -> usize {
+        let left = |sample: &Sample<'_>| sample.visits().iter().filter(|n| **n > 0.0).count();
+        self.training.iter().map(left).max().unwrap_or(0)
+    }
+
     /// Tries all settings of these candidates. One that fails, or whose values are not finite, is kept with its error.
     pub fn of(&self, candidates: &dyn Candidates) -> Vec<Trial> {
         let mut trials = Vec::with_capacity(candidates.num_settings());

@@ -7,6 +7,7 @@ use ictd::evaluate::{Candidates, Depths, Keys, Method, Sample, Trial, Trials, be
 use ictd::kernel::{Kernel, KernelName};
 use serde::Serialize;
 
+use super::show::short;
 use super::{EvaluateConfig, Estimator};
 use crate::error::check_range;
 use crate::{LabError, Progress};
@@ -36,7 +37,7 @@ impl Setting {
     /// In words.
     pub fn words(&self) -> String {
         let parts = [
-            self.temperature.map(|t| format!("temperature {t:.3e}")),
+            self.temperature.map(|t| format!("temperature {}", short(t))),
             self.layers.map(|n| format!("{n} layers")),
             self.ridge.map(|r| format!("ridge {r:.0e}")),
         ];
@@ -171,6 +172,9 @@ impl Settings {
     }
 
     /// Tries all settings of an estimator on held-out episodes. The error says why none has values.
+    ///
+    /// # Errors
+    /// [`LabError::Refused`] where no setting has values, or it would take hours.
     pub fn tune(
         &self,
         estimator: Estimator,
@@ -178,6 +182,11 @@ impl Settings {
         progress: &Progress,
     ) -> Result<Tuned, LabError> {
         let settings = self.of(estimator);
+        let (states, limit) = (trials.num_states(), if estimator == Estimator::KernelLstd { 1024 } else { usize::MAX });
+        if states > limit && settings.len() > 1 {
+            let problem = format!("{states} states, expected at most {limit} to try {} settings", settings.len());
+            return Err(LabError::refused(estimator.as_str(), problem + "; --temperature and --ridge try one"));
+        }
         let mut found = Vec::with_capacity(settings.len());
         // All depths of softmax TD come from one run.
         let step = if estimator == Estimator::SoftmaxTd { self.depths.len() } else { 1 };

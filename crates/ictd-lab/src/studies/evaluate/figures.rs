@@ -54,7 +54,7 @@ impl Evaluation {
         let curves = temperatures.iter().skip(first).take(CURVES).zip(PALETTE);
         let mut series: Vec<Series> = curves
             .map(|(&temperature, color)| {
-                let name = temperature.map_or_else(|| "loss".into(), |t| format!("τ = {t:.2e}"));
+                let name = temperature.map_or_else(|| "loss".into(), |t| format!("τ = {}", three(t)));
                 Series::new(name, color, of_curve(temperature))
             })
             .collect();
@@ -71,14 +71,17 @@ impl Evaluation {
         Some(Chart::new("Loss on held-out episodes", x, y, series).noted(note))
     }
 
-    /// Values of the most visited states, layer by layer.
+    /// Values of some states, layer by layer.
     fn layers(&self) -> Option<Chart> {
         let ways = &self.pictures.as_ref()?.ways;
         let series = ways.iter().zip(PALETTE).map(|(way, color)| {
             let points = way.layers.iter().zip(&way.values).skip(1).map(|(&l, &v)| (l as f64, v)).collect();
             Series::new(short(&way.state), color, points)
         });
-        let note = format!("most visited states; chosen: {} layers", self.chosen.layers.unwrap_or(0));
+        let note = format!(
+            "states from the smallest to the largest value; chosen: {} layers",
+            self.chosen.layers.unwrap_or(0)
+        );
         let (x, y) = (Axis::log("layers *L*"), Axis::linear("value"));
         let chart = Chart::new("Values after every layer", x, y, series.collect()).noted(note);
         let is_line = ways.iter().any(|way| way.layers.len() > 2);
@@ -123,6 +126,16 @@ impl Evaluation {
             scenes.push(("features".into(), Grid::new("Values along features", 3, along, note).scene()));
         }
         scenes
+    }
+}
+
+/// Three digits.
+fn three(x: f64) -> String {
+    if (0.01..1000.0).contains(&x) {
+        let digits = (2.0 - x.log10().floor()).clamp(0.0, 4.0) as usize;
+        format!("{x:.digits$}")
+    } else {
+        format!("{x:.2e}")
     }
 }
 

@@ -5,11 +5,14 @@ mod candidates;
 mod estimator;
 mod figures;
 mod pictures;
+mod processes;
 mod report;
+mod self_test;
 mod show;
 
 pub use asked::Row;
 pub use estimator::Estimator;
+pub use self_test::{SelfTest, self_test};
 
 use std::path::Path;
 use std::sync::Arc;
@@ -147,8 +150,10 @@ pub struct Chosen {
     scale: Scaling,
     /// On held-out episodes; absent where nothing could be held out.
     losses: Option<Losses>,
-    /// What is added to the intervals for the bias of stopping there.
+    /// What is added in quadrature to the scatter of values for the bias of stopping there.
     bias: f64,
+    /// How many standard deviations intervals reach to each side.
+    quantile: Option<f64>,
     /// Landmarks that stand for states; absent where all states do.
     landmarks: Option<usize>,
 }
@@ -294,6 +299,7 @@ pub fn run(
             scale: scaling,
             losses: Some(losses),
             bias: intervals.bias(),
+            quantile: Some(intervals.quantile()),
             landmarks: keys.as_ref().filter(|_| uses_kernel).map(|keys| keys.states().len()),
         },
         rows: answers.rows,
@@ -325,6 +331,7 @@ fn too_few(log: &Log, reading: &Reading, scaling: Scaling, config: &EvaluateConf
             scale: scaling,
             losses: None,
             bias: 0.0,
+            quantile: None,
             landmarks: None,
         },
         rows: Vec::new(),

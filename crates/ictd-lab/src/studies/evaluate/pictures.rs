@@ -6,11 +6,12 @@ use ictd::evaluate::{Bin, Folds, Intervals, Log, calibration, depths};
 use serde::Serialize;
 
 use super::candidates::{Settings, Tuned};
+use super::show::short;
 use super::{Estimator, failed};
 use crate::LabError;
 use crate::logs::{Reading, States};
 
-/// States whose way is drawn: the most visited.
+/// States whose way is drawn, from the smallest to the largest value.
 const WAYS: usize = 5;
 /// How much deeper than the chosen depth the way is followed.
 const DEEPER: usize = 8;
@@ -58,25 +59,34 @@ impl Pictures {
     ) -> Result<Self, LabError> {
         let method = settings.method(tuned.estimator, tuned.setting())?;
         Ok(Self {
-            ways: ways(log, settings, tuned, reading)?,
+            ways: ways(log, settings, tuned, intervals, reading)?,
             features: along(log, intervals, reading),
             bins: calibration(log, folds, &*method, BINS).map_err(failed)?,
         })
     }
 }
 
-/// Values of the most visited states, layer by layer.
-fn ways(log: &Log, settings: &Settings, tuned: &Tuned, reading: &Reading) -> Result<Vec<Way>, LabError> {
+/// Values of some states, layer by layer.
+fn ways(
+    log: &Log,
+    settings: &Settings,
+    tuned: &Tuned,
+    intervals: &Intervals,
+    reading: &Reading,
+) -> Result<Vec<Way>, LabError> {
     let (Estimator::SoftmaxTd, Some(chosen)) = (tuned.estimator, tuned.setting().layers) else {
         return Ok(Vec::new());
     };
     let whole = log.whole();
     let mut numbers: Vec<u32> = (0..reading.visited as u32).collect();
+    let of_states = intervals.states();
     numbers.sort_by(|&a, &b| {
-        let visits = |s: u32| whole.visits()[log.number_of(s)];
-        visits(b).total_cmp(&visits(a)).then(log.number_of(a).cmp(&log.number_of(b)))
+        let [a, b] = [a, b].map(|s| log.number_of(s));
+        of_states[a].value.total_cmp(&of_states[b].value).then(a.cmp(&b))
     });
-    numbers.truncate(WAYS);
+    // In the middle of equal parts.
+    let shown = WAYS.min(numbers.len());
+    let numbers: Vec<u32> = (0..shown).map(|k| numbers[(2 * k + 1) * numbers.len() / (2 * shown)]).collect();
     let deepest = (DEEPER * chosen.max(1)).min(DEEPEST).max(chosen);
     let mut layers = depths(deepest);
     layers.push(chosen);
@@ -84,7 +94,7 @@ fn ways(log: &Log, settings: &Settings, tuned: &Tuned, reading: &Reading) -> Res
     layers.dedup();
     let mut method = settings.softmax_td(tuned.setting())?;
     method.num_layers = deepest;
-    let way = |&s: &u32| Way { state: reading.states.describe(s), layers: Vec::new(), values: Vec::new() };
+    let way = |&s: &u32| Way { state: name(&reading.states, s), layers: Vec::new(), values: Vec::new() };
     let mut ways: Vec<Way> = numbers.iter().map(way).collect();
     let mut next = layers.iter();
     let fits = method.fit_all(std::slice::from_ref(&whole), &layers, |values| {
@@ -97,6 +107,16 @@ fn ways(log: &Log, settings: &Settings, tuned: &Tuned, reading: &Reading) -> Res
         ControlFlow::Continue(())
     });
     fits.map(|_| ways).map_err(failed)
+}
+
+/// A state in few words.
+fn name(states: &States, s: u32) -> String {
+    match states {
+        States::Labels(labels) => labels[s as usize].clone(),
+        States::Features { rows, .. } => {
+            rows.row(s as usize).iter().take(4).map(|&x| short(x)).collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 /// Mean values along the features along which they change most.

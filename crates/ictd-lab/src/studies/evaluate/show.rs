@@ -19,7 +19,7 @@ impl Row {
             (Some(id), _) => id.clone(),
             (None, Some(serde_json::Value::Object(entries))) => {
                 let number =
-                    |x: &serde_json::Value| x.as_f64().map_or_else(String::new, |x| short_number(x));
+                    |x: &serde_json::Value| x.as_f64().map_or_else(String::new, short);
                 let shown = entries.iter().take(FEATURES).map(|(name, x)| format!("{name} {}", number(x)));
                 let more = if entries.len() > FEATURES { ", …" } else { "" };
                 shown.collect::<Vec<_>>().join(", ") + more
@@ -40,7 +40,8 @@ impl Row {
     }
 }
 
-fn short_number(x: f64) -> String {
+/// A number for a person, four digits after the point at most.
+pub(super) fn short(x: f64) -> String {
     if x == 0.0 || (1e-3..1e5).contains(&x.abs()) { format!("{}", (x * 1e4).round() / 1e4) } else { format!("{x:.3e}") }
 }
 
@@ -49,7 +50,7 @@ impl Chosen {
     pub(super) fn words(&self) -> String {
         let parts = [
             self.kernel.map(|k| format!("kernel {k}")),
-            self.temperature.map(|t| format!("temperature {t:.3e}")),
+            self.temperature.map(|t| format!("temperature {}", short(t))),
             self.layers.map(|n| format!("{n} layers")),
             self.ridge.map(|r| format!("ridge {r:.0e}")),
             self.lambda.map(|l| format!("λ = {l}")),
