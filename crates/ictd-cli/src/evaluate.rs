@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ictd::evaluate::Scaling;
 use ictd::kernel::KernelName;
-use ictd_lab::logs::queries;
+use ictd_lab::logs::{Wanted, queries};
 use ictd_lab::studies::evaluate::{self, Estimator, EvaluateConfig, Logged, self_test};
 use ictd_lab::{LabError, Progress};
 
@@ -100,7 +100,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         seed: common.seed,
         strict: arguments.strict,
     };
-    let wanted = columns.wanted();
+    let wanted = Wanted { id_may_lack: query.is_some(), ..columns.wanted() };
     let logged = Logged::read(input, &wanted, &config, progress)?;
     let reading = logged.reading();
     say(&reading.mapping, &reading.warnings);

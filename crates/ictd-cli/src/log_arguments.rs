@@ -45,6 +45,7 @@ impl LogOptions {
             terminated: self.terminated.clone(),
             truncated: self.truncated.clone(),
             id: self.id.clone(),
+            id_may_lack: false,
             missing: self.missing,
         }
     }

@@ -48,6 +48,8 @@ pub struct Wanted {
     pub truncated: Option<String>,
     /// The column whose entries are to be given a value each.
     pub id: Option<String>,
+    /// Whether that column may be absent: where it is asked for in a file of queries, a log need not have it.
+    pub id_may_lack: bool,
     /// What to do with rows that lack a value.
     pub missing: Missing,
 }
@@ -105,6 +107,7 @@ impl Mapping {
         let truncated = find("truncated", names::TRUNCATED, &wanted.truncated)?;
         let time = find("time", names::TIME, &wanted.time)?;
         let id = match &wanted.id {
+            Some(name) if wanted.id_may_lack && !found.header.contains(name) => None,
             Some(_) => find("id", &[], &wanted.id)?,
             None => None,
         };

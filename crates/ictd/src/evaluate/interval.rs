@@ -221,7 +221,9 @@ fn quantile(degrees: usize) -> f64 {
     let first = (z.powi(3) + z) / 4.0;
     let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
     let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
-    z + first / n + second / (n * n) + third / (n * n * n)
+    let fourth = (79.0 * z.powi(9) + 776.0 * z.powi(7) + 1482.0 * z.powi(5) - 1920.0 * z.powi(3) - 945.0 * z)
+        / 92_160.0;
+    z + (first + (second + (third + fourth / n) / n) / n) / n
 }
 
 fn held(values: &Matrix, (low, high): (f64, f64)) -> Matrix {

@@ -14,6 +14,8 @@ const REPEATS: f64 = 2.0;
 const CLEARLY: f64 = 2.0;
 /// A value that rests on fewer transitions is little more than what happened once.
 const FEW_TRANSITIONS: f64 = 3.0;
+/// A value that rests on this share of all transitions weighs them all alike.
+const ALIKE: f64 = 0.999;
 /// Of ten phases and sixteen stretches one exceeds this by chance in one log of 600.
 const DRIFT_Z: f64 = 4.0;
 /// Drift below this share of the spread of returns changes no decision.
@@ -212,6 +214,12 @@ impl Evidence<'_> {
             let text = "attention has collapsed: all states look alike to the kernel and have the same value; scale the features";
             say(Level::Refuse, text.into());
         }
+        let alike = self.effective.iter().filter(|n| **n >= ALIKE * self.transitions as f64).count();
+        if rows > 1 && alike == rows && self.depth.is_some_and(|(layers, _)| layers > 0) {
+            let text = "attention has collapsed: every value is the same average over all transitions, whatever the state; \
+                        scale the features or lower the temperature";
+            say(Level::Refuse, text.into());
+        }
         let outside = self.values.iter().filter(|v| **v < low - rounding || **v > high + rounding).count();
         if outside > 0 {
             say(
@@ -326,6 +334,7 @@ mod tests {
         assert_level(&Evidence { extrapolated: &[true, false, false], ..sound() }, Caution, "1 of 3");
         assert_level(&Evidence { extrapolated: &[true, true, false], ..sound() }, Refuse, "2 of 3");
         assert_level(&Evidence { effective: &[1.0, 2.0, f64::NAN], ..sound() }, Caution, "fewer than 3");
+        assert_level(&Evidence { effective: &[1000.0, 999.5, 999.9], ..sound() }, Refuse, "whatever the state");
         assert_level(&Evidence { landmark_gap: Some(1.5), ..sound() }, Caution, "landmarks");
         // One number for all is what depth 0 promises.
         assert_level(&Evidence { values: &[0.1, 0.1], depth: Some((0, None)), ..sound() }, Trust, "50 %");

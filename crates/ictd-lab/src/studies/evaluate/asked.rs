@@ -6,7 +6,7 @@ use ictd::evaluate::{Interval, Intervals, Keys, Log, Reach, Sample, Scaler};
 use ictd::matrix::Matrix;
 use serde::Serialize;
 
-use super::failed;
+use super::{failed, ranks};
 use crate::logs::{Queries, Reading, States};
 use crate::{LabError, Progress};
 
@@ -62,7 +62,7 @@ impl<'a> Asked<'a> {
     /// The last states of ids where there are ids, else all states of the log.
     pub fn of_log(reading: &'a Reading, log: &Log, scaler: &Scaler) -> Self {
         let numbers: Vec<u32> = if reading.ids.is_empty() {
-            (0..reading.visited as u32).collect()
+            order(reading, log).into_iter().map(|s| s as u32).collect()
         } else {
             reading.ids.iter().map(|(_, s)| *s).collect()
         };
@@ -156,6 +156,19 @@ impl<'a> Asked<'a> {
         }
         Ok(answers)
     }
+}
+
+/// The states of a log in an order that is not that of its file: numbers by size, words by letters.
+pub(super) fn order(reading: &Reading, log: &Log) -> Vec<usize> {
+    let mut states: Vec<usize> = (0..reading.visited).collect();
+    match &reading.states {
+        States::Labels(labels) => {
+            let ranks = ranks(&labels[..reading.visited]);
+            states.sort_by_key(|&s| ranks[s]);
+        }
+        States::Features { .. } => states.sort_by_key(|&s| log.number_of(s as u32)),
+    }
+    states
 }
 
 /// The features that stand for labels; nothing for a label that is not known.

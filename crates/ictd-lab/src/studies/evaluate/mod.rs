@@ -38,8 +38,9 @@ const MAX_ONE_HOT: usize = 512;
 const MAX_STATES: usize = 2048;
 /// States times landmarks.
 const MAX_WEIGHTS: usize = 1 << 24;
-/// Folds of episodes, and how often they are drawn.
-const FOLDS: (usize, usize) = (5, 2);
+/// Folds of episodes, and how often they are drawn: twice, where it is not the folds that take the time.
+const FOLDS: usize = 5;
+const REPEATS: usize = 2;
 /// Resamples of episodes behind intervals: standard deviations are then known to 9 %.
 const RESAMPLES: usize = 64;
 /// Decay of LSTD(λ) where none is given.
@@ -129,13 +130,27 @@ impl Logged {
     }
 }
 
-/// Features of the first states: those of the file, or what stands for labels.
+/// Features of the first states: those of the file, or what stands for labels, which does not depend on their order in the file.
 fn features(states: &States, number: usize) -> Matrix {
     match states {
-        States::Labels(_) if number <= MAX_ONE_HOT => Matrix::identity(number),
-        States::Labels(_) => Matrix::from_fn(number, 1, |s, _| s as f64),
+        States::Labels(labels) => {
+            let ranks = ranks(&labels[..number]);
+            match number <= MAX_ONE_HOT {
+                true => Matrix::from_fn(number, number, |s, a| f64::from(u8::from(ranks[s] == a))),
+                false => Matrix::from_fn(number, 1, |s, _| ranks[s] as f64),
+            }
+        }
         States::Features { rows, .. } => Matrix::from_fn(number, rows.num_cols(), |s, a| rows[(s, a)]),
     }
+}
+
+/// The place of every label among all: numbers by size, before words by letters.
+fn ranks(labels: &[String]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.sort_by_cached_key(|&s| (labels[s].parse::<i64>().map_err(|_| &labels[s]), &labels[s]));
+    let mut ranks = vec![0; labels.len()];
+    order.iter().enumerate().for_each(|(rank, &s)| ranks[s] = rank);
+    ranks
 }
 
 /// The settings that were chosen. What an estimator does not have is absent.
@@ -232,11 +247,12 @@ pub fn run(
     let scaling = config.scaling.unwrap_or(if is_labels { Scaling::None } else { Scaling::Standardize });
     let scaler = Scaler::of(scaling, log);
     let log = log.with_features(&scaler.apply(log.features()))?;
-    let Ok(folds) = Folds::new(&log, FOLDS.0, FOLDS.1, config.seed) else {
+    let keys = landmarks(&log);
+    let repeats = if keys.is_some() { 1 } else { REPEATS };
+    let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
         return Ok(too_few(&log, reading, scaling, config));
     };
     let whole = log.whole();
-    let keys = landmarks(&log);
     let without_features = is_labels && reading.visited > MAX_ONE_HOT;
     let settings = Settings::new(config, &whole, keys.clone(), without_features)?;
     progress.begin("evaluate: folds", "", 0)?;

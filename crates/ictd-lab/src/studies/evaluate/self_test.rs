@@ -7,6 +7,7 @@ use ictd::statistics::MeanSem;
 use serde::Serialize;
 
 use super::processes::{Process, Simulated, processes};
+use super::asked::order;
 use super::{EvaluateConfig, failed, run};
 use crate::error::check_range;
 use crate::report::{Records, Report, Table, wrapped};
@@ -118,8 +119,10 @@ fn line(
 fn outcome(simulated: &Simulated, config: &EvaluateConfig, progress: &Progress) -> Result<Outcome, LabError> {
     let Simulated { logged, truth } = simulated;
     let found = run(logged, None, config, progress)?;
+    let order = order(&logged.reading, &logged.log);
     let quantile = found.chosen.quantile.unwrap_or(f64::NAN);
-    let rows = || found.rows.iter().zip(truth);
+    // Rows are in the order of states, the truth in that of the log.
+    let rows = || found.rows.iter().zip(order.iter().map(|&s| &truth[s]));
     let total: f64 = rows().map(|(row, _)| row.visits as f64).sum();
     let share = |holds: &dyn Fn(&super::Row, f64) -> f64| {
         rows().map(|(row, &v)| row.visits as f64 * holds(row, v)).sum::<f64>() / total
