@@ -6,7 +6,7 @@ use common::logs::{gap, lstd, random_log, resamples, softmax_td};
 use ictd::KernelName;
 use ictd::evaluate::method::{Basis, Kbrl, SoftmaxTd, TabularTd};
 use ictd::evaluate::{Candidates, Depths, FitError, Folds, Loss, Method, TuneError};
-use ictd::evaluate::{depths, temperatures, tune};
+use ictd::evaluate::{LogBuilder, depths, temperatures, tune};
 
 #[test]
 fn depths_of_one_run_are_fits_of_their_own() {
@@ -95,4 +95,26 @@ fn temperatures_go_from_all_alike_to_each_its_own() {
     let log = random_log(12, 60, 50, 9, 0.9);
     let found = temperatures(&log.whole());
     assert!(found.len() >= 4 && found.windows(2).all(|pair| pair[1] == 0.5 * pair[0]), "{found:?}");
+}
+
+/// Where states repeat a state that an episode was cut in is left by others; where they do not, nobody knows what follows.
+#[test]
+fn returns_are_the_loss_where_episodes_are_cut_in_states_that_no_other_leaves() {
+    let log = |fresh: bool, end: End| {
+        let mut builder = LogBuilder::new(0.9, None).unwrap();
+        for key in 0..20u32 {
+            let states: Vec<u32> = (0..4).map(|t| if fresh { 4 * key + t } else { (key + t) % 3 }).collect();
+            let left = if end == End::Terminated { &states[..3] } else { &states[..] };
+            builder.episode(key.into(), left, &[1.0, 0.0, 2.0], end, None).unwrap();
+        }
+        builder.build(Matrix::from_fn(80, 1, |s, _| s as f64)).unwrap()
+    };
+    for (fresh, end, expected) in [
+        (false, End::Truncated, Loss::HeldOutLstd),
+        (true, End::Terminated, Loss::HeldOutLstd),
+        (true, End::Truncated, Loss::Returns),
+    ] {
+        let log = log(fresh, end);
+        assert_eq!(Loss::of(&log, &Folds::new(&log, 5, 1, 0).unwrap()), expected, "{fresh} {end:?}");
+    }
 }

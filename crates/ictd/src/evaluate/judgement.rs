@@ -21,6 +21,9 @@ const DRIFT_Z: f64 = 4.0;
 /// Drift below this share of the spread of returns changes no decision.
 const DRIFT_SHARE: f64 = 0.1;
 
+/// Beyond this many times what states that are taken together differ by, it is the time and not the states.
+const DRIFT_MISFIT: f64 = 2.0;
+
 /// How far results can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -254,7 +257,10 @@ impl Evidence<'_> {
         let horizon = if self.gamma < 1.0 { length.min(1.0 / (1.0 - self.gamma)) } else { length };
         let share = |drift: &Drift| horizon * drift.shift.abs() / self.return_spread;
         let worst = |drifts: &[Drift]| {
-            let counts = drifts.iter().filter(|d| d.z.abs() > DRIFT_Z && share(d) > DRIFT_SHARE).copied();
+            let is_drift = |d: &&Drift| {
+                d.z.abs() > DRIFT_Z && share(d) > DRIFT_SHARE && d.shift.abs() > DRIFT_MISFIT * d.misfit
+            };
+            let counts = drifts.iter().filter(is_drift).copied();
             counts.max_by(|a, b| share(a).total_cmp(&share(b)))
         };
         let phase = |k: usize| match k {
@@ -342,13 +348,15 @@ mod tests {
 
     #[test]
     fn a_drift_counts_when_it_is_both_certain_and_large() {
-        let drift = |shift, z| Drift { part: 3, transitions: 500.0, shift, z };
+        let drift = |shift, z| Drift { part: 3, transitions: 500.0, shift, z, misfit: 0.0 };
         let judged = |phases: Vec<Drift>, calendar| {
             let drifts = Drifts { phases, calendar };
             Evidence { drifts: &drifts, ..sound() }.judge()
         };
         assert_eq!(judged(vec![drift(0.1, 3.0)], vec![]).level, Level::Trust);
         assert_eq!(judged(vec![drift(0.004, 9.0)], vec![]).level, Level::Trust);
+        let among_groups = Drift { misfit: 0.06, ..drift(-0.1, -9.0) };
+        assert_eq!(judged(vec![among_groups], vec![]).level, Level::Trust);
         let found = judged(vec![drift(-0.1, -9.0)], vec![drift(0.1, 5.0)]);
         assert_eq!(found.level, Level::Caution);
         let text = &found.reasons[0].text;

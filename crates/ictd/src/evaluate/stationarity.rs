@@ -19,6 +19,9 @@ pub struct Drift {
     pub shift: f64,
     /// The shift in standard errors, which it has if the process is always the same.
     pub z: f64,
+    /// Where groups of states were compared, how much expected TD errors differ between groups: those of the states of a group
+    /// may differ as much, whatever the time. 0 where states were compared with themselves.
+    pub misfit: f64,
 }
 
 /// Drifts over the phases of episodes, and over stretches of time where the log has times.
@@ -39,7 +42,7 @@ impl Drifts {
             Some(cells) => cells.cell_of().to_vec(),
             None => (0..log.num_states() as u32).collect(),
         };
-        let drifts = |grid| drifts(grid, &groups, log.gamma(), values);
+        let drifts = |grid| drifts(grid, &groups, cells.is_some(), log.gamma(), values);
         Ok(Self { phases: drifts(log.phases()), calendar: drifts(log.calendar()) })
     }
 }
@@ -69,7 +72,13 @@ impl Moments {
     }
 }
 
-fn drifts(grid: &Grid<RewardCell>, groups: &[u32], gamma: f64, values: &[f64]) -> Vec<Drift> {
+fn drifts(
+    grid: &Grid<RewardCell>,
+    groups: &[u32],
+    is_grouped: bool,
+    gamma: f64,
+    values: &[f64],
+) -> Vec<Drift> {
     let num_groups = groups.iter().map(|&g| g as usize + 1).max().unwrap_or(0);
     // By group, by part.
     let mut table: Vec<Vec<Moments>> = vec![Vec::new(); num_groups];
@@ -89,9 +98,15 @@ fn drifts(grid: &Grid<RewardCell>, groups: &[u32], gamma: f64, values: &[f64]) -
     let num_parts = table.iter().map(Vec::len).max().unwrap_or(0);
     let (mut count, mut excess, mut variance) =
         (vec![0.0; num_parts], vec![0.0; num_parts], vec![0.0; num_parts]);
+    let (mut total, mut between, mut noise) = (0.0, 0.0, 0.0);
     for parts in &table {
         let mut all = Moments::default();
         parts.iter().for_each(|&part| all.add(part));
+        if all.count > 0.0 {
+            total += all.count;
+            between += all.sum * all.mean();
+            noise += all.variance();
+        }
         for (k, part) in parts.iter().enumerate().filter(|(_, part)| part.count > 0.0) {
             count[k] += part.count;
             excess[k] += part.sum - part.count * all.mean();
@@ -99,11 +114,12 @@ fn drifts(grid: &Grid<RewardCell>, groups: &[u32], gamma: f64, values: &[f64]) -
             variance[k] += all.variance() * part.count * (1.0 - part.count / all.count);
         }
     }
+    let misfit = if is_grouped { ((between - noise) / total).max(0.0).sqrt() } else { 0.0 };
     let drift = |part: usize| {
         // Rounding of sums of this size is no drift.
         let error = variance[part].sqrt();
         let z = if error > 0.0 { excess[part] / error } else { 0.0 };
-        Drift { part, transitions: count[part], shift: excess[part] / count[part], z }
+        Drift { part, transitions: count[part], shift: excess[part] / count[part], z, misfit }
     };
     (0..num_parts).filter(|&part| count[part] > 0.0).map(drift).collect()
 }

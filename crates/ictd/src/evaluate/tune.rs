@@ -25,6 +25,30 @@ pub enum Loss {
     HeldOutLstd,
 }
 
+/// Visits of which more than this share run into a state that no held-out episode leaves.
+const OPEN_ENDED: f64 = 0.02;
+
+impl Loss {
+    /// The loss for the folds of a log: the values of tabular LSTD, unless held-out episodes are truncated in states that no
+    /// other of them leaves. Tabular LSTD knows nothing of those, and takes one number for all of them; the returns take the
+    /// value of the estimate itself.
+    pub fn of(log: &Log, folds: &Folds) -> Self {
+        let (mut open, mut all) = (0.0, 0.0);
+        for (_, held_out) in folds.first() {
+            let sample = log.sample(&held_out);
+            let grid = log.returns();
+            for pair in (0..grid.num_states()).flat_map(|s| grid.pairs_of(s)) {
+                let is_open = grid.to(pair).is_some_and(|last| !(sample.visits()[last] > 0.0));
+                let cells = grid.cells(pair).filter(|(block, _)| held_out[*block] > 0.0);
+                let visits: f64 = cells.map(|(_, cell)| cell.count).sum();
+                all += visits;
+                open += if is_open { visits } else { 0.0 };
+            }
+        }
+        if open > OPEN_ENDED * all { Self::Returns } else { Self::HeldOutLstd }
+    }
+}
+
 /// Several partitions of the blocks of a log into folds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Folds {

@@ -163,7 +163,8 @@ pub struct Chosen {
     ridge: Option<f64>,
     lambda: Option<f64>,
     scale: Scaling,
-    /// On held-out episodes; absent where nothing could be held out.
+    /// What is compared with held-out episodes; absent where nothing could be held out.
+    loss: Option<Loss>,
     losses: Option<Losses>,
     /// What is added in quadrature to the scatter of values for the bias of stopping there.
     bias: f64,
@@ -256,7 +257,8 @@ pub fn run(
     let without_features = is_labels && reading.visited > MAX_ONE_HOT;
     let settings = Settings::new(config, &whole, keys.clone(), without_features)?;
     progress.begin("evaluate: folds", "", 0)?;
-    let trials = Trials::new(&log, &folds, Loss::default()).map_err(failed)?;
+    let loss = Loss::of(&log, &folds);
+    let trials = Trials::new(&log, &folds, loss).map_err(failed)?;
     let constant = settings.tune(Estimator::Constant, &trials, progress)?;
     let tuned = settings.tune(config.estimator, &trials, progress)?;
     progress.begin("evaluate: intervals", "", 0)?;
@@ -313,6 +315,7 @@ pub fn run(
             ridge: setting.ridge,
             lambda: (config.estimator == Estimator::LstdLambda).then(|| log.lambda()).flatten(),
             scale: scaling,
+            loss: Some(loss),
             losses: Some(losses),
             bias: intervals.bias(),
             quantile: Some(intervals.quantile()),
@@ -345,6 +348,7 @@ fn too_few(log: &Log, reading: &Reading, scaling: Scaling, config: &EvaluateConf
             ridge: config.ridge,
             lambda: config.lambda,
             scale: scaling,
+            loss: None,
             losses: None,
             bias: 0.0,
             quantile: None,
