@@ -32,6 +32,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ContextKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ictd::evaluate::{Judgement, Level};
 use ictd::kernel::KernelName;
 use ictd_lab::error::check_range;
 use ictd_lab::files::OutputDir;
@@ -180,6 +181,18 @@ fn present(
         message(&format!("figures and tables: {}", out.display()));
     }
     Ok(if report.holds() { Outcome::Success } else { Outcome::ClaimFailed })
+}
+
+/// Reasons of a judgement that are said; JSON has all.
+const SAID: usize = 3;
+
+/// Says whether to use a result and why, the gravest reasons first, and how the command ends.
+fn judged(judgement: &Judgement) -> Outcome {
+    for (k, reason) in judgement.reasons.iter().take(SAID).enumerate() {
+        let level = judgement.level.as_str().to_uppercase();
+        message(&if k == 0 { format!("{level}: {}", reason.text) } else { format!("  - {}", reason.text) });
+    }
+    if judgement.level == Level::Refuse { Outcome::Refused } else { Outcome::Success }
 }
 
 /// What a finished command says about its result.

@@ -246,10 +246,7 @@ fn report(
     let statistics = operator.statistics();
     let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
     let warning = |n| format!("{n} states were reached but never left: their values rest on other states");
-    let ess = |u: usize| {
-        let sum: f64 = operator.predecessor_weights(u).zip(statistics.visits()).map(|(w, c)| w * w / c).sum();
-        1.0 / sum
-    };
+    let ess = |u: usize| operator.effective_transitions(u);
     Ok(Report {
         schema: "ictd.certificate/1",
         subject,
