@@ -169,7 +169,8 @@ impl PassEvidence<'_> {
         if collapsed && largest(self.changes()) == 0.0 {
             say(
                 Level::Refuse,
-                "no layer changes a value: step sizes are 0, or states attend to nothing".into(),
+                "no layer changes a value: step sizes or parameters are 0, or states attend to nothing"
+                    .into(),
             );
         } else if collapsed {
             let values = if found == 1 { "the same value".into() } else { format!("only {found} values") };

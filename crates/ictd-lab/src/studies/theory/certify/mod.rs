@@ -31,7 +31,7 @@ use crate::memory::{self, DOUBLE};
 /// Largest number of distinct states: eigenvalues cost their cube.
 const MAX_STATES: usize = 3000;
 /// Distinct states that are examined where there are more than that: it takes seconds.
-const SUBSAMPLED_STATES: usize = 1000;
+const SUBSAMPLED_STATES: usize = 500;
 /// Transitions that stand for a task with more states than that.
 const SUBSAMPLED_TRANSITIONS: usize = 10 * SUBSAMPLED_STATES;
 /// What a certificate is about.
