@@ -1,7 +1,7 @@
 //! Estimators of logged episodes against an implementation in NumPy.
 
 use ictd::evaluate::method::{Basis, ConstantMean, Kbrl, LinearTd, Lstd, MonteCarlo, SoftmaxTd, TabularTd};
-use ictd::evaluate::{Log, LogBuilder, Method};
+use ictd::evaluate::{Intervals, Log, LogBuilder, Method};
 use ictd::{End, Kernel, KernelName, Matrix};
 use serde_json::Value;
 use std::sync::Arc;
@@ -87,6 +87,44 @@ fn every_estimator_is_that_of_a_plain_implementation() {
             }
             let (loss, expected) = (sample.return_loss(fit.values()), settings["loss"].as_f64().unwrap());
             assert!((loss - expected).abs() <= 1e-10 * size * size, "{loss} {expected} {settings}");
+        }
+    }
+}
+
+/// Origin: golden/evaluate.py. Twelve resamples of the same six logs, with weights that are given.
+#[test]
+fn intervals_are_those_of_a_plain_implementation() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("golden/evaluate.json")).unwrap();
+    for case in &cases {
+        let (log, golden) = (log(case), &case["intervals"]);
+        let weights: Vec<Vec<f64>> = golden["weights"].as_array().unwrap().iter().map(numbers).collect();
+        let method = |settings: &Value| {
+            let settings = numbers(settings);
+            SoftmaxTd {
+                kernel: KernelName::Rbf.at(settings[0]).unwrap(),
+                num_layers: settings[1] as usize,
+                step_size: 1.0,
+                centred: true,
+                keys: None,
+            }
+        };
+        let (chosen, rough) = (method(&golden["chosen"]), method(&golden["rough"]));
+        let found = Intervals::of_softmax_td(&log, &chosen, &rough, &weights).unwrap();
+        let size = numbers(&golden["value"]).iter().fold(1.0, |m: f64, v| m.max(v.abs()));
+        let close = |found: f64, expected: &Value, what: &str| {
+            let expected = expected.as_f64().unwrap();
+            // Quantiles of Student's t are known to three digits after the point here.
+            let tolerance = if what == "low" || what == "high" { 1e-3 } else { 1e-10 };
+            assert!((found - expected).abs() <= tolerance * size, "{what}: {found} {expected}");
+        };
+        close(found.bias(), &golden["bias"], "bias");
+        close(found.mean().value, &golden["mean"], "mean");
+        close(found.mean().scatter, &golden["mean_scatter"], "scatter of the mean");
+        let (states, queries) = (found.states(), found.predict(&matrix(&case["queries"])).unwrap());
+        let of_states = (0..states.len()).map(|s| states[log.number_of(s as u32)]);
+        for (k, i) in of_states.chain(queries).enumerate() {
+            let parts = [("value", i.value), ("scatter", i.scatter), ("low", i.low), ("high", i.high)];
+            parts.into_iter().for_each(|(part, x)| close(x, &golden[part][k], part));
         }
     }
 }

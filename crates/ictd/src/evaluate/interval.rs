@@ -29,6 +29,8 @@ pub struct Interval {
     pub low: f64,
     /// The upper end.
     pub high: f64,
+    /// The standard deviation over resamples; the ends account for the bias of the estimate too.
+    pub scatter: f64,
 }
 
 /// Weights of the blocks of a log in resamples: how often each is drawn, by Poisson's law with mean 1. The first are all 1.
@@ -154,6 +156,11 @@ impl Intervals {
         self.bias
     }
 
+    /// How many standard deviations an interval reaches to each side.
+    pub fn quantile(&self) -> f64 {
+        self.quantile
+    }
+
     /// The smallest and the largest return that was seen, which no value leaves.
     pub fn range(&self) -> (f64, f64) {
         self.range
@@ -192,12 +199,14 @@ impl Intervals {
     fn interval(&self, row: &[f64], bias: f64) -> Interval {
         let spread = variance(&row[1..]) * (row.len() - 1) as f64 / (row.len() - 2).max(1) as f64;
         let half = self.quantile * (spread + bias * bias).sqrt();
+        let scatter = spread.sqrt();
         let (value, (lowest, highest)) = (row[0], self.range);
         // What no episode showed is not promised: the ends stay within the returns too.
         Interval {
             value,
             low: (value - half).max(lowest).min(value),
             high: (value + half).min(highest).max(value),
+            scatter,
         }
     }
 }

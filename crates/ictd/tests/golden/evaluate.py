@@ -1,9 +1,9 @@
 """Reference values of every estimator of logged episodes, in plain NumPy, transition by transition.
 
 Writes evaluate.json beside this file. Nothing is summed by state here: estimators are computed from the list of transitions as
-they are defined. Needs NumPy:
+they are defined. Needs NumPy, and SciPy for quantiles of Student's t:
 
-    pip install numpy && python crates/ictd/tests/golden/evaluate.py
+    pip install numpy scipy && python crates/ictd/tests/golden/evaluate.py
 """
 
 import json
@@ -167,6 +167,49 @@ def return_loss(data, v):
     return (data.w * error**2).sum() / data.w.sum()
 
 
+def return_range(data):
+    """Returns of all steps; those of truncated episodes completed by the constant, and averaged over visits of an episode to a state."""
+    g, d = data.returns()
+    found = list(g[d == 0])
+    for e in set(data.e):
+        for s in set(data.s[(data.e == e) & (d > 0)]):
+            chosen = (data.e == e) & (data.s == s)
+            found.append(np.mean(g[chosen] + d[chosen] * data.c))
+    return min(found), max(found)
+
+
+def intervals(case, rng, chosen, rough):
+    """Softmax TD with the intervals of its states and queries: scatter over resampled episodes, and a bias that is estimated from
+    the difference to a rougher fit. Student's t is that of SciPy."""
+    from scipy import stats
+
+    weights = [[1.0] * len(case["episodes"])] + rng.poisson(1.0, (12, len(case["episodes"]))).tolist()
+    whole = Data({**case, "weights": weights[0]})
+    low, high = return_range(whole)
+    samples = [Data({**case, "weights": w}) for w in weights]
+    fit = lambda s, tau, layers: np.clip(softmax_td(s, "rbf", tau, layers, 1.0, True), low, high)
+    v = np.array([fit(s, *chosen) for s in samples])
+    gaps = np.array([fit(s, *rough) for s in samples]) - v
+    visits = np.array([(whole.s == s).sum() for s in range(len(whole.x))])
+    k = weigh("rbf", rough[0], whole.x, whole.x[whole.s])
+    effective = k.sum(1) ** 2 / (k**2).sum(1)
+    use = (visits > 0) & (effective >= 2)
+    share, factor = visits[use] / visits[use].sum(), effective[use] / (effective[use] - 1)
+    gaps = gaps[:, : len(whole.x)][:, use]
+    noise = (share * factor * (gaps[1:] - gaps[1:].mean(0)) ** 2).sum(1)
+    x, sd = (share * gaps[0] ** 2).sum() - noise.mean(), noise.std()
+    b = (np.arange(2000) + 0.5) / 2000 * np.sqrt(max(x, 0) + 6 * sd)
+    log_weight = -0.5 * ((x - b**2) / sd) ** 2
+    weight = np.exp(log_weight - log_weight.max())
+    bias = np.sqrt((weight * b**2).sum() / weight.sum())
+    scatter = v[1:].std(0, ddof=1)
+    half = stats.t.ppf(0.975, len(case["episodes"]) - 1) * np.sqrt(scatter**2 + bias**2)
+    start = np.array([s.w[s.first] @ values[s.s[s.first]] / s.w[s.first].sum() for s, values in zip(samples, v)])
+    return dict(weights=weights, chosen=chosen, rough=rough, value=v[0].tolist(), scatter=scatter.tolist(), bias=float(bias),
+                low=np.clip(v[0] - half, low, None).tolist(), high=np.clip(v[0] + half, None, high).tolist(),
+                mean=float(start[0]), mean_scatter=float(start[1:].std(ddof=1)))
+
+
 def draw(rng, gamma, lam, d):
     m = 7
     x = rng.uniform(-1.5, 1.5, (m, d))
@@ -218,6 +261,7 @@ def main():
         for estimate in found:
             estimate["loss"] = float(return_loss(data, np.array(estimate["values"][: len(data.x)])))
         case["estimates"] = found
+        case["intervals"] = intervals(case, np.random.default_rng(5), (1.5, 6), (0.6, 16))
         cases.append(case)
     path = pathlib.Path(__file__).with_suffix(".json")
     path.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
