@@ -63,8 +63,9 @@ pub struct Judgement {
 impl Judgement {
     /// That of a log of which nothing can be held out.
     pub fn too_few_episodes(found: usize) -> Self {
-        let text =
-            format!("too few episodes: {found}, expected at least {FEWEST_EPISODES}, of which some are held out");
+        let text = format!(
+            "too few episodes: {found}, expected at least {FEWEST_EPISODES}, of which some are held out"
+        );
         Self::of(vec![Reason { level: Level::Refuse, text }])
     }
 

@@ -52,11 +52,11 @@ mod tune;
 mod width;
 
 pub use builder::LogBuilder;
+pub use calibration::{Bin, calibration};
 pub use cell::{ReturnCell, RewardCell};
 pub use cells::Cells;
 pub use grid::Grid;
 pub use interval::{Interval, Intervals, resamples};
-pub use calibration::{Bin, calibration};
 pub use judgement::{Evidence, Judgement, Level, Losses, Reason};
 pub use keys::Keys;
 pub use log::{Log, LogError};

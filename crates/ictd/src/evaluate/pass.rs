@@ -102,6 +102,11 @@ fn distinct(mut numbers: Vec<f64>, gap: f64) -> usize {
     1 + numbers.windows(2).filter(|pair| pair[1] - pair[0] > gap).count()
 }
 
+/// Four decimals for ordinary numbers, powers of ten for very large and very small ones.
+fn plain(x: f64) -> String {
+    if x == 0.0 || (1e-3..1e6).contains(&x.abs()) { format!("{x:.4}") } else { format!("{x:.4e}") }
+}
+
 /// A factor; near 1 its distance from it, which is what counts.
 fn factor(factor: f64) -> String {
     if factor < 1.0001 { format!("1 + {:.1e}", factor - 1.0) } else { format!("{factor:.4}") }
@@ -226,8 +231,10 @@ impl PassEvidence<'_> {
             say(
                 Level::Caution,
                 format!(
-                    "{beyond} of {} values lie outside what the rewards allow, {low:.4e} to {high:.4e}",
-                    values.len()
+                    "{beyond} of {} values lie outside what the rewards allow, {} to {}",
+                    values.len(),
+                    plain(low),
+                    plain(high)
                 ),
             );
         }
