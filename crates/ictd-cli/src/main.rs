@@ -32,6 +32,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ContextKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ictd::evaluate::{Judgement, Level};
 use ictd::kernel::KernelName;
 use ictd_lab::error::check_range;
 use ictd_lab::files::OutputDir;
@@ -74,11 +75,12 @@ enum Command {
     Branches(branches::Arguments),
     /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
     Mirror(mirror::Arguments),
-    /// Certify whether depth can be trusted on a task or a context, and say what to change if not
+    /// Certify whether layers converge with depth on a task or a context, and say what to change if not
     ///
     /// The status is "certified" when every layer contracts, "estimated" when errors vanish in the long run
-    /// by the numbers, and "refused" otherwise. A task is examined in the limit of long contexts; --n samples
-    /// one, --input reads your own.
+    /// by the numbers, and "refused" otherwise, which ends with exit code 3. That the limit is right is not
+    /// certified. A task is examined in the limit of long contexts; --n samples one, --input reads your own.
+    /// Of more than 3000 states a part is examined, which --seed decides.
     Certify(certify::Arguments),
     /// Map where depth converges, over score scale and discount, and what repairs it
     ///
@@ -96,7 +98,9 @@ enum Command {
     /// with "episodes", a list of objects with "features", "rewards" and optionally "terminated". In both
     /// forms "queries" may add rows of features to evaluate. With --json the output has "values" and
     /// "targets", each one row per layer 0..L and one number per column: the states of every episode in
-    /// order, then the queries.
+    /// order, then the queries; and "judgement" with "reasons", which are said on stderr too: how far the
+    /// values are from the limit of infinitely many layers, and exit code 3 where they should not be used
+    /// because layers diverge or attention collapses.
     Forward(forward::Arguments),
     /// Make a random task, or a trajectory of one, as JSON and CSV
     Task(task::Arguments),
@@ -184,6 +188,18 @@ fn present(
         message(&format!("figures and tables: {}", out.display()));
     }
     Ok(if report.holds() { Outcome::Success } else { Outcome::ClaimFailed })
+}
+
+/// Reasons of a judgement that are said; JSON has all.
+const SAID: usize = 3;
+
+/// Says whether to use a result and why, the gravest reasons first, and how the command ends.
+fn judged(judgement: &Judgement) -> Outcome {
+    for (k, reason) in judgement.reasons.iter().take(SAID).enumerate() {
+        let level = judgement.level.as_str().to_uppercase();
+        message(&if k == 0 { format!("{level}: {}", reason.text) } else { format!("  - {}", reason.text) });
+    }
+    if judgement.level == Level::Refuse { Outcome::Refused } else { Outcome::Success }
 }
 
 /// What a finished command says about its result.

@@ -25,12 +25,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Lines of the `sh` blocks, continuation lines joined, comments cut off.
-fn commands(text: &str) -> Vec<String> {
+/// Lines of the `sh` blocks, continuation lines joined, without comments, and the exit code that a comment tells.
+fn commands(text: &str) -> Vec<(String, i32)> {
     let mut found = Vec::new();
     for block in text.split("```sh\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default().replace("\\\n", " ");
-        found.extend(block.lines().map(|line| line.split(" #").next().unwrap_or_default().trim().to_owned()));
+        found.extend(block.lines().map(|line| {
+            let (command, comment) = line.split_once(" #").unwrap_or((line, ""));
+            (command.trim().to_owned(), if comment.contains("exit code 3") { 3 } else { 0 })
+        }));
     }
     found
 }
@@ -62,7 +65,7 @@ fn commands_in_the_docs_run() {
     let dir = tempfile::tempdir().unwrap();
     let mut ran = 0;
     for page in pages() {
-        for line in commands(&fs::read_to_string(&page).unwrap()) {
+        for (line, code) in commands(&fs::read_to_string(&page).unwrap()) {
             let Some((before, arguments)) = line.split_once("cargo run --release -- ") else {
                 let other = ["cargo xtask ", "cargo run --release -p ictd-lab --example "];
                 assert!(other.iter().any(|o| line.starts_with(o)), "{}: {line}", page.display());
@@ -83,7 +86,7 @@ fn commands_in_the_docs_run() {
             }
             let output = command.output().unwrap();
             let message = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{}: {line}\n{message}", page.display());
+            assert_eq!(output.status.code(), Some(code), "{}: {line}\n{message}", page.display());
             ran += 1;
         }
     }

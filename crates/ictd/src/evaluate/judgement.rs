@@ -68,8 +68,9 @@ pub struct Judgement {
 impl Judgement {
     /// That of a log of which nothing can be held out.
     pub fn too_few_episodes(found: usize) -> Self {
-        let text =
-            format!("too few episodes: {found}, expected at least {FEWEST_EPISODES}, of which some are held out");
+        let text = format!(
+            "too few episodes: {found}, expected at least {FEWEST_EPISODES}, of which some are held out"
+        );
         Self::of(vec![Reason { level: Level::Refuse, text }])
     }
 
@@ -202,10 +203,6 @@ impl Evidence<'_> {
     fn rows(&self, say: &mut impl FnMut(Level, String)) {
         let rows = self.values.len();
         let (low, high) = self.returns;
-        let range = |values: &[f64]| {
-            let fold = |f: fn(f64, f64) -> f64, start| values.iter().copied().fold(start, f);
-            fold(f64::max, f64::NEG_INFINITY) - fold(f64::min, f64::INFINITY)
-        };
         // Rounding of values of this size.
         let rounding = 1e-12 * low.abs().max(high.abs());
         if self.values.iter().any(|v| !v.is_finite()) {
@@ -242,13 +239,7 @@ impl Evidence<'_> {
                 ),
             );
         }
-        let thin = self.effective.iter().filter(|n| !(**n >= FEW_TRANSITIONS)).count();
-        if 2 * thin > rows {
-            say(
-                Level::Caution,
-                format!("{thin} of {rows} values rest on fewer than {FEW_TRANSITIONS} transitions"),
-            );
-        }
+        thin(self.effective, rows, say);
     }
 
     fn time(&self, say: &mut impl FnMut(Level, String)) {
@@ -284,6 +275,23 @@ impl Evidence<'_> {
                 ),
             );
         }
+    }
+}
+
+/// The largest value less the smallest.
+pub(super) fn range(values: &[f64]) -> f64 {
+    let fold = |f: fn(f64, f64) -> f64, start| values.iter().copied().fold(start, f);
+    fold(f64::max, f64::NEG_INFINITY) - fold(f64::min, f64::INFINITY)
+}
+
+/// Says when most of the values rest on few transitions.
+pub(super) fn thin(effective: &[f64], rows: usize, say: &mut impl FnMut(Level, String)) {
+    let thin = effective.iter().filter(|n| !(**n >= FEW_TRANSITIONS)).count();
+    if 2 * thin > rows {
+        say(
+            Level::Caution,
+            format!("{thin} of {rows} values rest on fewer than {FEW_TRANSITIONS} transitions"),
+        );
     }
 }
 
