@@ -76,8 +76,7 @@ fn scalings() -> impl TypedValueParser<Value = Scaling> {
 }
 
 fn estimators() -> impl TypedValueParser<Value = Estimator> {
-    PossibleValuesParser::new(Estimator::ALL.map(Estimator::as_str))
-        .try_map(|name| name.parse::<Estimator>())
+    PossibleValuesParser::new(Estimator::ALL.map(Estimator::as_str)).try_map(|name| name.parse::<Estimator>())
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {

@@ -90,7 +90,8 @@ fn queries_come_back_in_their_order_and_unknown_states_are_marked() {
     assert_eq!(values(&found), [&known[4], &known[0], &known[4]].map(Clone::clone));
     assert_eq!(found["mean"], all["mean"], "the worth of an episode is that of the log");
     let ids = json(&ask(&["--id", "customer"]));
-    let names: Vec<&str> = ids["rows"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        ids["rows"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(names, ["ann", "bob", "eve"]);
     // The same in other formats.
     fs::write(dir.path().join("q.csv"), "{\"state\": 4}\n{\"state\": 0}\n\n{\"state\": \"04\"}\n").unwrap();
@@ -125,7 +126,18 @@ fn neither_threads_nor_the_order_of_episodes_change_a_byte() {
             .unwrap()
             .current_dir(dir.path())
             .env("RAYON_NUM_THREADS", threads)
-            .args(["evaluate", "log.csv", "--gamma", "0.9", "--compare", "--lambda", "0.5", "--json", "--out", "out"])
+            .args([
+                "evaluate",
+                "log.csv",
+                "--gamma",
+                "0.9",
+                "--compare",
+                "--lambda",
+                "0.5",
+                "--json",
+                "--out",
+                "out",
+            ])
             .output()
             .unwrap();
         assert!(run.status.success(), "{run:?}");
@@ -152,7 +164,10 @@ fn what_cannot_be_trusted_is_refused_with_code_3() {
     };
     let (code, level, reason, found) = judge(1, &[]);
     assert_eq!((code, level.as_str()), (Some(3), "refuse"));
-    assert!(reason.starts_with("too few episodes: 1") && found["rows"].as_array().unwrap().is_empty(), "{found}");
+    assert!(
+        reason.starts_with("too few episodes: 1") && found["rows"].as_array().unwrap().is_empty(),
+        "{found}"
+    );
     let (code, level, reason, _) = judge(4, &[]);
     assert_eq!((code, level.as_str()), (Some(3), "refuse"));
     assert!(reason.starts_with("too few episodes: 4"), "{reason}");
@@ -180,7 +195,8 @@ fn collapse_is_not_passed_over() {
         }
     }
     fs::write(dir.path().join("log.csv"), text).unwrap();
-    let run = |more: &[&str]| ictd_in(dir.path(), &[&["evaluate", "log.csv", "--gamma", "0.9"], more].concat());
+    let run =
+        |more: &[&str]| ictd_in(dir.path(), &[&["evaluate", "log.csv", "--gamma", "0.9"], more].concat());
     let unscaled = run(&["--scale", "none", "--temperature", "1e22", "--layers", "3", "--json"]);
     assert_eq!(unscaled.status.code(), Some(3), "{unscaled:?}");
     let found: Value = serde_json::from_slice(&unscaled.stdout).unwrap();

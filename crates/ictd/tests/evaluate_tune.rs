@@ -3,10 +3,10 @@
 mod common;
 
 use common::logs::{gap, lstd, random_log, resamples, softmax_td};
-use ictd::KernelName;
 use ictd::evaluate::method::{Basis, Kbrl, SoftmaxTd, TabularTd};
 use ictd::evaluate::{Candidates, Depths, FitError, Folds, Loss, Method, TuneError};
 use ictd::evaluate::{LogBuilder, depths, temperatures, tune};
+use ictd::{End, KernelName, Matrix};
 
 #[test]
 fn depths_of_one_run_are_fits_of_their_own() {

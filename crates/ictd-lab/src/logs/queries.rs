@@ -106,7 +106,9 @@ impl Asked<'_> {
         match (row.is_missing(column), self.missing) {
             (false, _) => row.number(column).map_err(|expected| self.refuse(k, row, column, expected)),
             (true, Missing::Mean) => Ok(mean),
-            (true, _) => Err(self.refuse(k, row, column, "a value (--missing mean takes the mean of the log)")),
+            (true, _) => {
+                Err(self.refuse(k, row, column, "a value (--missing mean takes the mean of the log)"))
+            }
         }
     }
 }

@@ -83,8 +83,16 @@ impl Reading {
         first: Vec<Transition>,
         ids: Vec<(String, u32)>,
     ) -> Self {
-        let mut reading =
-            Self { mapping: Vec::new(), state_columns: Vec::new(), states, visited, ids, first, counts, warnings: Vec::new() };
+        let mut reading = Self {
+            mapping: Vec::new(),
+            state_columns: Vec::new(),
+            states,
+            visited,
+            ids,
+            first,
+            counts,
+            warnings: Vec::new(),
+        };
         let Counts {
             dropped_rows, dropped_transitions, cuts, without_transition, replaced, episodes, ..
         } = counts;

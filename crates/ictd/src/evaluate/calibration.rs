@@ -55,11 +55,8 @@ pub fn calibration(
             for (block, cell) in grid.cells(pair) {
                 let values = &values[fold_of[block]];
                 let rest = grid.to(pair).map_or(0.0, |last| cell.discount * values[last]);
-                let sums = Sums {
-                    visits: cell.count,
-                    values: cell.count * values[s],
-                    returns: cell.sum + rest,
-                };
+                let sums =
+                    Sums { visits: cell.count, values: cell.count * values[s], returns: cell.sum + rest };
                 seen.push((values[s], block, sums));
             }
         }

@@ -60,7 +60,7 @@ fn poisson(u: f64) -> f64 {
 /// The same method on the log and on its resamples.
 #[derive(Debug)]
 enum Fits {
-    Softmax(SoftmaxTdFits),
+    Softmax(Box<SoftmaxTdFits>),
     Other(Vec<Box<dyn Fit>>),
 }
 
@@ -119,7 +119,7 @@ impl Intervals {
             let is_finite = fits.values().as_slice().iter().all(|v| v.is_finite());
             if is_finite { Ok(fits) } else { Err(FitError::Diverged { layers: method.num_layers }) }
         };
-        let mut intervals = Self::around(Fits::Softmax(fit(method)?), &samples)?;
+        let mut intervals = Self::around(Fits::Softmax(Box::new(fit(method)?)), &samples)?;
         // A rougher fit that diverges says nothing of the bias but that it is not known.
         let rough = fit(reference)?;
         let effective = rough.effective(log.features())?;

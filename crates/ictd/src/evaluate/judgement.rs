@@ -348,7 +348,11 @@ mod tests {
         assert_level(&Evidence { extrapolated: &[true, false, false], ..sound() }, Caution, "1 of 3");
         assert_level(&Evidence { extrapolated: &[true, true, false], ..sound() }, Refuse, "2 of 3");
         assert_level(&Evidence { effective: &[1.0, 2.0, f64::NAN], ..sound() }, Caution, "fewer than 3");
-        assert_level(&Evidence { effective: &[1000.0, 999.5, 999.9], ..sound() }, Refuse, "whatever the state");
+        assert_level(
+            &Evidence { effective: &[1000.0, 999.5, 999.9], ..sound() },
+            Refuse,
+            "whatever the state",
+        );
         assert_level(&Evidence { landmark_gap: Some(1.5), ..sound() }, Caution, "landmarks");
         // One number for all is what depth 0 promises.
         assert_level(&Evidence { values: &[0.1, 0.1], depth: Some((0, None)), ..sound() }, Trust, "50 %");

@@ -267,7 +267,8 @@ impl<'a> Trials<'a> {
         let training: Vec<Sample<'a>> = weights.par_iter().map(|(train, _)| log.sample(train)).collect();
         let held_out: Vec<Sample<'_>> =
             weights.par_iter().map(|(_, held_out)| log.sample(held_out)).collect();
-        let targets = held_out.par_iter().map(|sample| Target::new(loss, sample)).collect::<Result<_, _>>()?;
+        let targets =
+            held_out.par_iter().map(|sample| Target::new(loss, sample)).collect::<Result<_, _>>()?;
         let range = |sample: &Sample<'_>| sample.return_range().unwrap_or((f64::NAN, f64::NAN));
         Ok(Self {
             ranges: training.iter().map(range).collect(),

@@ -140,9 +140,9 @@ impl<'a> Asked<'a> {
             let points = Matrix::from_fn(end - start, features.num_cols(), |k, a| features[(start + k, a)]);
             let visits = |k: usize| wanted[k].known.map_or(0, |s| whole.visits()[s] as u64);
             // What was never left is like others or not; a label never is.
-            let beyond = reach.as_ref().map_or_else(|| vec![true; end - start], |reach| reach.beyond(&points));
-            let extrapolated: Vec<bool> =
-                (start..end).map(|k| visits(k) == 0 && beyond[k - start]).collect();
+            let beyond =
+                reach.as_ref().map_or_else(|| vec![true; end - start], |reach| reach.beyond(&points));
+            let extrapolated: Vec<bool> = (start..end).map(|k| visits(k) == 0 && beyond[k - start]).collect();
             let values = intervals.predict(&points).map_err(failed)?;
             answers.effective.extend(intervals.effective(&points).map_err(failed)?);
             for (k, interval) in (start..end).zip(values) {

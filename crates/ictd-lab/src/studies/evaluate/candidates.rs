@@ -8,7 +8,7 @@ use ictd::kernel::{Kernel, KernelName};
 use serde::Serialize;
 
 use super::show::short;
-use super::{EvaluateConfig, Estimator};
+use super::{Estimator, EvaluateConfig};
 use crate::error::check_range;
 use crate::{LabError, Progress};
 
@@ -136,8 +136,7 @@ impl Settings {
     /// An estimator with these settings.
     pub fn method(&self, estimator: Estimator, setting: Setting) -> Result<Box<dyn Method>, LabError> {
         let ridge = setting.ridge.unwrap_or(0.0);
-        let lstd =
-            |basis, traces| -> Box<dyn Method> { Box::new(Lstd { basis, traces, ridge }) };
+        let lstd = |basis, traces| -> Box<dyn Method> { Box::new(Lstd { basis, traces, ridge }) };
         let num_layers = setting.layers.unwrap_or(0);
         Ok(match estimator {
             Estimator::SoftmaxTd => Box::new(self.softmax_td(setting)?),
@@ -182,10 +181,15 @@ impl Settings {
         progress: &Progress,
     ) -> Result<Tuned, LabError> {
         let settings = self.of(estimator);
-        let (states, limit) = (trials.num_states(), if estimator == Estimator::KernelLstd { 1024 } else { usize::MAX });
+        let (states, limit) =
+            (trials.num_states(), if estimator == Estimator::KernelLstd { 1024 } else { usize::MAX });
         if states > limit && settings.len() > 1 {
-            let problem = format!("{states} states, expected at most {limit} to try {} settings", settings.len());
-            return Err(LabError::refused(estimator.as_str(), problem + "; --temperature and --ridge try one"));
+            let problem =
+                format!("{states} states, expected at most {limit} to try {} settings", settings.len());
+            return Err(LabError::refused(
+                estimator.as_str(),
+                problem + "; --temperature and --ridge try one",
+            ));
         }
         let mut found = Vec::with_capacity(settings.len());
         // All depths of softmax TD come from one run.

@@ -86,7 +86,7 @@ impl FromStr for Estimator {
     fn from_str(text: &str) -> Result<Self, String> {
         let names = Self::ALL.map(Self::as_str);
         Self::ALL.into_iter().find(|e| e.as_str() == text).ok_or_else(|| {
-            let meant = did_you_mean(text, names.into_iter());
+            let meant = did_you_mean(text, names);
             format!("'{text}' is no estimator, expected one of {}{meant}", names.join(", "))
         })
     }

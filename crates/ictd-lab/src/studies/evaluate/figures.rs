@@ -38,7 +38,9 @@ impl Evaluation {
     fn tuning(&self) -> Option<Chart> {
         let constant = self.chosen.losses?.constant;
         let with_layers = self.tried.iter().any(|t| t.layers.is_some());
-        let x_of = |t: &super::Tried| if with_layers { t.layers.map(|n| n as f64) } else { t.ridge.or(t.temperature) };
+        let x_of = |t: &super::Tried| {
+            if with_layers { t.layers.map(|n| n as f64) } else { t.ridge.or(t.temperature) }
+        };
         let mut temperatures: Vec<Option<f64>> = self.tried.iter().map(|t| t.temperature).collect();
         temperatures.dedup();
         if !with_layers && self.tried.iter().all(|t| t.ridge.is_none()) {
@@ -59,7 +61,8 @@ impl Evaluation {
             })
             .collect();
         let ends = series.iter().flat_map(|s| s.points.iter().map(|p| p.0));
-        let (low, high) = ends.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
+        let (low, high) =
+            ends.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), x| (low.min(x), high.max(x)));
         if !(low < high) {
             return None;
         }

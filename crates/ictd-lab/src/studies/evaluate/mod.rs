@@ -299,7 +299,8 @@ pub fn run(
         drifts: &drifts,
     };
     let judged = evidence.judge();
-    let rivals = if config.compare { rivals(&settings, &trials, &tuned, &whole, progress)? } else { Vec::new() };
+    let rivals =
+        if config.compare { rivals(&settings, &trials, &tuned, &whole, progress)? } else { Vec::new() };
     progress.begin("evaluate: pictures", "", 0)?;
     let pictures = Pictures::of(&log, &folds, &settings, &tuned, &intervals, reading)?;
     let setting = tuned.setting();

@@ -145,8 +145,11 @@ fn along(log: &Log, intervals: &Intervals, reading: &Reading) -> Vec<(String, Ve
             let terms = [1.0, x, i.value, i.low, i.high];
             sums[bin].iter_mut().zip(terms).for_each(|(sum, term)| *sum += visits * term);
         }
-        let point = |[n, x, value, low, high]: [f64; 5]| {
-            Point { x: x / n, value: value / n, low: low / n, high: high / n }
+        let point = |[n, x, value, low, high]: [f64; 5]| Point {
+            x: x / n,
+            value: value / n,
+            low: low / n,
+            high: high / n,
         };
         let points: Vec<Point> = sums.into_iter().filter(|sums| sums[0] > 0.0).map(point).collect();
         (names[a].clone(), points)

@@ -112,8 +112,7 @@ pub(super) fn processes() -> Result<Vec<Process>, LabError> {
     let ring = Finite::new((ring, vec![1.0 / m as f64; m]), waves, 0.95, (0.5, WITHOUT_END), Some(circle))?;
     // The same, never ending: recording stops after twenty steps.
     let endless = Matrix::from_fn(m, m, |s, t| ring.transitions[(s, t)] / 0.95);
-    let endless =
-        Finite::new((endless, ring.start.clone()), waves, 0.9, (0.5, 20), ring.features.clone())?;
+    let endless = Finite::new((endless, ring.start.clone()), waves, 0.9, (0.5, 20), ring.features.clone())?;
     // Forty states with nothing but names.
     let m = 40;
     let mut stream = Stream::new(0, Purpose::Evaluation, u64::from(u32::MAX));
@@ -189,7 +188,8 @@ impl Process {
         };
         match &self.dynamics {
             Dynamics::Finite(Finite { features: Some(all), .. }) => {
-                let rows = Matrix::from_fn(known.given.len(), all.num_cols(), |k, a| all[(known.given[k], a)]);
+                let rows =
+                    Matrix::from_fn(known.given.len(), all.num_cols(), |k, a| all[(known.given[k], a)]);
                 features(&["x", "y"][..all.num_cols()], rows)
             }
             Dynamics::Finite(_) => {

@@ -16,10 +16,10 @@ pub(super) fn html(evaluation: &Evaluation) -> String {
     let Evaluation { chosen, counts, gamma, .. } = evaluation;
     let mut body = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(
+    let _ = writeln!(
         body,
         "<p>What followed the states of {} logged episodes, {} transitions, discounted by {gamma} per step. Computed by \
-         <code>ictd {} evaluate</code>.</p>\n",
+         <code>ictd {} evaluate</code>.</p>",
         counts.episodes,
         counts.transitions,
         env!("CARGO_PKG_VERSION")
@@ -72,7 +72,9 @@ fn judgement(body: &mut String, evaluation: &Evaluation) {
 
 fn charts(body: &mut String, evaluation: &Evaluation) {
     let explained = |name: &str| match name {
-        "values" => "Every value with its interval. Where intervals of two rows overlap widely, do not rank them.",
+        "values" => {
+            "Every value with its interval. Where intervals of two rows overlap widely, do not rank them."
+        }
         "calibration" => {
             "Coverage that can be seen without knowing the truth: episodes were held out, the others predicted their \
              values, and the returns that followed should scatter about the dashed line."
@@ -139,7 +141,8 @@ fn rows(body: &mut String, evaluation: &Evaluation) {
     );
     for row in evaluation.shown_rows().into_iter().take(SHOWN) {
         let Row { visits, interval, extrapolated, .. } = row;
-        let numbers = [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", rounded(x)));
+        let numbers =
+            [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", rounded(x)));
         let mark = if *extrapolated { "extrapolated" } else { "" };
         let name = escape(&row.name());
         let _ = writeln!(

@@ -6,8 +6,8 @@ use ictd::random::{Purpose, Stream};
 use ictd::statistics::MeanSem;
 use serde::Serialize;
 
-use super::processes::{Process, Simulated, processes};
 use super::asked::order;
+use super::processes::{Process, Simulated, processes};
 use super::{EvaluateConfig, failed, run};
 use crate::error::check_range;
 use crate::report::{Records, Report, Table, wrapped};
@@ -94,7 +94,8 @@ fn line(
     }
     let root = |squares: &[f64]| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt();
     let mean = |of: &dyn Fn(&Outcome) -> f64| {
-        MeanSem::of(&outcomes.iter().map(of).collect::<Vec<f64>>()).map_or((f64::NAN, f64::NAN), |m| (m.mean, m.sem))
+        MeanSem::of(&outcomes.iter().map(of).collect::<Vec<f64>>())
+            .map_or((f64::NAN, f64::NAN), |m| (m.mean, m.sem))
     };
     let trusted: Vec<f64> = outcomes.iter().filter(|o| o.trusted).map(|o| o.coverage).collect();
     let trusted_mean = MeanSem::of(&trusted);
@@ -166,10 +167,18 @@ impl Report for SelfTest {
     fn text(&self, width: usize) -> String {
         let share = |x: f64, error: f64| format!("{:.1} ± {:.1}", 100.0 * x, 100.0 * error);
         let percent = |x: f64| format!("{:.1}", 100.0 * x);
-        let errors = |line: &Line| [line.error, line.constant_error, line.lstd_error].map(|x| format!("{x:.3}"));
+        let errors =
+            |line: &Line| [line.error, line.constant_error, line.lstd_error].map(|x| format!("{x:.3}"));
         let header = [
-            "process", "episodes", "trusted", "covered %", "resampling alone %", "mean covered %", "error",
-            "one number", "tabular LSTD",
+            "process",
+            "episodes",
+            "trusted",
+            "covered %",
+            "resampling alone %",
+            "mean covered %",
+            "error",
+            "one number",
+            "tabular LSTD",
         ];
         let rows = self.lines.iter().map(|line| {
             let [error, constant, lstd] = errors(line);

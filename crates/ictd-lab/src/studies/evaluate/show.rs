@@ -18,8 +18,7 @@ impl Row {
         match (&self.id, &self.state) {
             (Some(id), _) => id.clone(),
             (None, Some(serde_json::Value::Object(entries))) => {
-                let number =
-                    |x: &serde_json::Value| x.as_f64().map_or_else(String::new, short);
+                let number = |x: &serde_json::Value| x.as_f64().map_or_else(String::new, short);
                 let shown = entries.iter().take(FEATURES).map(|(name, x)| format!("{name} {}", number(x)));
                 let more = if entries.len() > FEATURES { ", …" } else { "" };
                 shown.collect::<Vec<_>>().join(", ") + more
@@ -42,7 +41,11 @@ impl Row {
 
 /// A number for a person, four digits after the point at most.
 pub(super) fn short(x: f64) -> String {
-    if x == 0.0 || (1e-3..1e5).contains(&x.abs()) { format!("{}", (x * 1e4).round() / 1e4) } else { format!("{x:.3e}") }
+    if x == 0.0 || (1e-3..1e5).contains(&x.abs()) {
+        format!("{}", (x * 1e4).round() / 1e4)
+    } else {
+        format!("{x:.3e}")
+    }
 }
 
 impl Chosen {

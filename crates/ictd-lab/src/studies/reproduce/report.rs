@@ -12,10 +12,10 @@ const TITLE: &str = "Softmax Transformers implement in-context RL: a reproductio
 pub fn html(claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> String {
     let mut page = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<p>Every figure and claim of <cite>Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning</cite>, \
-         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Every claim is judged by a criterion that stands in the code that runs it.</p>\n",
+         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Every claim is judged by a criterion that stands in the code that runs it.</p>",
         env!("CARGO_PKG_VERSION"),
         plan.options()
     );
