@@ -36,12 +36,18 @@ pub(super) const TIME: &[&str] = &[
     "timestamp",
     "datetime",
     "date",
+    "day",
+    "week",
+    "month",
+    "period",
+    "round",
+    "turn",
 ];
 
 /// Whether a column of times counts the steps of an episode, so that a number that is left out is a gap. Any other holds times
 /// of a calendar, which need not be evenly spaced and do not begin anew with an episode.
 pub(super) fn counts_steps(column: &str) -> bool {
-    let calendar = ["time", "timestamp", "datetime", "date"];
+    let calendar = ["time", "timestamp", "datetime", "date", "day", "week", "month", "period"];
     let name = column.to_ascii_lowercase();
     TIME.contains(&name.as_str()) && !calendar.contains(&name.as_str())
 }

@@ -156,6 +156,13 @@ impl Intervals {
         self.bias
     }
 
+    /// Holds the bias below this, where it is known that the mean square error is smaller.
+    pub fn hold_bias_below(&mut self, limit: f64) {
+        if limit < self.bias {
+            self.bias = limit;
+        }
+    }
+
     /// How many standard deviations an interval reaches to each side.
     pub fn quantile(&self) -> f64 {
         self.quantile

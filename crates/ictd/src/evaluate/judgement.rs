@@ -6,8 +6,8 @@ use super::stationarity::{Drift, Drifts};
 const FEWEST_EPISODES: usize = 5;
 /// Resampling fewer episodes gives intervals that are too short: a standard deviation of 30 numbers is known to 13 %.
 const FEW_EPISODES: usize = 30;
-/// The same where states do not repeat: in simulations intervals of so few episodes cover 88 to 92 % instead of 95 %.
-const FEW_WITHOUT_REPEATS: usize = 100;
+/// The same where states do not repeat: in simulations intervals of 30 to 100 episodes cover 88 to 92 % instead of 95 %.
+const FEW_WITHOUT_REPEATS: usize = 200;
 /// States repeat where there are so many transitions per state.
 const REPEATS: f64 = 2.0;
 /// Standard errors by which an advantage is clear.
@@ -16,6 +16,10 @@ const CLEARLY: f64 = 2.0;
 const FEW_TRANSITIONS: f64 = 3.0;
 /// A value that rests on this share of all transitions weighs them all alike.
 const ALIKE: f64 = 0.999;
+/// One row in so many may lie beyond all data without a caution for all.
+const FEW_ROWS: usize = 100;
+/// A bias of so many times the scatter says that little is known, not that the estimate is bad.
+const WIDE: f64 = 3.0;
 /// Of ten phases and sixteen stretches one exceeds this by chance in one log of 600.
 const DRIFT_Z: f64 = 4.0;
 /// Drift below this share of the spread of returns changes no decision.
@@ -121,6 +125,8 @@ pub struct Evidence<'a> {
     pub landmark_gap: Option<f64>,
     /// States that were left.
     pub states: usize,
+    /// What intervals account for: the bias of the estimate, and the scatter of its values.
+    pub widths: (f64, f64),
     /// Whether intervals account for the bias of the estimate and not for its scatter alone.
     pub is_corrected: bool,
     /// Changes over time.
@@ -151,6 +157,15 @@ impl Evidence<'_> {
         } else if n < few {
             let why = if repeats { "" } else { " where states do not repeat" };
             let text = format!("few episodes: with {n}, fewer than {few}{why}, intervals may be too short");
+            say(Level::Caution, text);
+        }
+        let (bias, scatter) = self.widths;
+        if self.is_corrected && bias > WIDE * scatter {
+            let text = format!(
+                "intervals are {:.0} times as wide as the scatter of values alone: how far values are off because the estimate is \
+                 smooth can hardly be told from so much noise",
+                bias.hypot(scatter) / scatter
+            );
             say(Level::Caution, text);
         }
         if !self.is_corrected {
@@ -231,7 +246,11 @@ impl Evidence<'_> {
         }
         let extrapolated = self.extrapolated.iter().filter(|far| **far).count();
         if extrapolated > 0 {
-            let level = if 2 * extrapolated > rows { Level::Refuse } else { Level::Caution };
+            let level = match extrapolated {
+                n if 2 * n > rows => Level::Refuse,
+                n if FEW_ROWS * n > rows => Level::Caution,
+                _ => Level::Trust,
+            };
             say(
                 level,
                 format!(
@@ -320,6 +339,7 @@ mod tests {
             return_spread: 0.5,
             landmark_gap: None,
             states: 50,
+            widths: (0.1, 0.1),
             is_corrected: true,
             drifts: &STILL,
         }
@@ -337,7 +357,7 @@ mod tests {
         assert_level(&sound(), Trust, "50 %");
         assert_level(&Evidence { episodes: 4, ..sound() }, Refuse, "too few episodes");
         assert_level(&Evidence { episodes: 29, ..sound() }, Caution, "few episodes");
-        assert_level(&Evidence { episodes: 99, states: 501, ..sound() }, Caution, "do not repeat");
+        assert_level(&Evidence { episodes: 199, states: 501, ..sound() }, Caution, "do not repeat");
         assert_level(&Evidence { is_corrected: false, ..sound() }, Caution, "resampled episodes alone");
         assert_level(&Evidence { losses: losses(0.9, 0.06), ..sound() }, Caution, "not clearly better");
         assert_level(&Evidence { losses: losses(f64::NAN, 0.1), ..sound() }, Caution, "not clearly better");
@@ -353,6 +373,7 @@ mod tests {
             Refuse,
             "whatever the state",
         );
+        assert_level(&Evidence { widths: (0.4, 0.1), ..sound() }, Caution, "4 times as wide");
         assert_level(&Evidence { landmark_gap: Some(1.5), ..sound() }, Caution, "landmarks");
         // One number for all is what depth 0 promises.
         assert_level(&Evidence { values: &[0.1, 0.1], depth: Some((0, None)), ..sound() }, Trust, "50 %");

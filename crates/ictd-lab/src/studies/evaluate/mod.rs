@@ -271,7 +271,9 @@ pub fn run(
         }
         other => Intervals::of_method(&log, &*settings.method(other, tuned.setting())?, &weights),
     };
-    let intervals = intervals.map_err(failed)?;
+    let mut intervals = intervals.map_err(failed)?;
+    // What is held out has noise of its own: values are off by less than they are off from it.
+    intervals.hold_bias_below(tuned.trial().loss.sqrt());
     let values: Vec<f64> = intervals.states().iter().map(|i| i.value).collect();
     let asked = match queries {
         Some(queries) => Asked::of_queries(queries, reading, &log, &scaler),
@@ -295,6 +297,7 @@ pub fn run(
         return_spread: return_spread(&whole),
         landmark_gap: keys.as_ref().zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
         states: whole.visits().iter().filter(|n| **n > 0.0).count(),
+        widths: widths(&intervals, &whole),
         is_corrected: config.estimator == Estimator::SoftmaxTd,
         drifts: &drifts,
     };
@@ -395,6 +398,7 @@ fn rivals(
     whole: &Sample<'_>,
     progress: &Progress,
 ) -> Result<Vec<Rival>, LabError> {
+    let has_traces = whole.log().lambda().is_some();
     let initial = whole.initial();
     let episodes: f64 = initial.iter().sum();
     let mut rivals = Vec::new();
@@ -402,6 +406,9 @@ fn rivals(
         let (mut settled, mut why_not) = (None, None);
         let mut mean = None;
         match settings.tune(estimator, trials, progress) {
+            Err(_) if estimator == Estimator::LstdLambda && !has_traces => {
+                why_not = Some("--lambda says which λ".into());
+            }
             Err(LabError::Refused { problem, .. }) => why_not = Some(problem),
             Err(error) => return Err(error),
             Ok(tuned) => {
@@ -432,6 +439,12 @@ fn rivals(
 /// An error of a fit as one of the command.
 fn failed(error: FitError) -> LabError {
     LabError::refused("evaluate", error.to_string())
+}
+
+/// The bias that intervals account for, and the root mean square of the scatter over visits.
+fn widths(intervals: &Intervals, whole: &Sample<'_>) -> (f64, f64) {
+    let terms = intervals.states().into_iter().zip(whole.visits()).map(|(i, n)| n * i.scatter * i.scatter);
+    (intervals.bias(), (terms.sum::<f64>() / whole.num_visits()).sqrt())
 }
 
 /// Landmarks where there are many states.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ictd::evaluate::Level;
 
+use super::show::four;
 use super::{Evaluation, Row};
 use crate::figure::{Width, to_svg};
 use crate::report::{escape, page};
@@ -29,9 +30,9 @@ pub(super) fn html(evaluation: &Evaluation) -> String {
         let _ = write!(
             body,
             "<ul class=\"counts\">\n<li><b>{}</b> an episode is worth</li>\n<li><b>{} to {}</b> with 95 % confidence</li>\n</ul>\n",
-            rounded(mean.value),
-            rounded(mean.low),
-            rounded(mean.high)
+            four(mean.value),
+            four(mean.low),
+            four(mean.high)
         );
     }
     let _ = writeln!(
@@ -141,8 +142,7 @@ fn rows(body: &mut String, evaluation: &Evaluation) {
     );
     for row in evaluation.shown_rows().into_iter().take(SHOWN) {
         let Row { visits, interval, extrapolated, .. } = row;
-        let numbers =
-            [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", rounded(x)));
+        let numbers = [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", four(x)));
         let mark = if *extrapolated { "extrapolated" } else { "" };
         let name = escape(&row.name());
         let _ = writeln!(
@@ -152,9 +152,4 @@ fn rows(body: &mut String, evaluation: &Evaluation) {
         );
     }
     body.push_str("</table></div>\n");
-}
-
-/// A number for a person.
-fn rounded(x: f64) -> String {
-    if x == 0.0 || (1e-2..1e5).contains(&x.abs()) { format!("{x:.4}") } else { format!("{x:.3e}") }
 }

@@ -39,6 +39,17 @@ impl Row {
     }
 }
 
+/// A value for a person: four digits after the point, fewer where many stand before it.
+pub(super) fn four(x: f64) -> String {
+    match x.abs() {
+        0.0 => "0".into(),
+        size if size >= 1e7 || size < 1e-3 => format!("{x:.3e}"),
+        size if size >= 1e4 => format!("{x:.0}"),
+        size if size >= 100.0 => format!("{x:.2}"),
+        _ => format!("{x:.4}"),
+    }
+}
+
 /// A number for a person, four digits after the point at most.
 pub(super) fn short(x: f64) -> String {
     if x == 0.0 || (1e-3..1e5).contains(&x.abs()) {
@@ -81,7 +92,7 @@ impl Evaluation {
 
     /// Estimators side by side: name, loss, how far behind, mean, settings or why there is none.
     pub(super) fn estimator_lines(&self) -> Vec<Vec<String>> {
-        let number = |x: Option<f64>| x.map_or_else(String::new, |x| format!("{x:.4}"));
+        let number = |x: Option<f64>| x.map_or_else(String::new, four);
         let own = vec![
             self.chosen.estimator.title().to_owned(),
             number(self.chosen.losses.map(|l| l.loss)),
@@ -91,7 +102,8 @@ impl Evaluation {
         ];
         let others = self.estimators.iter().map(|r| {
             let behind = r.behind.zip(r.behind_error).filter(|(gap, _)| gap.is_finite());
-            let behind = behind.map_or_else(String::new, |(gap, error)| format!("{gap:.4} ± {error:.4}"));
+            let behind =
+                behind.map_or_else(String::new, |(gap, error)| format!("{} ± {}", four(gap), four(error)));
             let words = r.why_not.clone().unwrap_or_else(|| r.settings.clone());
             vec![r.estimator.title().to_owned(), number(r.loss), behind, number(r.mean), words]
         });
@@ -110,7 +122,7 @@ impl Report for Evaluation {
         let cells = |row: &Row| {
             let i = row.interval;
             let mark = if row.extrapolated { "extrapolated" } else { "" };
-            let numbers = [i.value, i.low, i.high].map(|x| format!("{x:.4}"));
+            let numbers = [i.value, i.low, i.high].map(four);
             [vec![row.name(), row.visits.to_string()], numbers.to_vec(), vec![mark.into()]].concat()
         };
         if !self.rows.is_empty() {
@@ -129,8 +141,11 @@ impl Report for Evaluation {
         let mut foot = String::from("\n");
         if let Some(m) = self.mean {
             foot += &format!(
-                "an episode is worth {:.4} ({:.4} to {:.4}), γ = {}\n",
-                m.value, m.low, m.high, self.gamma
+                "an episode is worth {} ({} to {}), γ = {}\n",
+                four(m.value),
+                four(m.low),
+                four(m.high),
+                self.gamma
             );
         }
         foot += &format!(
