@@ -1,0 +1,30 @@
+"""Studies of `ictd evaluate` on data of others, for `cargo xtask bench evaluate [icu|minari|cdnow|speed]`.
+
+Every number comes from the program as a user calls it. Tables go to standard output, progress to standard error; the exit code
+is 1 when a criterion does not hold. The criteria, data sets and seeds were fixed before results were seen.
+"""
+
+import importlib
+import sys
+import time
+
+import common
+
+STUDIES = {"icu": "icu_sepsis", "minari": "minari_tasks", "cdnow": "cdnow", "speed": "speed"}
+
+
+def main():
+    wanted = sys.argv[1:] or list(STUDIES)
+    unknown = [name for name in wanted if name not in STUDIES]
+    if unknown:
+        raise SystemExit(f"found study '{unknown[0]}', expected one of {', '.join(STUDIES)}")
+    criteria = common.Criteria()
+    for name in wanted:
+        start = time.perf_counter()
+        importlib.import_module(STUDIES[name]).study(criteria)
+        common.say(f"{name}: {time.perf_counter() - start:.0f} s")
+    sys.exit(0 if criteria.all_hold else 1)
+
+
+if __name__ == "__main__":
+    main()
