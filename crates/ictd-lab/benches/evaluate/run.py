@@ -10,7 +10,7 @@ import time
 
 import common
 
-STUDIES = {"icu": "icu_sepsis", "minari": "minari_tasks", "cdnow": "cdnow", "speed": "speed"}
+STUDIES = {"icu": "icu", "minari": "minari_tasks", "cdnow": "cdnow", "speed": "speed"}
 
 
 def main():
