@@ -7,7 +7,8 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ictd::evaluate::Scaling;
 use ictd::kernel::KernelName;
-use ictd_lab::studies::evaluate::{self, EvaluateConfig, Logged};
+use ictd_lab::logs::queries;
+use ictd_lab::studies::evaluate::{self, Estimator, EvaluateConfig, Logged};
 use ictd_lab::{LabError, Progress};
 
 use crate::log_arguments::{LogOptions, say};
@@ -24,6 +25,12 @@ pub struct Arguments {
     /// Show the first three transitions as they were understood
     #[arg(long)]
     explain: bool,
+    /// Values at the states of this file (CSV, JSON lines, NPZ or NPY) instead of those of the log
+    #[arg(long, value_name = "FILE")]
+    query: Option<PathBuf>,
+    /// Estimator
+    #[arg(long, default_value = "softmax-td", value_parser = estimators())]
+    estimator: Estimator,
     /// How features are scaled [default: standardize, none for labels]
     #[arg(long, value_parser = scalings())]
     scale: Option<Scaling>,
@@ -36,6 +43,12 @@ pub struct Arguments {
     /// Depth, instead of the best on held-out episodes
     #[arg(long)]
     layers: Option<usize>,
+    /// Ridge of least squares, as a share of the number of transitions, instead of the best on held-out episodes
+    #[arg(long)]
+    ridge: Option<f64>,
+    /// Decay of the traces of LSTD(λ), which --compare leaves out without it [default of lstd-lambda: 0.9]
+    #[arg(long)]
+    lambda: Option<f64>,
     /// Fit other estimators beside it
     #[arg(long)]
     compare: bool,
@@ -56,38 +69,36 @@ fn scalings() -> impl TypedValueParser<Value = Scaling> {
     })
 }
 
+fn estimators() -> impl TypedValueParser<Value = Estimator> {
+    PossibleValuesParser::new(Estimator::ALL.map(Estimator::as_str))
+        .try_map(|name| name.parse::<Estimator>())
+}
+
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let Arguments {
-        input,
-        gamma,
-        explain,
-        scale,
-        kernel,
-        temperature,
-        layers,
-        compare,
-        strict,
-        columns,
-        common,
-    } = arguments;
+    let Arguments { input, query, explain, columns, common, .. } = &arguments;
+    let config = EvaluateConfig {
+        gamma: arguments.gamma,
+        estimator: arguments.estimator,
+        scaling: arguments.scale,
+        kernel: arguments.kernel,
+        temperature: arguments.temperature,
+        layers: arguments.layers,
+        ridge: arguments.ridge,
+        lambda: arguments.lambda,
+        compare: arguments.compare,
+        seed: common.seed,
+        strict: arguments.strict,
+    };
     common.announce(progress, None);
-    let logged = Logged::read(&input, &columns.wanted(), gamma, progress)?;
+    let wanted = columns.wanted();
+    let logged = Logged::read(input, &wanted, &config, progress)?;
     let reading = logged.reading();
     say(&reading.mapping, &reading.warnings);
-    if explain {
+    if *explain {
         reading.first.iter().for_each(|transition| message(&format!("  {transition}")));
     }
-    let config = EvaluateConfig {
-        gamma,
-        scaling: scale,
-        kernel,
-        temperature,
-        layers,
-        compare,
-        seed: common.seed,
-        strict,
-    };
-    let evaluation = evaluate::run(&logged, &config, progress)?;
+    let queries = query.as_ref().map(|path| queries(path, reading, &wanted)).transpose()?;
+    let evaluation = evaluate::run(&logged, queries.as_ref(), &config, progress)?;
     common.present(&evaluation, None, progress)?;
     Ok(if evaluation.is_refused() { Outcome::Refused } else { Outcome::Success })
 }

@@ -100,11 +100,15 @@ enum Command {
     Forward(forward::Arguments),
     /// Make a random task, or a trajectory of one, as JSON and CSV
     Task(task::Arguments),
+    /// Find the value of every state in a log, with intervals and a judgement on whether to trust them
+    ///
+    /// One row of the log is a transition: the state that was left, and the reward. Columns are guessed from their names and
+    /// printed. No model, no actions and no training are needed; values are those of the policy that acted. The judgement is
+    /// "trust", "caution" or "refuse" with reasons; the exit code is 0, 0 or 3.
+    Evaluate(evaluate::Arguments),
     /// Convert a log of episodes between CSV, JSON lines, NPZ, contexts and Minari data sets
     ///
     /// The columns are guessed from their names and printed. One row is a transition: the state that was left, and the reward. A
-    /// The value of every state in a log, with intervals and a judgement
-    Evaluate(evaluate::Arguments),
     /// last row without a reward has the state that the episode ended in.
     Convert(convert::Arguments),
     /// Print a script that completes commands and options in your shell

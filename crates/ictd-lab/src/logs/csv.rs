@@ -174,7 +174,7 @@ impl Pieces {
 }
 
 /// Where the text begins, after the mark that Windows programs put in front; refuses what is no text.
-fn without_mark(input: &Input, bytes: &mut [u8]) -> Result<usize, LabError> {
+pub(super) fn without_mark(input: &Input, bytes: &mut [u8]) -> Result<usize, LabError> {
     let refuse = |found: &str| {
         Err(LabError::parse(input.path(), format!("row 1: found {found}, expected UTF-8 text")))
     };
@@ -191,7 +191,7 @@ fn without_mark(input: &Input, bytes: &mut [u8]) -> Result<usize, LabError> {
 }
 
 /// The separator of a header: the one that is there most often.
-fn separator(line: &[u8]) -> u8 {
+pub(super) fn separator(line: &[u8]) -> u8 {
     let count = |separator: &u8| line.iter().filter(|b| *b == separator).count();
     // The last of several maxima is taken, so that a comma wins.
     SEPARATORS.into_iter().rev().max_by_key(count).unwrap_or(b',')

@@ -38,7 +38,12 @@ impl Sink for LogBuilder {
     fn episode(&mut self, episode: Episode<'_>) -> Result<(), LabError> {
         let Episode { key, states, rewards, end, times, .. } = episode;
         let times = times.and_then(|times| times.get(..rewards.len()));
-        Ok(LogBuilder::episode(self, key, states, rewards, end, times)?)
+        LogBuilder::episode(self, key, states, rewards, end, times)?;
+        if self.num_episodes().is_power_of_two() {
+            // Until the next time it is asked there is twice as much, and another copy when it is done.
+            memory::admit(4.0 * self.memory() as f64, "the number of different states")?;
+        }
+        Ok(())
     }
 }
 

@@ -83,6 +83,28 @@ fn line(input: &Input, reader: &mut impl std::io::BufRead, text: &mut String) ->
     Ok(read)
 }
 
+/// All objects of a file that is no log: those of a list, or one per line. Rows are counted from 1.
+pub(super) fn objects(input: &Input) -> Result<Vec<(u64, Object)>, LabError> {
+    let bytes = input.bytes()?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|e| LabError::parse(input.path(), format!("not UTF-8 text: {e}")))?;
+    let text = numbers_or_null(text.trim_start_matches('\u{feff}'));
+    if text.trim_start().starts_with('[') {
+        let rows: Vec<Object> =
+            serde_json::from_str(&text).map_err(|e| LabError::parse(input.path(), e.to_string()))?;
+        return Ok((1..).zip(rows).collect());
+    }
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let object = |(number, line): (u64, &str)| match serde_json::from_str(line) {
+        Ok(object) => Ok((number, object)),
+        Err(e) => Err(LabError::parse(
+            input.path(),
+            format!("row {number}: found no JSON object ({e}), expected one on every line"),
+        )),
+    };
+    lines.map(object).collect()
+}
+
 struct Lines<'a> {
     input: &'a Input,
     wanted: &'a Wanted,
@@ -217,7 +239,7 @@ impl<'a, S: Sink> Feeder<'a, S> {
 }
 
 /// Objects that are rows, as columns.
-fn columns(rows: &[(u64, &Object)]) -> Result<Vec<Block>, String> {
+pub(super) fn columns(rows: &[(u64, &Object)]) -> Result<Vec<Block>, String> {
     let mut blocks = Vec::new();
     let Some((_, first)) = rows.first() else { return Ok(blocks) };
     for name in first.keys() {

@@ -20,6 +20,7 @@ mod mapping;
 mod names;
 mod npy;
 mod parser;
+mod queries;
 mod reading;
 mod rows;
 mod segments;
@@ -30,6 +31,7 @@ mod zip;
 
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
 pub use mapping::{Mapping, Missing, Wanted};
+pub use queries::{Queries, queries};
 pub use reading::{Counts, Reading, Transition};
 pub use states::States;
 pub use write::{Conversion, convert};

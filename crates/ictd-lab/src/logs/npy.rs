@@ -46,6 +46,15 @@ fn archive(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
     Ok(blocks)
 }
 
+/// The arrays of an archive, or a single one, which has no name.
+pub(super) fn arrays(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
+    if bytes.starts_with(b"PK") {
+        return archive(path, bytes);
+    }
+    let (shape, values) = array(bytes).map_err(|message| LabError::parse(path, message))?;
+    Ok(vec![Block::new("", &shape, values)])
+}
+
 /// One array: its columns are in the order episode, t, state…, reward, terminated.
 fn single(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
     let fail = |message: String| LabError::parse(path, message);

@@ -12,6 +12,8 @@ use super::states::States;
 pub struct Reading {
     /// How each column was understood, one line each.
     pub mapping: Vec<String>,
+    /// The columns of the state.
+    pub state_columns: Vec<String>,
     /// The states, by their numbers.
     pub states: States,
     /// How many of them episodes speak of: the first ones. Others are last states of ids whose rows could not be used.
@@ -82,7 +84,7 @@ impl Reading {
         ids: Vec<(String, u32)>,
     ) -> Self {
         let mut reading =
-            Self { mapping: Vec::new(), states, visited, ids, first, counts, warnings: Vec::new() };
+            Self { mapping: Vec::new(), state_columns: Vec::new(), states, visited, ids, first, counts, warnings: Vec::new() };
         let Counts {
             dropped_rows, dropped_transitions, cuts, without_transition, replaced, episodes, ..
         } = counts;
@@ -107,6 +109,7 @@ impl Reading {
     /// Adds what the columns were taken for.
     pub(super) fn explain(&mut self, mapping: &Mapping) {
         self.mapping = mapping.lines();
+        self.state_columns = mapping.state_names();
         self.warnings.splice(0..0, mapping.warnings.iter().cloned());
     }
 }

@@ -71,6 +71,18 @@ impl Block {
         }
     }
 
+    /// One of its columns.
+    pub fn lane(&self, lane: usize, name: &str, rows: usize) -> Self {
+        let width = self.width.unwrap_or(1);
+        let at = |row: usize| row * width + lane;
+        let values = match &self.values {
+            Values::Float(list) => Values::Float((0..rows).map(|row| list[at(row)]).collect()),
+            Values::Whole(list) => Values::Whole((0..rows).map(|row| list[at(row)]).collect()),
+            Values::Text(list) => Values::Text((0..rows).map(|row| list[at(row)].clone()).collect()),
+        };
+        Self { name: name.into(), width: None, values }
+    }
+
     pub fn rows(&self) -> usize {
         // An array whose rows have no entries says nothing about how many there are.
         self.values.len() / self.width.unwrap_or(1).max(1)
@@ -103,6 +115,14 @@ impl Table {
         Self { blocks, columns, rows }
     }
 
+    pub fn num_rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn row(&self, row: usize) -> TableRow<'_> {
+        TableRow { table: self, row }
+    }
+
     /// Names of the columns: those of a wide block are numbered.
     pub fn header(&self) -> Vec<String> {
         let name = |&(b, lane): &(usize, usize)| match self.blocks[b].width {
@@ -125,7 +145,7 @@ impl Table {
             let end = (start + step).min(self.rows);
             let mut batch = Batch { places: (end - start) as u64, ..Batch::default() };
             for row in start..end {
-                if let Err(failure) = parser.row(&mut batch, &TableRow { table: self, row }, row - start) {
+                if let Err(failure) = parser.row(&mut batch, &self.row(row), row - start) {
                     batch.failure = Some(failure);
                     break;
                 }
@@ -182,7 +202,7 @@ pub(crate) enum Places {
 }
 
 /// One row of a table.
-struct TableRow<'a> {
+pub(crate) struct TableRow<'a> {
     table: &'a Table,
     row: usize,
 }

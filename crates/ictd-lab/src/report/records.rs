@@ -27,6 +27,15 @@ impl Records {
         Ok(Self { name: name.to_owned(), csv })
     }
 
+    /// Rows of cells under headings that are known only when they are written.
+    pub fn of_cells(
+        name: &str,
+        header: &[String],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Result<Self, LabError> {
+        Self::of(name, std::iter::once(header.to_vec()).chain(rows))
+    }
+
     /// The name of its file, without an ending.
     pub fn name(&self) -> &str {
         &self.name

@@ -103,6 +103,21 @@ impl LogBuilder {
         })
     }
 
+    /// Episodes so far.
+    pub fn num_episodes(&self) -> usize {
+        self.num_episodes
+    }
+
+    /// Bytes that are kept, roughly.
+    pub fn memory(&self) -> usize {
+        let blocks = self.blocks.iter().map(|block| {
+            let Block { transitions, terminated, truncated, initial, traces, trace_rewards, .. } = block;
+            let sums = [initial, traces, trace_rewards].map(Table::memory);
+            transitions.memory() + terminated.memory() + truncated.memory() + sums.iter().sum::<usize>()
+        });
+        blocks.sum::<usize>() + self.phases.iter().map(Table::memory).sum::<usize>() + self.calendar.memory()
+    }
+
     /// Adds one episode of T ≥ 1 rewards.
     ///
     /// `key` is a hash of what identifies the episode: it decides the block the episode belongs to, so that the order of

@@ -29,6 +29,11 @@ fn power_of_two(k: i32) -> f64 {
 }
 
 impl Calendar {
+    /// Bytes that are kept.
+    pub fn memory(&self) -> usize {
+        self.bins.iter().map(|(_, table)| table.memory()).sum()
+    }
+
     /// The tallies of the stretch that a time falls into.
     pub fn at(&mut self, time: f64) -> &mut Table<RewardTally> {
         // Times as far apart as their last digit are told apart, and no finer: numbers of stretches stay below 2⁵³.

@@ -31,6 +31,7 @@
 
 mod builder;
 mod calendar;
+mod calibration;
 mod cell;
 mod cells;
 mod grid;
@@ -54,7 +55,8 @@ pub use cell::{ReturnCell, RewardCell};
 pub use cells::Cells;
 pub use grid::Grid;
 pub use interval::{Interval, Intervals, resamples};
-pub use judgement::{Evidence, Judgement, Level, Reason};
+pub use calibration::{Bin, calibration};
+pub use judgement::{Evidence, Judgement, Level, Losses, Reason};
 pub use keys::Keys;
 pub use log::{Log, LogError};
 pub use method::{Fit, FitError, Method};
@@ -62,5 +64,5 @@ pub use reach::Reach;
 pub use sample::Sample;
 pub use scaling::{Scaler, Scaling};
 pub use stationarity::{Drift, Drifts};
-pub use tune::{Candidates, Curve, Depths, Folds, Loss, Trial, TuneError, tune};
+pub use tune::{Candidates, Curve, Depths, Folds, Loss, Trial, Trials, TuneError, best, tune};
 pub use width::{depths, temperatures};

@@ -98,6 +98,13 @@ impl<A: Default + Merge> Table<A> {
         }
     }
 
+    /// Bytes that are kept.
+    pub fn memory(&self) -> usize {
+        4 * self.slots.capacity()
+            + size_of::<(u64, A)>() * self.entries.capacity()
+            + size_of::<A>() * self.square.capacity()
+    }
+
     fn slot_of(&self, key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }

@@ -55,12 +55,20 @@ impl Folds {
 
     /// For every partition and fold: the weights of blocks that train, and of those that are held out.
     fn weights(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
-        let weights = |fold_of: &Vec<usize>, fold: usize| {
+        self.fold_of.iter().flat_map(|fold_of| self.of(fold_of)).collect()
+    }
+
+    /// The same of the first partition alone.
+    pub(super) fn first(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
+        self.of(&self.fold_of[0])
+    }
+
+    fn of(&self, fold_of: &[usize]) -> Vec<(Vec<f64>, Vec<f64>)> {
+        let weights = |fold: usize| {
             let held_out: Vec<f64> = fold_of.iter().map(|f| f64::from(u8::from(*f == fold))).collect();
             (held_out.iter().map(|w| 1.0 - w).collect(), held_out)
         };
-        let folds = |fold_of| (0..self.num_folds).map(move |fold| weights(fold_of, fold));
-        self.fold_of.iter().flat_map(folds).collect()
+        (0..self.num_folds).map(weights).collect()
     }
 }
 
@@ -134,8 +142,16 @@ pub struct Trial {
     pub loss: f64,
     /// Standard error of the loss over folds.
     pub sem: f64,
+    /// The sum of losses in every fold.
+    folds: Vec<f64>,
     /// Why the setting has no values.
     pub error: Option<FitError>,
+}
+
+impl Trial {
+    fn without_values(error: Option<FitError>) -> Self {
+        Self { loss: f64::NAN, sem: f64::NAN, folds: Vec::new(), error }
+    }
 }
 
 /// How all settings did.
@@ -161,12 +177,13 @@ pub enum TuneError {
 }
 
 /// What is held out in a fold, in the form its loss needs.
-enum HeldOut {
+#[derive(Debug)]
+enum Target {
     Returns(Vec<(usize, Option<usize>, ReturnCell)>),
     Values { targets: Vec<f64>, visits: Vec<f64> },
 }
 
-impl HeldOut {
+impl Target {
     fn new(loss: Loss, held_out: &Sample<'_>) -> Result<Self, FitError> {
         if loss == Loss::HeldOutLstd {
             let lstd = Lstd { basis: Basis::Table, traces: false, ridge: 0.0 };
@@ -205,68 +222,112 @@ impl HeldOut {
     }
 }
 
-/// Tries all settings of all candidates on every fold.
+/// Folds of a log, ready for settings to be tried on.
 ///
 /// Values are held within the range of returns that the training episodes saw ([`Sample::return_range`]): a wide kernel
-/// extrapolates at the rim. A setting that fails, or whose values are not finite, is kept with its error and never chosen.
+/// extrapolates at the rim.
+#[derive(Debug)]
+pub struct Trials<'a> {
+    training: Vec<Sample<'a>>,
+    targets: Vec<Target>,
+    /// Held-out visits by fold.
+    visits: Vec<f64>,
+    ranges: Vec<(f64, f64)>,
+    num_folds: usize,
+}
+
+impl<'a> Trials<'a> {
+    /// Takes the log apart.
+    pub fn new(log: &'a Log, folds: &Folds, loss: Loss) -> Result<Self, FitError> {
+        let weights = folds.weights();
+        let training: Vec<Sample<'a>> = weights.par_iter().map(|(train, _)| log.sample(train)).collect();
+        let held_out: Vec<Sample<'_>> =
+            weights.par_iter().map(|(_, held_out)| log.sample(held_out)).collect();
+        let targets = held_out.par_iter().map(|sample| Target::new(loss, sample)).collect::<Result<_, _>>()?;
+        let range = |sample: &Sample<'_>| sample.return_range().unwrap_or((f64::NAN, f64::NAN));
+        Ok(Self {
+            ranges: training.iter().map(range).collect(),
+            training,
+            targets,
+            visits: held_out.iter().map(Sample::num_visits).collect(),
+            num_folds: folds.num_folds,
+        })
+    }
+
+    /// Tries all settings of these candidates. One that fails, or whose values are not finite, is kept with its error.
+    pub fn of(&self, candidates: &dyn Candidates) -> Vec<Trial> {
+        let mut trials = Vec::with_capacity(candidates.num_settings());
+        candidates.visit(&self.training, &mut |fitted| {
+            let trial = fitted
+                .map_or_else(|error| Trial::without_values(Some(error)), |values| self.summarize(values));
+            let loss = trial.loss;
+            trials.push(trial);
+            loss
+        });
+        trials.resize(candidates.num_settings(), Trial::without_values(None));
+        trials
+    }
+
+    /// Mean loss per visit of these values (rows are states, columns folds), and its standard error from the folds as a ratio of
+    /// sums.
+    fn summarize(&self, values: &Matrix) -> Trial {
+        // `clamp` would hide an infinite value, and refuses a range of NaN.
+        let held = |s: usize, fold: usize| {
+            let (value, (low, high)) = (values[(s, fold)], self.ranges[fold]);
+            if value.is_finite() { value.max(low).min(high) } else { f64::NAN }
+        };
+        let loss = |fold: usize| self.targets[fold].loss(|s| held(s, fold));
+        let folds: Vec<f64> = (0..self.targets.len()).into_par_iter().map(loss).collect();
+        let (loss, residuals) = self.ratio(&folds);
+        let sem = MeanSem::of(&residuals).map_or(f64::NAN, |mean| mean.sem);
+        Trial { loss, sem, folds, error: None }
+    }
+
+    /// Sums by fold over visits, and what each fold deviates by, as a share of its visits.
+    fn ratio(&self, folds: &[f64]) -> (f64, Vec<f64>) {
+        let total: f64 = self.visits.iter().sum();
+        let ratio = folds.iter().sum::<f64>() / total;
+        let share = total / self.visits.len() as f64;
+        (ratio, folds.iter().zip(&self.visits).map(|(sum, n)| (sum - ratio * n) / share).collect())
+    }
+
+    /// By how much the loss of the second is larger, and the standard error of that. Partitions of the same episodes are not
+    /// independent, so that only the folds of one of them count.
+    pub fn advantage(&self, of: &Trial, over: &Trial) -> (f64, f64) {
+        if of.folds.len() != over.folds.len() || of.folds.is_empty() {
+            return (f64::NAN, f64::NAN);
+        }
+        let gaps: Vec<f64> = of.folds.iter().zip(&over.folds).map(|(a, b)| b - a).collect();
+        let (gap, residuals) = self.ratio(&gaps);
+        let repeats = residuals.len() as f64 / self.num_folds as f64;
+        let sem = MeanSem::of(&residuals).map_or(f64::NAN, |mean| mean.sem);
+        (gap, sem * repeats.sqrt())
+    }
+}
+
+/// The place of the trial of the smallest loss, the first of equals.
+pub fn best(trials: &[Trial]) -> Option<usize> {
+    let finite = trials.iter().enumerate().filter(|(_, trial)| trial.loss.is_finite());
+    finite.reduce(|best, next| if next.1.loss < best.1.loss { next } else { best }).map(|(place, _)| place)
+}
+
+/// Tries all settings of all candidates on every fold. A setting without finite values is never chosen.
 pub fn tune(
     log: &Log,
     folds: &Folds,
     loss: Loss,
     candidates: &[&dyn Candidates],
 ) -> Result<Curve, TuneError> {
-    let weights = folds.weights();
-    let training: Vec<Sample<'_>> = weights.par_iter().map(|(train, _)| log.sample(train)).collect();
-    let held_out: Vec<Sample<'_>> = weights.par_iter().map(|(_, held_out)| log.sample(held_out)).collect();
-    let targets: Result<Vec<HeldOut>, FitError> =
-        held_out.par_iter().map(|sample| HeldOut::new(loss, sample)).collect();
     let settings = candidates.iter().map(|c| c.num_settings()).sum();
-    let targets = targets.map_err(|error| TuneError::NoCandidate { settings, first: Some(error) })?;
-    let visits: Vec<f64> = held_out.iter().map(Sample::num_visits).collect();
-    let ranges: Vec<(f64, f64)> =
-        training.iter().map(|sample| sample.return_range().unwrap_or((f64::NAN, f64::NAN))).collect();
-    let trial = |fitted: Result<&Matrix, FitError>| match fitted {
-        Err(error) => Trial { loss: f64::NAN, sem: f64::NAN, error: Some(error) },
-        Ok(values) => {
-            // `clamp` would hide an infinite value, and refuses a range of NaN.
-            let held = |s: usize, fold: usize| {
-                let (value, (low, high)) = (values[(s, fold)], ranges[fold]);
-                if value.is_finite() { value.max(low).min(high) } else { f64::NAN }
-            };
-            let loss = |fold: usize| targets[fold].loss(|s| held(s, fold));
-            let losses: Vec<f64> = (0..targets.len()).into_par_iter().map(loss).collect();
-            summarize(&losses, &visits)
-        }
-    };
+    let held_out = Trials::new(log, folds, loss);
+    let held_out = held_out.map_err(|error| TuneError::NoCandidate { settings, first: Some(error) })?;
     // One after the other: each works in parallel, and needs memory for weights.
-    let mut trials = Vec::with_capacity(settings);
-    for candidates in candidates {
-        let end = trials.len() + candidates.num_settings();
-        candidates.visit(&training, &mut |fitted| {
-            let trial = trial(fitted);
-            let loss = trial.loss;
-            trials.push(trial);
-            loss
-        });
-        trials.resize(end, Trial { loss: f64::NAN, sem: f64::NAN, error: None });
-    }
-    let finite = trials.iter().enumerate().filter(|(_, trial)| trial.loss.is_finite());
-    let best = finite.reduce(|best, next| if next.1.loss < best.1.loss { next } else { best });
-    match best.map(|(best, _)| best) {
+    let trials: Vec<Trial> = candidates.iter().flat_map(|&candidates| held_out.of(candidates)).collect();
+    match best(&trials) {
         Some(best) => Ok(Curve { trials, best }),
         None => {
             let first = trials.into_iter().find_map(|trial| trial.error);
             Err(TuneError::NoCandidate { settings, first })
         }
     }
-}
-
-/// Mean loss per visit, and its standard error from the folds as a ratio of sums.
-fn summarize(losses: &[f64], visits: &[f64]) -> Trial {
-    let total: f64 = visits.iter().sum();
-    let loss = losses.iter().sum::<f64>() / total;
-    let share = total / visits.len() as f64;
-    let residuals: Vec<f64> = losses.iter().zip(visits).map(|(l, n)| (l - loss * n) / share).collect();
-    let sem = MeanSem::of(&residuals).map_or(f64::NAN, |mean| mean.sem);
-    Trial { loss, sem, error: None }
 }

@@ -1,7 +1,15 @@
 //! `evaluate`: the value of every state in a log, with intervals and a judgement.
 
+mod asked;
 mod candidates;
+mod estimator;
+mod figures;
+mod pictures;
+mod report;
 mod show;
+
+pub use asked::Row;
+pub use estimator::Estimator;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,15 +17,17 @@ use std::sync::Arc;
 use ictd::evaluate::method::{Basis, Lstd};
 use ictd::evaluate::{
     Drifts, Evidence, FitError, Folds, Interval, Intervals, Judgement, Keys, Level, Log, LogBuilder, Loss,
-    Method, Reach, Sample, Scaler, Scaling, resamples, tune,
+    Losses, Method, Sample, Scaler, Scaling, Trial, Trials, resamples,
 };
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 use serde::Serialize;
 
-use crate::logs::{self, Counts, Reading, States, Wanted};
+use crate::logs::{self, Counts, Queries, Reading, States, Wanted};
 use crate::{LabError, Progress};
-use candidates::Grid;
+use asked::Asked;
+use candidates::{Settings, Tuned};
+use pictures::Pictures;
 
 /// Labels beyond this number are told apart without features of their own.
 const MAX_ONE_HOT: usize = 512;
@@ -29,14 +39,16 @@ const MAX_WEIGHTS: usize = 1 << 24;
 const FOLDS: (usize, usize) = (5, 2);
 /// Resamples of episodes behind intervals: standard deviations are then known to 9 %.
 const RESAMPLES: usize = 64;
-/// The rougher fit that the bias is estimated from is at least so deep.
-const REFERENCE_LAYERS: usize = 16;
+/// Decay of LSTD(λ) where none is given.
+const LAMBDA: f64 = 0.9;
 
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct EvaluateConfig {
     /// Discount.
     pub gamma: f64,
+    /// The estimator.
+    pub estimator: Estimator,
     /// How features are scaled; standardised where they are numbers unless said otherwise.
     pub scaling: Option<Scaling>,
     /// The kernel.
@@ -45,12 +57,40 @@ pub struct EvaluateConfig {
     pub temperature: Option<f64>,
     /// A depth instead of those that are tried.
     pub layers: Option<usize>,
+    /// A ridge instead of those that are tried.
+    pub ridge: Option<f64>,
+    /// Decay of traces, which LSTD(λ) needs.
+    pub lambda: Option<f64>,
     /// Whether other estimators are fitted beside it.
     pub compare: bool,
     /// Seed of folds and resamples.
     pub seed: u64,
     /// Whether a result to be taken with caution counts as refused.
     pub strict: bool,
+}
+
+impl EvaluateConfig {
+    /// The usual questions at this discount.
+    pub fn new(gamma: f64) -> Self {
+        Self {
+            gamma,
+            estimator: Estimator::default(),
+            scaling: None,
+            kernel: KernelName::Rbf,
+            temperature: None,
+            layers: None,
+            ridge: None,
+            lambda: None,
+            compare: false,
+            seed: 0,
+            strict: false,
+        }
+    }
+
+    /// The decay of the traces that are kept, if any.
+    fn traces(&self) -> Option<f64> {
+        self.lambda.or((self.estimator == Estimator::LstdLambda).then_some(LAMBDA))
+    }
 }
 
 /// A log as it was read.
@@ -61,12 +101,21 @@ pub struct Logged {
 }
 
 impl Logged {
-    /// Reads a log.
-    pub fn read(path: &Path, wanted: &Wanted, gamma: f64, progress: &Progress) -> Result<Self, LabError> {
-        let make = || Ok(LogBuilder::new(gamma, None)?);
+    /// Reads a log for these questions.
+    pub fn read(
+        path: &Path,
+        wanted: &Wanted,
+        config: &EvaluateConfig,
+        progress: &Progress,
+    ) -> Result<Self, LabError> {
+        let make = || Ok(LogBuilder::new(config.gamma, config.traces())?);
         // Before the file is read.
         make()?;
         let (reading, builder) = logs::read(path, wanted, make, progress)?;
+        Self::new(reading, builder)
+    }
+
+    fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
         let log = builder.build(features(&reading.states, reading.visited))?;
         Ok(Self { reading, log })
     }
@@ -86,44 +135,30 @@ fn features(states: &States, number: usize) -> Matrix {
     }
 }
 
-/// The settings that were chosen.
+/// The settings that were chosen. What an estimator does not have is absent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chosen {
-    estimator: &'static str,
-    kernel: &'static str,
-    temperature: f64,
-    layers: usize,
+    estimator: Estimator,
+    kernel: Option<&'static str>,
+    temperature: Option<f64>,
+    layers: Option<usize>,
+    ridge: Option<f64>,
+    lambda: Option<f64>,
     scale: Scaling,
-    /// Mean loss on held-out episodes, and that of one number for all states.
-    loss: f64,
-    constant_loss: f64,
+    /// On held-out episodes; absent where nothing could be held out.
+    losses: Option<Losses>,
     /// What is added to the intervals for the bias of stopping there.
     bias: f64,
     /// Landmarks that stand for states; absent where all states do.
-    #[serde(skip_serializing_if = "Option::is_none")]
     landmarks: Option<usize>,
-}
-
-/// A state or an id and its value.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<serde_json::Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    /// How often the log left the state.
-    visits: u64,
-    #[serde(flatten)]
-    interval: Interval,
-    /// Whether nothing like the state was seen.
-    extrapolated: bool,
 }
 
 /// One setting that was tried.
 #[derive(Clone, Debug, Serialize)]
 struct Tried {
-    temperature: f64,
-    layers: usize,
+    temperature: Option<f64>,
+    layers: Option<usize>,
+    ridge: Option<f64>,
     loss: Option<f64>,
     standard_error: Option<f64>,
 }
@@ -131,9 +166,12 @@ struct Tried {
 /// An estimator beside the others, at its best settings.
 #[derive(Clone, Debug, Serialize)]
 struct Rival {
-    estimator: &'static str,
+    estimator: Estimator,
     settings: String,
     loss: Option<f64>,
+    /// By how much its loss is larger than that of the chosen one, and the standard error of that.
+    behind: Option<f64>,
+    behind_error: Option<f64>,
     /// The mean over the states in which episodes begin.
     mean: Option<f64>,
     why_not: Option<String>,
@@ -146,7 +184,7 @@ pub struct Evaluation {
     reasons: Vec<String>,
     chosen: Chosen,
     rows: Vec<Row>,
-    mean: Interval,
+    mean: Option<Interval>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     estimators: Vec<Rival>,
     counts: Counts,
@@ -155,92 +193,212 @@ pub struct Evaluation {
     #[serde(skip)]
     judged: Judgement,
     #[serde(skip)]
+    pictures: Option<Pictures>,
+    /// Whether rows are in an order that means something: that of ids or of queries.
+    #[serde(skip)]
+    is_ordered: bool,
+    #[serde(skip)]
     gamma: f64,
     #[serde(skip)]
     strict: bool,
 }
 
 impl Evaluation {
-    /// Whether the result may be used.
+    /// Whether the result should not be used.
     pub fn is_refused(&self) -> bool {
         self.judgement == Level::Refuse || self.strict && self.judgement == Level::Caution
     }
+
+    /// Rows with their values.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
 }
 
-/// Evaluates a log.
-pub fn run(logged: &Logged, config: &EvaluateConfig, progress: &Progress) -> Result<Evaluation, LabError> {
+/// Evaluates a log, at the states of `queries` or else at its own.
+pub fn run(
+    logged: &Logged,
+    queries: Option<&Queries>,
+    config: &EvaluateConfig,
+    progress: &Progress,
+) -> Result<Evaluation, LabError> {
     let Logged { reading, log } = logged;
     let is_labels = matches!(reading.states, States::Labels(_));
     let scaling = config.scaling.unwrap_or(if is_labels { Scaling::None } else { Scaling::Standardize });
     let scaler = Scaler::of(scaling, log);
     let log = log.with_features(&scaler.apply(log.features()))?;
+    let Ok(folds) = Folds::new(&log, FOLDS.0, FOLDS.1, config.seed) else {
+        return Ok(too_few(&log, reading, scaling, config));
+    };
     let whole = log.whole();
     let keys = landmarks(&log);
-    let wide_labels = is_labels && reading.visited > MAX_ONE_HOT;
-    let grid = Grid::new(config, &whole, keys.clone(), wide_labels)?;
-    let folds = Folds::new(&log, FOLDS.0, FOLDS.1, config.seed)
-        .map_err(|e| LabError::refused("episodes", e.to_string()))?;
-    progress.begin("evaluate: settings on held-out episodes", "", 0)?;
-    let curve = tune(&log, &folds, Loss::default(), &grid.candidates())
-        .map_err(|e| LabError::refused("evaluate", e.to_string()))?;
-    progress.check()?;
-    let best = grid.best(&curve)?;
+    let without_features = is_labels && reading.visited > MAX_ONE_HOT;
+    let settings = Settings::new(config, &whole, keys.clone(), without_features)?;
+    progress.begin("evaluate: folds", "", 0)?;
+    let trials = Trials::new(&log, &folds, Loss::default()).map_err(failed)?;
+    let constant = settings.tune(Estimator::Constant, &trials, progress)?;
+    let tuned = settings.tune(config.estimator, &trials, progress)?;
     progress.begin("evaluate: intervals", "", 0)?;
     let weights = resamples(&log, RESAMPLES, config.seed);
-    let intervals =
-        Intervals::of_softmax_td(&log, &best.method, &grid.reference(&best)?, &weights).map_err(failed)?;
-    progress.check()?;
+    let intervals = match config.estimator {
+        Estimator::SoftmaxTd => {
+            let method = settings.softmax_td(tuned.setting())?;
+            let reference = settings.reference(tuned.setting())?;
+            Intervals::of_softmax_td(&log, &method, &reference, &weights)
+        }
+        other => Intervals::of_method(&log, &*settings.method(other, tuned.setting())?, &weights),
+    };
+    let intervals = intervals.map_err(failed)?;
     let values: Vec<f64> = intervals.states().iter().map(|i| i.value).collect();
-    progress.begin("evaluate: rows", "", 0)?;
-    let asked = Asked::of(reading, &log, &scaler, keys.as_deref(), &intervals)?;
+    let asked = match queries {
+        Some(queries) => Asked::of_queries(queries, reading, &log, &scaler),
+        None => Asked::of_log(reading, &log, &scaler),
+    };
+    let answers = asked.answers(&whole, keys.as_deref(), &intervals, progress)?;
     let drifts = Drifts::of(&log, &values)?;
-    let losses = (curve.trials[best.place].loss, curve.trials[0].loss);
-    let shown: Vec<f64> = asked.intervals.iter().map(|i| i.value).collect();
+    let losses = losses(&trials, tuned.trial(), constant.trial());
+    let shown: Vec<f64> = answers.rows.iter().map(|row| row.interval.value).collect();
     let evidence = Evidence {
         episodes: log.num_episodes(),
         transitions: log.num_transitions(),
         truncated: log.num_truncated(),
         gamma: config.gamma,
         losses: Some(losses),
-        depth: Some((best.method.num_layers, limit_gap(&whole, &values))),
+        depth: tuned.setting().layers.map(|layers| (layers, limit_gap(&whole, &values))),
         values: &shown,
-        effective: &asked.effective,
-        extrapolated: &asked.extrapolated,
+        effective: &answers.effective,
+        extrapolated: &answers.extrapolated,
         returns: intervals.range(),
         return_spread: return_spread(&whole),
-        landmark_gap: keys.as_ref().map(|keys| keys.radius() / best.temperature.sqrt()),
+        landmark_gap: keys.as_ref().zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
+        states: whole.visits().iter().filter(|n| **n > 0.0).count(),
+        is_corrected: config.estimator == Estimator::SoftmaxTd,
         drifts: &drifts,
     };
     let judged = evidence.judge();
-    let estimators = if config.compare {
-        progress.begin("evaluate: other estimators", "", 0)?;
-        candidates::rivals(&log, &folds, &grid)
-    } else {
-        Vec::new()
-    };
+    let rivals = if config.compare { rivals(&settings, &trials, &tuned, &whole, progress)? } else { Vec::new() };
+    progress.begin("evaluate: pictures", "", 0)?;
+    let pictures = Pictures::of(&log, &folds, &settings, &tuned, &intervals, reading)?;
+    let setting = tuned.setting();
+    let uses_kernel = setting.temperature.is_some();
     Ok(Evaluation {
         judgement: judged.level,
         reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
         chosen: Chosen {
-            estimator: best.method.name(),
-            kernel: grid.kernel().as_str(),
-            temperature: best.temperature,
-            layers: best.method.num_layers,
+            estimator: config.estimator,
+            kernel: uses_kernel.then(|| settings.kernel.as_str()),
+            temperature: setting.temperature,
+            layers: setting.layers,
+            ridge: setting.ridge,
+            lambda: (config.estimator == Estimator::LstdLambda).then(|| log.lambda()).flatten(),
             scale: scaling,
-            loss: losses.0,
-            constant_loss: losses.1,
+            losses: Some(losses),
             bias: intervals.bias(),
-            landmarks: keys.as_ref().map(|keys| keys.states().len()),
+            landmarks: keys.as_ref().filter(|_| uses_kernel).map(|keys| keys.states().len()),
         },
-        rows: asked.rows(reading),
-        mean: intervals.mean(),
-        estimators,
+        rows: answers.rows,
+        mean: Some(intervals.mean()),
+        estimators: rivals,
         counts: reading.counts,
-        tried: grid.tried(&curve),
+        tried: tried(&tuned),
         judged,
+        pictures: Some(pictures),
+        is_ordered: queries.is_some() || !reading.ids.is_empty(),
         gamma: config.gamma,
         strict: config.strict,
     })
+}
+
+/// What can be said of a single episode: nothing.
+fn too_few(log: &Log, reading: &Reading, scaling: Scaling, config: &EvaluateConfig) -> Evaluation {
+    let judged = Judgement::too_few_episodes(log.num_episodes());
+    Evaluation {
+        judgement: judged.level,
+        reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
+        chosen: Chosen {
+            estimator: config.estimator,
+            kernel: None,
+            temperature: config.temperature,
+            layers: config.layers,
+            ridge: config.ridge,
+            lambda: config.lambda,
+            scale: scaling,
+            losses: None,
+            bias: 0.0,
+            landmarks: None,
+        },
+        rows: Vec::new(),
+        mean: None,
+        estimators: Vec::new(),
+        counts: reading.counts,
+        tried: Vec::new(),
+        judged,
+        pictures: None,
+        is_ordered: false,
+        gamma: config.gamma,
+        strict: config.strict,
+    }
+}
+
+fn losses(trials: &Trials<'_>, own: &Trial, constant: &Trial) -> Losses {
+    Losses { loss: own.loss, constant: constant.loss, error: trials.advantage(own, constant).1 }
+}
+
+/// Every setting with its loss.
+fn tried(tuned: &Tuned) -> Vec<Tried> {
+    let finite = |x: f64| x.is_finite().then_some(x);
+    let pairs = tuned.settings.iter().zip(&tuned.trials);
+    pairs
+        .map(|(setting, trial)| Tried {
+            temperature: setting.temperature,
+            layers: setting.layers,
+            ridge: setting.ridge,
+            loss: finite(trial.loss),
+            standard_error: finite(trial.sem),
+        })
+        .collect()
+}
+
+/// All estimators at the settings that do best on the same held-out episodes.
+fn rivals(
+    settings: &Settings,
+    trials: &Trials<'_>,
+    own: &Tuned,
+    whole: &Sample<'_>,
+    progress: &Progress,
+) -> Result<Vec<Rival>, LabError> {
+    let initial = whole.initial();
+    let episodes: f64 = initial.iter().sum();
+    let mut rivals = Vec::new();
+    for estimator in Estimator::ALL.into_iter().filter(|e| *e != own.estimator) {
+        let (mut settled, mut why_not) = (None, None);
+        let mut mean = None;
+        match settings.tune(estimator, trials, progress) {
+            Err(LabError::Refused { problem, .. }) => why_not = Some(problem),
+            Err(error) => return Err(error),
+            Ok(tuned) => {
+                match settings.method(estimator, tuned.setting())?.fit(whole) {
+                    Err(error) => why_not = Some(error.to_string()),
+                    Ok(fit) => {
+                        let terms = initial.iter().zip(fit.values()).map(|(n, v)| n * v);
+                        mean = Some(terms.sum::<f64>() / episodes);
+                    }
+                }
+                settled = Some(tuned);
+            }
+        }
+        let behind = settled.as_ref().map(|tuned| trials.advantage(own.trial(), tuned.trial()));
+        rivals.push(Rival {
+            estimator,
+            settings: settled.as_ref().map_or_else(String::new, |tuned| tuned.setting().words()),
+            loss: settled.as_ref().map(|tuned| tuned.trial().loss),
+            behind: behind.map(|b| b.0),
+            behind_error: behind.map(|b| b.1),
+            mean,
+            why_not,
+        });
+    }
+    Ok(rivals)
 }
 
 /// An error of a fit as one of the command.
@@ -271,81 +429,4 @@ fn limit_gap(whole: &Sample<'_>, values: &[f64]) -> Option<f64> {
 fn return_spread(whole: &Sample<'_>) -> f64 {
     let mean = whole.return_sums().iter().sum::<f64>() / whole.num_visits();
     whole.return_loss(&vec![mean; whole.num_states()]).sqrt()
-}
-
-/// The states that values are wanted of.
-struct Asked {
-    /// Their numbers in the file, and names where they are ids.
-    states: Vec<(u32, Option<String>)>,
-    visits: Vec<u64>,
-    intervals: Vec<Interval>,
-    effective: Vec<f64>,
-    extrapolated: Vec<bool>,
-}
-
-impl Asked {
-    /// The last states of ids where there are ids, else all states of the log.
-    fn of(
-        reading: &Reading,
-        log: &Log,
-        scaler: &Scaler,
-        keys: Option<&Keys>,
-        intervals: &Intervals,
-    ) -> Result<Self, LabError> {
-        let states: Vec<(u32, Option<String>)> = if reading.ids.is_empty() {
-            (0..reading.visited as u32).map(|s| (s, None)).collect()
-        } else {
-            reading.ids.iter().map(|(name, s)| (*s, Some(name.clone()))).collect()
-        };
-        let whole = log.whole();
-        let is_known = |s: u32| (s as usize) < reading.visited;
-        let visits = |s: u32| if is_known(s) { whole.visits()[log.number_of(s)] as u64 } else { 0 };
-        // A label that no transition speaks of is like none; features may be like others.
-        let rows: Vec<f64> = match &reading.states {
-            States::Labels(_) => {
-                let dim = log.features().num_cols();
-                let row = |s: u32| {
-                    if is_known(s) { log.features().row(log.number_of(s)).to_vec() } else { vec![0.0; dim] }
-                };
-                states.iter().flat_map(|(s, _)| row(*s)).collect()
-            }
-            States::Features { rows, .. } => {
-                let given =
-                    Matrix::from_fn(states.len(), rows.num_cols(), |k, a| rows[(states[k].0 as usize, a)]);
-                scaler.apply(&given).as_slice().to_vec()
-            }
-        };
-        let points = Matrix::from_vec(states.len(), log.features().num_cols(), rows);
-        let mut extrapolated = Reach::of(&whole, keys).beyond(&points);
-        if matches!(reading.states, States::Labels(_)) {
-            extrapolated = states.iter().map(|(s, _)| !is_known(*s) || visits(*s) == 0).collect();
-        }
-        Ok(Self {
-            visits: states.iter().map(|(s, _)| visits(*s)).collect(),
-            intervals: intervals.predict(&points).map_err(failed)?,
-            effective: intervals.effective(&points).map_err(failed)?,
-            extrapolated,
-            states,
-        })
-    }
-
-    fn rows(self, reading: &Reading) -> Vec<Row> {
-        let state = |s: u32| match &reading.states {
-            States::Labels(labels) => {
-                let label = &labels[s as usize];
-                label.parse::<i64>().map_or_else(|_| label.clone().into(), serde_json::Value::from)
-            }
-            States::Features { names, rows } => {
-                let entries = names.iter().cloned().zip(rows.row(s as usize).iter().map(|&x| x.into()));
-                serde_json::Value::Object(entries.collect())
-            }
-        };
-        let parts = self.states.into_iter().zip(self.visits).zip(self.intervals).zip(self.extrapolated);
-        parts
-            .map(|((((s, id), visits), interval), extrapolated)| {
-                let state = id.is_none().then(|| state(s));
-                Row { state, id, visits, interval, extrapolated }
-            })
-            .collect()
-    }
 }

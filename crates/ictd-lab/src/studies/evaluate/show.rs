@@ -1,64 +1,97 @@
-//! An evaluation as text, as files and as figures.
+//! An evaluation as text and as files.
 
 use ictd::evaluate::Level;
 
-use super::{Evaluation, Row};
+use super::{Chosen, Evaluation, Row, report};
 use crate::LabError;
-use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
+use crate::figure::Scene;
+use crate::files::OutputDir;
 use crate::report::{Records, Report, Table, wrapped};
 
 /// Rows shown in the terminal before the rest is left to --json and --out.
 const SHOWN: usize = 20;
-/// Curves of the tuning figure.
-const CURVES: usize = 6;
+/// Features of a state that are shown in the terminal.
+const FEATURES: usize = 4;
 
 impl Row {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match (&self.id, &self.state) {
             (Some(id), _) => id.clone(),
             (None, Some(serde_json::Value::Object(entries))) => {
                 let number =
-                    |x: &serde_json::Value| x.as_f64().map_or_else(String::new, |x| format!("{x:.4}"));
-                entries.iter().map(|(name, x)| format!("{name} {}", number(x))).collect::<Vec<_>>().join(", ")
+                    |x: &serde_json::Value| x.as_f64().map_or_else(String::new, |x| short_number(x));
+                let shown = entries.iter().take(FEATURES).map(|(name, x)| format!("{name} {}", number(x)));
+                let more = if entries.len() > FEATURES { ", …" } else { "" };
+                shown.collect::<Vec<_>>().join(", ") + more
             }
             (None, Some(serde_json::Value::String(label))) => label.clone(),
             (None, state) => state.as_ref().map(ToString::to_string).unwrap_or_default(),
         }
     }
+
+    /// Its state or id as cells of a table.
+    fn cells(&self) -> Vec<String> {
+        match (&self.id, &self.state) {
+            (None, Some(serde_json::Value::Object(entries))) => {
+                entries.values().map(|x| x.as_f64().map_or_else(String::new, |x| x.to_string())).collect()
+            }
+            _ => vec![self.name()],
+        }
+    }
+}
+
+fn short_number(x: f64) -> String {
+    if x == 0.0 || (1e-3..1e5).contains(&x.abs()) { format!("{}", (x * 1e4).round() / 1e4) } else { format!("{x:.3e}") }
+}
+
+impl Chosen {
+    /// In words.
+    pub(super) fn words(&self) -> String {
+        let parts = [
+            self.kernel.map(|k| format!("kernel {k}")),
+            self.temperature.map(|t| format!("temperature {t:.3e}")),
+            self.layers.map(|n| format!("{n} layers")),
+            self.ridge.map(|r| format!("ridge {r:.0e}")),
+            self.lambda.map(|l| format!("λ = {l}")),
+            self.landmarks.map(|n| format!("{n} landmarks")),
+        ];
+        let words = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        if words.is_empty() { "no settings".into() } else { words }
+    }
 }
 
 impl Evaluation {
-    /// Held-out loss against depth, one curve per temperature.
-    fn tuning(&self) -> Scene {
-        let mut temperatures: Vec<f64> = self.tried.iter().map(|t| t.temperature).collect();
-        temperatures.dedup();
-        let best = temperatures.iter().position(|t| *t == self.chosen.temperature).unwrap_or(0);
-        let first = best.saturating_sub(CURVES / 2).min(temperatures.len().saturating_sub(CURVES));
-        let shown = temperatures.iter().skip(first).take(CURVES).zip(PALETTE);
-        let series = shown.map(|(&temperature, color)| {
-            let of = self.tried.iter().filter(|t| t.temperature == temperature && t.layers > 0);
-            let points = of.filter_map(|t| Some((t.layers as f64, t.loss?))).collect();
-            Series::new(format!("τ = {temperature:.2e}"), color, points)
-        });
-        let (x, y) = (Axis::log("layers *L*"), Axis::linear("held-out loss"));
-        let chosen = format!(
-            "chosen: τ = {:.2e}, {} layers; one number for all states: {:.4}",
-            self.chosen.temperature, self.chosen.layers, self.chosen.constant_loss
-        );
-        Chart::new("Loss on held-out episodes", x, y, series.collect()).noted(chosen).scene(Width::Column)
+    /// What a row is.
+    pub(super) fn row_kind(&self) -> &'static str {
+        if self.rows.first().is_some_and(|row| row.id.is_some()) { "id" } else { "state" }
     }
 
-    /// Values with their intervals, from the smallest to the largest.
-    fn values(&self) -> Scene {
+    /// Rows in the order in which some are shown: that of queries and ids, and states by their visits.
+    pub(super) fn shown_rows(&self) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
-        rows.sort_by(|a, b| a.interval.value.total_cmp(&b.interval.value));
-        let every = rows.len().div_ceil(400).max(1);
-        let shown: Vec<(usize, &&Row)> = rows.iter().enumerate().step_by(every).collect();
-        let points = shown.iter().map(|(k, row)| (*k as f64 + 1.0, row.interval.value)).collect();
-        let band = shown.iter().map(|(_, row)| (row.interval.low, row.interval.high)).collect();
-        let line = Series::new("value", PALETTE[0], points).with_band(band);
-        let (x, y) = (Axis::linear("state, by its value"), Axis::linear("value, 95 % interval"));
-        Chart::new("Values", x, y, vec![line]).scene(Width::Column)
+        if !self.is_ordered {
+            rows.sort_by_key(|row| std::cmp::Reverse(row.visits));
+        }
+        rows
+    }
+
+    /// Estimators side by side: name, loss, how far behind, mean, settings or why there is none.
+    pub(super) fn estimator_lines(&self) -> Vec<Vec<String>> {
+        let number = |x: Option<f64>| x.map_or_else(String::new, |x| format!("{x:.4}"));
+        let own = vec![
+            self.chosen.estimator.title().to_owned(),
+            number(self.chosen.losses.map(|l| l.loss)),
+            String::new(),
+            number(self.mean.map(|m| m.value)),
+            self.chosen.words(),
+        ];
+        let others = self.estimators.iter().map(|r| {
+            let behind = r.behind.zip(r.behind_error).filter(|(gap, _)| gap.is_finite());
+            let behind = behind.map_or_else(String::new, |(gap, error)| format!("{gap:.4} ± {error:.4}"));
+            let words = r.why_not.clone().unwrap_or_else(|| r.settings.clone());
+            vec![r.estimator.title().to_owned(), number(r.loss), behind, number(r.mean), words]
+        });
+        [own].into_iter().chain(others).collect()
     }
 }
 
@@ -70,57 +103,36 @@ impl Report for Evaluation {
             text += &format!("  {mark} {}\n", reason.text);
         }
         let mut text = wrapped(&text, width) + "\n";
-        let by_visits = {
-            let mut rows: Vec<&Row> = self.rows.iter().collect();
-            if self.rows.iter().all(|row| row.id.is_none()) {
-                rows.sort_by_key(|row| std::cmp::Reverse(row.visits));
-            }
-            rows
-        };
-        let first = if self.rows.first().is_some_and(|row| row.id.is_some()) { "id" } else { "state" };
-        let cells = |row: &&Row| {
+        let cells = |row: &Row| {
             let i = row.interval;
             let mark = if row.extrapolated { "extrapolated" } else { "" };
             let numbers = [i.value, i.low, i.high].map(|x| format!("{x:.4}"));
             [vec![row.name(), row.visits.to_string()], numbers.to_vec(), vec![mark.into()]].concat()
         };
-        let table = Table::new(
-            &[first, "visits", "value", "low", "high", ""],
-            by_visits.iter().take(SHOWN).map(cells),
-        );
-        text += &table.words([5]).text(width);
+        if !self.rows.is_empty() {
+            let shown = self.shown_rows().into_iter().take(SHOWN).map(cells);
+            let table = Table::new(&[self.row_kind(), "visits", "value", "low", "high", ""], shown);
+            text += &table.words([0, 5]).text(width);
+        }
         if self.rows.len() > SHOWN {
             text += &format!("({} more; --json and --out give all)\n", self.rows.len() - SHOWN);
         }
         if !self.estimators.is_empty() {
-            let number = |x: Option<f64>| x.map_or_else(String::new, |x| format!("{x:.4}"));
-            let rows = self.estimators.iter().map(|r| {
-                let words = r.why_not.clone().unwrap_or_else(|| r.settings.clone());
-                vec![r.estimator.to_owned(), number(r.loss), number(r.mean), words]
-            });
-            let own = vec![
-                self.chosen.estimator.to_owned(),
-                format!("{:.4}", self.chosen.loss),
-                format!("{:.4}", self.mean.value),
-                format!("temperature {:.3e}, {} layers", self.chosen.temperature, self.chosen.layers),
-            ];
-            let table = Table::new(
-                &["estimator", "held-out loss", "mean", "settings"],
-                [own].into_iter().chain(rows),
-            );
-            text += &format!("\n{}", table.words([3]).text(width));
+            let header = ["estimator", "held-out loss", "behind", "mean", "settings"];
+            let table = Table::new(&header, self.estimator_lines());
+            text += &format!("\n{}", table.words([0, 4]).text(width));
         }
-        let (m, c) = (self.mean, &self.chosen);
-        let foot = format!(
-            "\nan episode is worth {:.4} ({:.4} to {:.4}), γ = {}\n{}, kernel {}, temperature {:.3e}, {} layers; {} episodes, {} transitions\n",
-            m.value,
-            m.low,
-            m.high,
-            self.gamma,
-            c.estimator,
-            c.kernel,
-            c.temperature,
-            c.layers,
+        let mut foot = String::from("\n");
+        if let Some(m) = self.mean {
+            foot += &format!(
+                "an episode is worth {:.4} ({:.4} to {:.4}), γ = {}\n",
+                m.value, m.low, m.high, self.gamma
+            );
+        }
+        foot += &format!(
+            "{}, {}; {} episodes, {} transitions\n",
+            self.chosen.estimator.title(),
+            self.chosen.words(),
             self.counts.episodes,
             self.counts.transitions
         );
@@ -128,32 +140,28 @@ impl Report for Evaluation {
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
-        vec![("values".into(), self.values()), ("tuning".into(), self.tuning())]
+        self.scenes()
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
-        #[derive(serde::Serialize)]
-        struct Line<'a> {
-            name: &'a str,
-            visits: u64,
-            value: f64,
-            low: f64,
-            high: f64,
-            extrapolated: bool,
-        }
-        let names: Vec<String> = self.rows.iter().map(Row::name).collect();
-        let lines = self.rows.iter().zip(&names).map(|(row, name)| {
+        let results = ["visits", "value", "low", "high", "extrapolated"];
+        // A feature of the same name is told apart.
+        let name = |name: &String| {
+            if results.contains(&name.as_str()) { format!("state_{name}") } else { name.clone() }
+        };
+        let first: Vec<String> = match self.rows.first().and_then(|row| row.state.as_ref()) {
+            Some(serde_json::Value::Object(entries)) => entries.keys().map(name).collect(),
+            _ => vec![self.row_kind().to_owned()],
+        };
+        let header: Vec<String> = first.into_iter().chain(results.map(String::from)).collect();
+        let line = |row: &Row| {
             let i = row.interval;
-            Line {
-                name,
-                visits: row.visits,
-                value: i.value,
-                low: i.low,
-                high: i.high,
-                extrapolated: row.extrapolated,
-            }
-        });
-        let mut tables = vec![Records::of("values", lines)?, Records::of("tuning", &self.tried)?];
+            let numbers = [i.value, i.low, i.high].map(|x| x.to_string());
+            let visits = row.visits.to_string();
+            [row.cells(), vec![visits], numbers.to_vec(), vec![row.extrapolated.to_string()]].concat()
+        };
+        let values = Records::of_cells("values", &header, self.rows.iter().map(line))?;
+        let mut tables = vec![values, Records::of("tuning", &self.tried)?];
         if !self.estimators.is_empty() {
             tables.push(Records::of("estimators", &self.estimators)?);
         }
@@ -162,5 +170,14 @@ impl Report for Evaluation {
 
     fn json_name(&self) -> Option<&str> {
         Some("evaluation")
+    }
+
+    fn write(&self, out: &OutputDir) -> Result<(), LabError> {
+        let (tables, figures) = (self.tables()?, self.figures());
+        out.expect(tables.len(), figures.len(), 2);
+        tables.iter().try_for_each(|records| out.records(records))?;
+        figures.iter().try_for_each(|(name, figure)| out.figure(name, figure))?;
+        out.json("evaluation", self)?;
+        out.write("report.html", report::html(self).as_bytes())
     }
 }
