@@ -6,6 +6,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 PROGRAM = pathlib.Path("target/release/ictd")
 WORK = pathlib.Path("target/evaluate-bench")
@@ -29,10 +30,12 @@ class Run:
 
     def __init__(self, command):
         WORK.mkdir(parents=True, exist_ok=True)
-        out, err, result = (WORK / name for name in ("stdout", "stderr", "usage.json"))
-        subprocess.run([sys.executable, "-S", "-c", MEASURE, out, err, result, *map(str, command)], check=True)
-        self.code, self.seconds, self.peak = json.loads(result.read_text())
-        self.out, self.err = out.read_text(), err.read_text()
+        # Two studies may run at a time.
+        with tempfile.TemporaryDirectory(dir=WORK) as folder:
+            out, err, result = (pathlib.Path(folder) / name for name in ("out", "err", "usage"))
+            subprocess.run([sys.executable, "-S", "-c", MEASURE, out, err, result, *map(str, command)], check=True)
+            self.code, self.seconds, self.peak = json.loads(result.read_text())
+            self.out, self.err = out.read_text(), err.read_text()
 
 
 class Evaluation(Run):

@@ -3,6 +3,9 @@
 The clinicians' policy acts; an episode ends with reward 1 when the patient survives, and the discount is 1. Twenty data sets of each size
 are drawn with the seeds 0 to 19. The program sees features of 47 columns, and is asked for the values of all states that are
 not terminal, seen or not; errors and coverage are weighted by how often the policy visits a state.
+
+The program's rule for intervals was settled on data sets of other seeds, but after a look at seeds 0 to 7 under an earlier rule: coverage on
+the data sets since then is shown beside that on all.
 """
 
 import math
@@ -13,7 +16,7 @@ from scipy.stats import t as student
 
 from common import WORK, Evaluation, folder_of, mean_and_error, say
 
-SIZES, SEEDS = (100, 300, 1000, 3000), range(20)
+SIZES, SEEDS, LOOKED_AT = (100, 300, 1000, 3000), range(20), 8
 OURS, RIVAL, TABLE = "softmax-td", "kernel-lstd", "lstd"
 ESTIMATORS = {
     OURS: "softmax TD",
@@ -145,9 +148,9 @@ def study(criteria):
     held = {(name, size): [] for name in INTERVALS for size in SIZES}
     seconds = {(name, size): [] for name in ESTIMATORS for size in SIZES}
     hidden, judgements = {size: [] for size in SIZES}, {size: {} for size in SIZES}
-    for size in SIZES:
-        for seed in SEEDS:
-            say(f"icu: {size} episodes, data set {seed + 1} of {len(SEEDS)}")
+    for seed in SEEDS:
+        for size in SIZES:
+            say(f"icu: data set {seed + 1} of {len(SEEDS)}, {size} episodes")
             episodes = problem.episodes(size, seed)
             problem.write(log, episodes)
             for name in ESTIMATORS:
@@ -205,10 +208,12 @@ def show(problem, errors, held, seconds, hidden, judgements):
         print(f"| {label} | {' | '.join(row)} |")
     print("\nShare of occupancy whose value lies in its 95 % interval, and mean width.\n")
     print(header)
-    for name, label in INTERVALS.items():
+    rows = [(label, name, 0) for name, label in INTERVALS.items()]
+    rows.insert(1, (f"{INTERVALS['ours']}, data sets of seeds {LOOKED_AT} to {SEEDS[-1]}", "ours", LOOKED_AT))
+    for label, name, first in rows:
         row = []
         for size in SIZES:
-            (share, error), (width, _) = (mean_and_error(list(column)) for column in zip(*held[name, size]))
+            (share, error), (width, _) = (mean_and_error(column) for column in zip(*held[name, size][first:]))
             row.append(f"{share:.3f} ± {error:.3f} ({width:.3f})")
         print(f"| {label} | {' | '.join(row)} |")
     low = " | ".join(f"{min(c for c, _ in held['ours', size]):.3f}" for size in SIZES)

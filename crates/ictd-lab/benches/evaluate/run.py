@@ -1,7 +1,7 @@
 """Studies of `ictd evaluate` on data of others, for `cargo xtask bench evaluate [icu|minari|cdnow|speed]`.
 
 Every number comes from the program as a user calls it. Tables go to standard output, progress to standard error; the exit code
-is 1 when a criterion does not hold. The criteria, data sets and seeds were fixed before results were seen.
+is 1 when a criterion does not hold.
 """
 
 import importlib
