@@ -45,7 +45,8 @@ def record(task, folder):
     env = minari.DataCollector(gymnasium.make(task))
     draw, ends, steps = random.Random(0), {"terminated": 0, "truncated": 0}, []
     for episode in range(EPISODES):
-        observation, _ = env.reset(seed=0) if episode == 0 else env.reset()
+        # Without a seed Minari draws one from the system.
+        observation, _ = env.reset(seed=episode)
         over, length = False, 0
         while not over:
             observation, _, terminated, truncated, _ = env.step(TASKS[task](observation, draw))
@@ -62,7 +63,7 @@ def queries(task):
     """States of other episodes, evenly over all their steps."""
     env, draw, states = gymnasium.make(task), random.Random(1), []
     for episode in range(EPISODES):
-        observation, _ = env.reset(seed=1) if episode == 0 else env.reset()
+        observation, _ = env.reset(seed=EPISODES + episode)
         over = False
         while not over:
             states.append(observation)
@@ -90,7 +91,7 @@ def rollouts(work):
 
 class FittedEvaluation:
     """Fitted evaluation with extremely randomised trees (Ernst, Geurts and Wehenkel 2005): trees are grown on returns, then
-    V(s) ← the mean of r + γ V(s') in the leaves of s until it stands still, and twice over with trees grown on that V."""
+    V(s) ← the mean of r + γ V(s') in the leaves of s until it stands still, and once more with trees grown on that V."""
 
     def __init__(self, leaf):
         self.leaf = leaf
@@ -103,12 +104,12 @@ class FittedEvaluation:
         for row in range(len(rewards) - 2, -1, -1):
             if alive[row] and np.array_equal(following[row], states[row + 1]):
                 target[row] = rewards[row] + GAMMA * target[row + 1]
-        for _ in range(3):
+        value = np.full(len(rewards), constant)
+        for _ in range(2):
             self.forest = ExtraTreesRegressor(50, min_samples_leaf=self.leaf, random_state=0, n_jobs=-1).fit(states, target)
             trees = [tree.tree_ for tree in self.forest.estimators_]
             here, there = self.forest.apply(states), self.forest.apply(following)
             counts = [np.bincount(here[:, k], minlength=tree.node_count) for k, tree in enumerate(trees)]
-            value = np.full(len(rewards), constant)
             for _ in range(2000):
                 target = rewards + GAMMA * alive * value
                 sums = [np.bincount(here[:, k], target, tree.node_count) for k, tree in enumerate(trees)]
