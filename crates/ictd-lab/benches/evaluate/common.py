@@ -1,5 +1,6 @@
 """What the studies share: calling the program as a user does, measuring it, and saying what holds."""
 
+import hashlib
 import importlib.util
 import json
 import math
@@ -52,6 +53,31 @@ class Evaluation(Run):
     def column(self, name):
         """A number of every row; what JSON cannot say is NaN."""
         return [math.nan if row[name] is None else row[name] for row in self.rows]
+
+
+class KeptEvaluation(Evaluation):
+    """The same, or what an earlier run of the same program on the same files said: a study of an hour can be interrupted. The
+    states of rows are not kept."""
+
+    def __init__(self, log, gamma, *options):
+        digest = hashlib.sha256()
+        for part in (PROGRAM, log, gamma, *options):
+            content = part.read_bytes() if isinstance(part, pathlib.Path) else str(part).encode()
+            digest.update(f"{len(content)}:".encode() + content)
+        path = WORK / "kept" / f"{digest.hexdigest()}.json"
+        if path.exists():
+            vars(self).update(json.loads(path.read_text()))
+            return
+        super().__init__(log, gamma, *options)
+        # Nobody reads these again.
+        del self.out, self.answer
+        for row in self.rows:
+            del row["state"]
+        path.parent.mkdir(exist_ok=True)
+        # Renamed when complete.
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(vars(self)))
+        part.rename(path)
 
 
 class Criteria:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array
 from scipy.stats import t as student
 
-from common import WORK, Evaluation, folder_of, mean_and_error, say
+from common import WORK, KeptEvaluation, folder_of, mean_and_error, say
 
 SIZES, SEEDS, LOOKED_AT = (100, 300, 1000, 3000), range(20), 8
 # Rivals that take half a minute for a long log are fitted to the first ten of those, and compared on them.
@@ -158,7 +158,7 @@ def study(criteria):
             for name in ESTIMATORS:
                 if name in SLOW and size in SLOW_SIZES and seed >= SLOW_SEEDS:
                     continue
-                run = Evaluation(log, 1, "--query", states, "--estimator", name)
+                run = KeptEvaluation(log, 1, "--query", states, "--estimator", name)
                 assert len(run.rows) == problem.count, len(run.rows)
                 errors[name, size].append(problem.rmse(run.column("value")))
                 seconds[name, size].append(run.seconds)
