@@ -39,20 +39,28 @@ def swing(observation, draw):
 TASKS = {"CartPole-v1": balance, "MountainCar-v0": swing}
 
 
+def play(env, task, part):
+    """Plays the episodes of a part of the seeds; yields the states that were left and whether the end was terminal."""
+    draw = random.Random(part)
+    for episode in range(EPISODES):
+        # Without a seed Minari draws one from the system.
+        observation, _ = env.reset(seed=part * EPISODES + episode)
+        left, over = [], False
+        while not over:
+            left.append(observation)
+            observation, _, terminated, truncated, _ = env.step(TASKS[task](observation, draw))
+            over = terminated or truncated
+        yield left, terminated
+
+
 def record(task, folder):
     """Records episodes with Minari; what Gymnasium said of them is counted beside it."""
     os.environ["MINARI_DATASETS_PATH"] = str(folder.resolve())
     env = minari.DataCollector(gymnasium.make(task))
-    draw, ends, steps = random.Random(0), {"terminated": 0, "truncated": 0}, []
-    for episode in range(EPISODES):
-        # Without a seed Minari draws one from the system.
-        observation, _ = env.reset(seed=episode)
-        over, length = False, 0
-        while not over:
-            observation, _, terminated, truncated, _ = env.step(TASKS[task](observation, draw))
-            over, length = terminated or truncated, length + 1
+    ends, steps = {"terminated": 0, "truncated": 0}, []
+    for left, terminated in play(env, task, 0):
         ends["terminated" if terminated else "truncated"] += 1
-        steps.append(length)
+        steps.append(len(left))
     name = f"{task.split('-')[0].lower()}/mediocre-v0"
     env.create_dataset(dataset_id=name, algorithm_name="a fixed stochastic policy", author="ictd", author_email="none", code_permalink="none")
     env.close()
@@ -61,14 +69,7 @@ def record(task, folder):
 
 def queries(task):
     """States of other episodes, evenly over all their steps."""
-    env, draw, states = gymnasium.make(task), random.Random(1), []
-    for episode in range(EPISODES):
-        observation, _ = env.reset(seed=EPISODES + episode)
-        over = False
-        while not over:
-            states.append(observation)
-            observation, _, terminated, truncated, _ = env.step(TASKS[task](observation, draw))
-            over = terminated or truncated
+    states = [state for left, _ in play(gymnasium.make(task), task, 1) for state in left]
     return [states[k] for k in np.linspace(0, len(states) - 1, QUERIES).astype(int)]
 
 
@@ -129,8 +130,8 @@ class FittedEvaluation:
 
 def fitted(folder):
     """The peer's values: the size of leaves is the best of three on every fifth episode, by returns as far as they were seen."""
-    data, parts, values = minari.load_dataset(str(folder.relative_to(folder.parent.parent))), [], []
-    for episode in data:
+    parts = []
+    for episode in minari.load_dataset(str(folder.relative_to(folder.parent.parent))):
         alive = np.ones(len(episode.rewards))
         alive[-1] = not episode.terminations[-1]
         parts.append((episode.observations[:-1].astype(float), episode.rewards, episode.observations[1:].astype(float), alive))
@@ -178,7 +179,7 @@ def study(criteria):
         value, low, high = (np.array(run.column(name)) for name in ("value", "low", "high"))
         squares = {"ours": (value - truth) ** 2, "peer": (peer.predict(np.array(asked, dtype=float)) - truth) ** 2}
         rmse = {who: math.sqrt(s.mean()) for who, s in squares.items()}
-        # By the delta method: states of one episode are alike, so this is a lower bound.
+        # By the delta method, as if states were independent; those of one episode are alike, so that the error is larger.
         scatter = {who: s.std(ddof=1) / math.sqrt(len(s)) / (2 * rmse[who]) for who, s in squares.items()}
         hold, width = ((low <= truth) & (truth <= high)).mean(), (high - low).mean()
         first = f"| {task} | {ends['terminated']}, {ends['truncated']} | {min(steps)} to {max(steps)} "
