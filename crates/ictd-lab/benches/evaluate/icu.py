@@ -205,7 +205,7 @@ def show(problem, errors, held, seconds, hidden, judgements):
         row = [mean_and_error(errors[name, size]) for size in SIZES]
         print(f"| {label} | {' | '.join(f'{mean:.4f} ± {error:.4f}' for mean, error in row)} |")
     # On the same data sets, so that what they have in common cancels.
-    print("\nDifference to softmax TD on the same data sets, in standard errors; negative: softmax TD loses.\n")
+    print("\nError less that of softmax TD on the same data sets, and that in standard errors; negative: softmax TD loses.\n")
     print(header)
     for name, label in list(ESTIMATORS.items())[1:]:
         row = []
