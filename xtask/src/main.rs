@@ -23,6 +23,9 @@ cargo xtask audit            licences, sources, duplicate versions and advisorie
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
+cargo xtask bench evaluate [icu|minari|cdnow|speed]
+                             values and intervals of evaluate against exact values, long rollouts and other estimators, a log that is not
+                             stationary, long files; all of them, or one (installs minari, gymnasium, scikit-learn, pandas and data)
 ";
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
+        ["bench", "evaluate", rest @ ..] if rest.len() <= 1 => bench_evaluate(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             true
@@ -192,6 +196,23 @@ fn bench_pretrain() -> bool {
     println!("| the paper's prompt, 3000 tasks | {} | {} |", literal[1], literal[2]);
     println!("| the query a source, 1000 tasks | {} | {} |", source[1], source[2]);
     true
+}
+
+/// Calls `ictd evaluate` on data of others and fails when a criterion does not hold.
+fn bench_evaluate(study: &[&str]) -> bool {
+    let (venv, folder) = ("target/evaluate-venv", "crates/ictd-lab/benches/evaluate");
+    let python = format!("{venv}/bin/python");
+    let pip = |arguments: &[&str]| {
+        run("set-up", Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(arguments))
+    };
+    let list = |name: &str| format!("{folder}/{name}.txt");
+    // Where all is installed already, nothing is asked of the network.
+    (std::path::Path::new(&python).exists()
+        || run("set-up", Command::new("python3").args(["-m", "venv", venv])))
+        && pip(&["--requirement", &list("requirements")])
+        && pip(&["--no-deps", "--requirement", &list("data")])
+        && cargo("build", &["build", "--release", "--locked"], &[])
+        && run("bench", Command::new(&python).args(["-B", &format!("{folder}/run.py")]).args(study))
 }
 
 /// What a command that succeeds prints.
