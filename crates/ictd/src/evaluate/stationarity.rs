@@ -5,8 +5,10 @@ use super::cells::Cells;
 use super::grid::Grid;
 use super::log::{Log, LogError};
 
-/// States are compared with themselves at other times; of more states than this, groups of them.
+/// States are compared with themselves at other times; of more states than this that hardly repeat, groups of them.
 const MAX_GROUPS: usize = 256;
+/// States repeat where they are left so often on average that most are left at several times.
+const REPEATS: usize = 8;
 
 /// How one part of a log, a phase of episodes or a stretch of time, differs from the whole.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -37,12 +39,13 @@ impl Drifts {
     /// Compares TD errors at these values with those of the same states at other times. In a process that does not change,
     /// what is expected of a TD error depends on its state alone, whatever the values.
     pub fn of(log: &Log, values: &[f64]) -> Result<Self, LogError> {
-        let cells = (log.num_states() > MAX_GROUPS).then(|| Cells::of(log, MAX_GROUPS)).transpose()?;
+        let is_grouped = log.num_states() > MAX_GROUPS && log.num_transitions() < REPEATS * log.num_states();
+        let cells = is_grouped.then(|| Cells::of(log, MAX_GROUPS)).transpose()?;
         let groups: Vec<u32> = match &cells {
             Some(cells) => cells.cell_of().to_vec(),
             None => (0..log.num_states() as u32).collect(),
         };
-        let drifts = |grid| drifts(grid, &groups, cells.is_some(), log.gamma(), values);
+        let drifts = |grid| drifts(grid, &groups, is_grouped, log.gamma(), values);
         Ok(Self { phases: drifts(log.phases()), calendar: drifts(log.calendar()) })
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ictd::evaluate::Level;
 
-use super::show::four;
+use super::show::{Digits, four};
 use super::{Evaluation, Row};
 use crate::figure::{Width, to_svg};
 use crate::report::{escape, page};
@@ -140,9 +140,10 @@ fn rows(body: &mut String, evaluation: &Evaluation) {
         "<h2>Values{which}</h2>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>{}</th><th>visits</th><th>value</th><th>low</th><th>high</th><th></th></tr>\n",
         evaluation.row_kind()
     );
+    let digits = Digits::of(evaluation.rows.iter().flat_map(|row| [row.interval.low, row.interval.high]));
     for row in evaluation.shown_rows().into_iter().take(SHOWN) {
         let Row { visits, interval, extrapolated, .. } = row;
-        let numbers = [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", four(x)));
+        let numbers = [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", digits.text(x)));
         let mark = if *extrapolated { "extrapolated" } else { "" };
         let name = escape(&row.name());
         let _ = writeln!(

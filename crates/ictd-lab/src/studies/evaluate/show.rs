@@ -41,12 +41,33 @@ impl Row {
 
 /// A value for a person: four digits after the point, fewer where many stand before it.
 pub(super) fn four(x: f64) -> String {
-    match x.abs() {
-        0.0 => "0".into(),
-        size if size >= 1e7 || size < 1e-3 => format!("{x:.3e}"),
-        size if size >= 1e4 => format!("{x:.0}"),
-        size if size >= 100.0 => format!("{x:.2}"),
-        _ => format!("{x:.4}"),
+    Digits::of([x]).text(x)
+}
+
+/// How numbers that stand below each other are written.
+#[derive(Clone, Copy)]
+pub(super) enum Digits {
+    AfterPoint(usize),
+    Exponent,
+}
+
+impl Digits {
+    /// By the largest of them.
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
+        match numbers.into_iter().map(f64::abs).fold(0.0, f64::max) {
+            0.0 => Self::AfterPoint(4),
+            size if !(1e-2..1e7).contains(&size) => Self::Exponent,
+            size if size >= 1e4 => Self::AfterPoint(0),
+            size if size >= 100.0 => Self::AfterPoint(2),
+            _ => Self::AfterPoint(4),
+        }
+    }
+
+    pub fn text(self, x: f64) -> String {
+        match self {
+            Self::AfterPoint(digits) => format!("{x:.digits$}"),
+            Self::Exponent => format!("{x:.3e}"),
+        }
     }
 }
 
@@ -119,10 +140,11 @@ impl Report for Evaluation {
             text += &format!("  {mark} {}\n", reason.text);
         }
         let mut text = wrapped(&text, width) + "\n";
+        let digits = Digits::of(self.rows.iter().flat_map(|row| [row.interval.low, row.interval.high]));
         let cells = |row: &Row| {
             let i = row.interval;
             let mark = if row.extrapolated { "extrapolated" } else { "" };
-            let numbers = [i.value, i.low, i.high].map(four);
+            let numbers = [i.value, i.low, i.high].map(|x| digits.text(x));
             [vec![row.name(), row.visits.to_string()], numbers.to_vec(), vec![mark.into()]].concat()
         };
         if !self.rows.is_empty() {
