@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::{fuzz, readers};
 
 /// Inputs of a reader that only reads, and of one that also computes.
-const INPUTS: [(&str, u64); 15] = [
+const INPUTS: [(&str, u64); 25] = [
     ("context", 2000),
     ("params", 2000),
     ("task", 1000),
@@ -24,10 +24,20 @@ const INPUTS: [(&str, u64); 15] = [
     ("journal", 30),
     ("cache", 30),
     ("label", 500),
-    ("log-text", 1500),
-    ("log-json", 1500),
-    ("log-numpy", 1500),
-    ("log-hdf5", 1500),
+    ("log-csv", 600),
+    ("log-quoted", 600),
+    ("log-tsv", 600),
+    ("log-jsonl", 600),
+    ("log-list", 600),
+    ("log-context", 600),
+    ("log-npy", 600),
+    ("log-npz", 600),
+    ("log-hdf5", 600),
+    ("log-minari", 200),
+    ("log-gzip", 200),
+    ("query-text", 600),
+    ("query-json", 600),
+    ("query-numpy", 600),
 ];
 
 #[test]
