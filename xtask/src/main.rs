@@ -82,10 +82,15 @@ fn slow() -> bool {
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
+        && cargo(
+            "Parquet",
+            &["test", "--package", "ictd-lab", "--features", "parquet", "--locked", "parquet"],
+            &[],
+        )
         && fuzz(&["86400", "logs", "0", FUZZ_LOGS])
 }
 
-/// Inputs for each of the fourteen readers of logs and queries: more than a million in all, however long they take.
+/// Inputs for each of the sixteen readers of logs and queries: more than a million in all, however long they take.
 const FUZZ_LOGS: &str = "80000";
 
 /// Fails when a certificate claims too much.
@@ -105,8 +110,10 @@ fn fuzz(arguments: &[&str]) -> bool {
 
 /// Without optimisation for release, so that overflowing sums are seen.
 fn build_fuzz() -> bool {
-    // The features of the whole workspace, as the tests have them: nothing is compiled twice.
-    cargo("build", &["build", "--quiet", "--locked", "--workspace", "--example", "fuzz_readers"], &[])
+    // The whole workspace, as for the tests, so that what we build on is not compiled twice; readers that are left out of
+    // the usual build are read here.
+    let readers = ["--features", "ictd-lab/parquet", "--example", "fuzz_readers"];
+    cargo("build", &[&["build", "--quiet", "--locked", "--workspace"], &readers[..]].concat(), &[])
 }
 
 fn fuzz_readers() -> Command {

@@ -71,7 +71,8 @@ pub fn all() -> Vec<Reader> {
     let text = |texts: &[&str]| texts.iter().map(|t| t.as_bytes().to_vec()).collect::<Vec<_>>();
     let and_real = |texts: &[&str], name: &str| [text(texts), vec![of_real(name)]].concat();
     let tabs = LABELS.replace(',', "\t");
-    vec![
+    #[allow(unused_mut)]
+    let mut readers = vec![
         reader("log-csv", "csv", and_real(&[LABELS, FEATURES], "out.csv"), TEXT_WORDS),
         reader("log-quoted", "csv", text(&[QUOTED, &QUOTED.replace('\n', "\r\n")]), TEXT_WORDS),
         reader("log-tsv", "tsv", and_real(&[&tabs], "out.tsv"), TEXT_WORDS),
@@ -114,7 +115,15 @@ pub fn all() -> Vec<Reader> {
             words!["\"state\"", "\"age\"", "\"income\"", "\"id\"", "[1]", "\"x\"", "\n", "}\n{"],
         ),
         queries_of("query-numpy", "npz", vec![npy(2), of_labels("out.npz"), real("flat.npz")], NUMPY_WORDS),
-    ]
+    ];
+    #[cfg(feature = "parquet")]
+    {
+        let files = ["flat", "kinds", "old", "list"].map(|name| real(&format!("parquet/{name}.parquet")));
+        let words = words!["PAR1", "schema", "episode", "reward", "state", "\u{15}\u{0}", "\u{1c}\u{15}"];
+        readers.push(reader("log-parquet", "parquet", files.to_vec(), words));
+        readers.push(queries_of("query-parquet", "parquet", vec![of_labels("out.parquet")], words));
+    }
+    readers
 }
 
 fn real(name: &str) -> Vec<u8> {
