@@ -11,10 +11,10 @@ use std::time::Instant;
 const HELP: &str = "\
 cargo xtask test             format, lints, what we build on, all tests, documentation
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
-                             all readings, the branch map
+                             all readings, the branch map, a million damaged logs
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
 cargo xtask fuzz [SECONDS [READER [FIRST]]]
-                             damaged files for every reader, 60 seconds each, or for one from input FIRST on
+                             damaged files for every reader, 60 seconds each, or for one (logs: all of logs) from input FIRST on
 cargo xtask attack [quick|SECONDS|NAME [CASE]]
                              damaged files, senseless options, kills, two processes, full disks: cases and failures in a table;
                              a quick part, as many as fit into a time, those of a name, or one of them
@@ -86,7 +86,16 @@ fn slow() -> bool {
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
+        && cargo(
+            "Parquet",
+            &["test", "--package", "ictd-lab", "--features", "parquet", "--locked", "parquet"],
+            &[],
+        )
+        && fuzz(&["86400", "logs", "0", FUZZ_LOGS])
 }
+
+/// Inputs for each of the sixteen readers of logs and queries: more than a million in all, however long they take.
+const FUZZ_LOGS: &str = "80000";
 
 /// Fails when a certificate claims too much.
 fn search() -> bool {
@@ -105,8 +114,10 @@ fn fuzz(arguments: &[&str]) -> bool {
 
 /// Without optimisation for release, so that overflowing sums are seen.
 fn build_fuzz() -> bool {
-    // The features of the whole workspace, as the tests have them: nothing is compiled twice.
-    cargo("build", &["build", "--quiet", "--locked", "--workspace", "--example", "fuzz_readers"], &[])
+    // The whole workspace, as for the tests, so that what we build on is not compiled twice; readers that are left out of
+    // the usual build are read here.
+    let readers = ["--features", "ictd-lab/parquet", "--example", "fuzz_readers"];
+    cargo("build", &[&["build", "--quiet", "--locked", "--workspace"], &readers[..]].concat(), &[])
 }
 
 fn fuzz_readers() -> Command {

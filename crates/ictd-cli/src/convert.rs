@@ -12,11 +12,11 @@ use crate::{Outcome, print_data, print_json};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Log: CSV, TSV, JSON lines, NPY, NPZ or HDF5, compressed with gzip or not, a Minari data set as folder or id, a context;
+    /// Log: CSV, TSV, JSON lines, NPY, NPZ or HDF5 (Parquet where it was built in), compressed with gzip or not, a Minari data set as folder or id, a context;
     /// - is standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// File ending in .csv, .tsv, .jsonl, .npz or .json (a context); a name without an ending is a folder for Minari
+    /// File ending in .csv, .tsv, .jsonl, .npz, .parquet (where it was built in) or .json (a context); a name without an ending is a folder for Minari
     #[arg(value_name = "OUT")]
     output: PathBuf,
     /// Show the first three transitions as they were understood

@@ -7,6 +7,14 @@ use std::path::PathBuf;
 use ictd_lab::Progress;
 use ictd_lab::logs::{Kept, Missing, Wanted, read};
 
+/// What is said about the first bytes of a Parquet file and nothing after them.
+const PARQUET: &str = match cfg!(feature = "parquet") {
+    true => "found a Parquet file that ends early or is damaged, expected a whole one",
+    false => {
+        "found Parquet, expected CSV, JSONL, NPZ or HDF5; build with --features parquet or convert it first"
+    }
+};
+
 /// A file of the corpus: name, content, flags (as `--flag value`), and what is said about it.
 struct Case(&'static str, Vec<u8>, &'static str, &'static str);
 
@@ -401,7 +409,13 @@ fn refused() -> Vec<Case> {
         Case("a.hdf5", text("hello"), "", "found no signature of HDF5, expected an HDF5 file"),
         Case("a.hdf5", cut(real("d4rl.hdf5"), 3000), "", "not an HDF5 file that can be read"),
         Case("a.csv.gz", cut(real("cartpole.hdf5.gz"), 3000), "", "the compressed file ends early"),
-        Case("a.parquet", text("PAR1xxxx"), "", "found Parquet or Arrow, expected CSV, JSONL, NPZ or HDF5"),
+        Case(
+            "a.feather",
+            text("ARROW1xx"),
+            "",
+            "found Arrow, expected CSV, JSONL, NPZ, HDF5 or Parquet: convert it first",
+        ),
+        Case("a.parquet", text("PAR1xxxx"), "", PARQUET),
     ];
     cases.push(Case(
         "a.jsonl",

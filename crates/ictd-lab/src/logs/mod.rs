@@ -19,6 +19,8 @@ mod json_values;
 mod mapping;
 mod names;
 mod npy;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 mod parser;
 mod queries;
 mod reading;
@@ -63,6 +65,8 @@ pub fn read<S: Sink>(
             Format::Json => json::read,
             Format::Numpy => npy::read,
             Format::Hdf5 => hdf5::read,
+            #[cfg(feature = "parquet")]
+            Format::Parquet => parquet::read,
         };
         match read(&input, wanted, gather, &mut sink, progress) {
             Ok(reading) => return Ok((reading, sink)),
@@ -80,6 +84,8 @@ enum Format {
     Json,
     Numpy,
     Hdf5,
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 impl Format {
@@ -95,8 +101,18 @@ impl Format {
             [0x89, b'H', b'D', b'F', ..] => Self::Hdf5,
             [0x93, b'N', b'U', b'M', ..] => Self::Numpy,
             [b'P', b'K', 3 | 5, 4 | 6, ..] if !name.ends_with(".csv") => Self::Numpy,
-            [b'P', b'A', b'R', b'1', ..] | [b'A', b'R', b'R', b'O', b'W', ..] => {
-                let message = "found Parquet or Arrow, expected CSV, JSONL, NPZ or HDF5: convert it first";
+            #[cfg(feature = "parquet")]
+            [b'P', b'A', b'R', b'1', ..] => Self::Parquet,
+            #[cfg(not(feature = "parquet"))]
+            [b'P', b'A', b'R', b'1', ..] => {
+                let message = "found Parquet, expected CSV, JSONL, NPZ or HDF5; build with --features parquet or convert it first";
+                return Err(LabError::parse(input.path(), message));
+            }
+            [b'P', b'A', b'R', b'E', ..] => {
+                return Err(LabError::parse(input.path(), "found encrypted Parquet, expected a plain file"));
+            }
+            [b'A', b'R', b'R', b'O', b'W', ..] => {
+                let message = "found Arrow, expected CSV, JSONL, NPZ, HDF5 or Parquet: convert it first";
                 return Err(LabError::parse(input.path(), message));
             }
             _ if name.ends_with(".hdf5") || name.ends_with(".h5") => {

@@ -26,7 +26,7 @@ pub struct Queries {
     pub ids: Vec<String>,
 }
 
-/// Reads states of the same columns as those of a log: from CSV or TSV, JSON lines, NPZ, or an NPY array with one column per
+/// Reads states of the same columns as those of a log: from CSV or TSV, JSON lines, NPZ, Parquet, or an NPY array with one column per
 /// feature. Other columns are passed over. A feature that is missing is refused, or is the mean of the log's where that was
 /// asked for; a row is never left out.
 pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Queries, LabError> {
@@ -36,6 +36,8 @@ pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Querie
         Format::Text => text(&input)?,
         Format::Json => json(&input)?,
         Format::Numpy => numpy(&input, names)?,
+        #[cfg(feature = "parquet")]
+        Format::Parquet => numbered(Table::new(super::parquet::columns(path, &input.bytes()?)?)),
         Format::Hdf5 => {
             let found = if hdf5::minari_file(path)?.is_some() { "a Minari data set" } else { "HDF5" };
             let message = format!("found {found}, expected states as CSV, JSON lines or NPY");
@@ -180,7 +182,11 @@ fn numpy(input: &Input, names: &[String]) -> Result<(Table, Vec<u64>), LabError>
         }
         blocks = (0..width).map(|lane| block.lane(lane, &names[lane], rows)).collect();
     }
-    let table = Table::new(blocks);
+    Ok(numbered(Table::new(blocks)))
+}
+
+/// A table whose rows are counted from 0.
+fn numbered(table: Table) -> (Table, Vec<u64>) {
     let places = (0..table.num_rows() as u64).collect();
-    Ok((table, places))
+    (table, places)
 }

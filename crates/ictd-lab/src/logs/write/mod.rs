@@ -27,6 +27,8 @@ enum Target {
     Tsv,
     JsonLines,
     Npz,
+    #[cfg(feature = "parquet")]
+    Parquet,
     Context,
     Minari,
 }
@@ -40,6 +42,13 @@ impl Target {
             Some("tsv") => Ok(Self::Tsv),
             Some("jsonl" | "ndjson") => Ok(Self::JsonLines),
             Some("npz") => Ok(Self::Npz),
+            #[cfg(feature = "parquet")]
+            Some("parquet") => Ok(Self::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => {
+                let expected = "another ending; build with --features parquet to write this one";
+                Err(LabError::value("output", path.display(), expected))
+            }
             Some("json") => Ok(Self::Context),
             None => Ok(Self::Minari),
             Some(_) => Err(LabError::value(
@@ -95,6 +104,8 @@ pub fn convert(
         Target::Tsv => vec![("", rows::text(&log, b'\t').map_err(|e| wrong(output, e))?)],
         Target::JsonLines => vec![("", rows::json_lines(&log))],
         Target::Npz => vec![("", rows::npz(&log))],
+        #[cfg(feature = "parquet")]
+        Target::Parquet => vec![("", super::parquet::to_bytes(&rows::columns(&log)))],
         Target::Context => vec![("", context::json(&log, &mut warnings).map_err(|e| wrong(output, e))?)],
         Target::Minari => minari::files(&log, &name).map_err(|e| wrong(output, e))?,
     };

@@ -151,6 +151,13 @@ pub(super) fn json_lines(log: &Log<'_>) -> Vec<u8> {
 
 /// One array per column.
 pub(super) fn npz(log: &Log<'_>) -> Vec<u8> {
+    let file =
+        |(name, values): &(String, Values)| (format!("{name}.npy"), npy::to_bytes(&[values.len()], values));
+    zip::archive(&columns(log).iter().map(file).collect::<Vec<_>>())
+}
+
+/// The columns of the table with their names; a reward that is absent is NaN.
+pub(super) fn columns(log: &Log<'_>) -> Vec<(String, Values)> {
     let mut columns: Vec<Values> = Vec::new();
     let states = log.state_columns();
     let (mut episodes, mut steps, mut times) = (Vec::new(), Vec::new(), Vec::new());
@@ -181,10 +188,7 @@ pub(super) fn npz(log: &Log<'_>) -> Vec<u8> {
         }
     }
     columns.extend([Values::Float(rewards), Values::Whole(terminated), Values::Whole(truncated)]);
-    let files = log.header(&states).into_iter().zip(&columns);
-    let files: Vec<(String, Vec<u8>)> =
-        files.map(|(name, values)| (format!("{name}.npy"), npy::to_bytes(&[values.len()], values))).collect();
-    zip::archive(&files)
+    log.header(&states).into_iter().zip(columns).collect()
 }
 
 /// The labels or names that numbers of states stand for, for formats that have numbers only.

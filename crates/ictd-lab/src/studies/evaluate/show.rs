@@ -215,8 +215,11 @@ impl Report for Evaluation {
 
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         let (tables, figures) = (self.tables()?, self.figures());
-        out.expect(tables.len(), figures.len(), 2);
+        let parquet = usize::from(cfg!(feature = "parquet"));
+        out.expect(tables.len(), figures.len(), 2 + parquet);
         tables.iter().try_for_each(|records| out.records(records))?;
+        #[cfg(feature = "parquet")]
+        out.write("values.parquet", &tables[0].parquet(&["value", "low", "high"]))?;
         figures.iter().try_for_each(|(name, figure)| out.figure(name, figure))?;
         out.json("evaluation", self)?;
         out.write("report.html", report::html(self).as_bytes())
