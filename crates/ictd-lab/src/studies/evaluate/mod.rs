@@ -4,9 +4,11 @@ mod asked;
 mod candidates;
 mod estimator;
 mod figures;
+mod measures;
 mod pictures;
 mod processes;
 mod report;
+mod rivals;
 mod self_test;
 mod show;
 
@@ -17,10 +19,9 @@ pub use self_test::{SelfTest, self_test};
 use std::path::Path;
 use std::sync::Arc;
 
-use ictd::evaluate::method::{Basis, Lstd};
 use ictd::evaluate::{
     Drifts, Evidence, FitError, Folds, Interval, Intervals, Judgement, Keys, Level, Log, LogBuilder, Loss,
-    Losses, Method, Sample, Scaler, Scaling, Trial, Trials, resamples,
+    Losses, Scaler, Scaling, Trial, Trials, resamples,
 };
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
@@ -30,7 +31,9 @@ use crate::logs::{self, Counts, Queries, Reading, States, Wanted};
 use crate::{LabError, Progress};
 use asked::Asked;
 use candidates::{Settings, Tuned};
+use measures::{limit_gap, return_spread, widths};
 use pictures::Pictures;
+use rivals::{Rival, rivals};
 
 /// Labels beyond this number are told apart without features of their own.
 const MAX_ONE_HOT: usize = 512;
@@ -182,20 +185,6 @@ struct Tried {
     ridge: Option<f64>,
     loss: Option<f64>,
     standard_error: Option<f64>,
-}
-
-/// An estimator beside the others, at its best settings.
-#[derive(Clone, Debug, Serialize)]
-struct Rival {
-    estimator: Estimator,
-    settings: String,
-    loss: Option<f64>,
-    /// By how much its loss is larger than that of the chosen one, and the standard error of that.
-    behind: Option<f64>,
-    behind_error: Option<f64>,
-    /// The mean over the states in which episodes begin.
-    mean: Option<f64>,
-    why_not: Option<String>,
 }
 
 /// What was found.
@@ -390,84 +379,13 @@ fn tried(tuned: &Tuned) -> Vec<Tried> {
         .collect()
 }
 
-/// All estimators at the settings that do best on the same held-out episodes.
-fn rivals(
-    settings: &Settings,
-    trials: &Trials<'_>,
-    own: &Tuned,
-    whole: &Sample<'_>,
-    progress: &Progress,
-) -> Result<Vec<Rival>, LabError> {
-    let has_traces = whole.log().lambda().is_some();
-    let initial = whole.initial();
-    let episodes: f64 = initial.iter().sum();
-    let mut rivals = Vec::new();
-    for estimator in Estimator::ALL.into_iter().filter(|e| *e != own.estimator) {
-        let (mut settled, mut why_not) = (None, None);
-        let mut mean = None;
-        match settings.tune(estimator, trials, progress) {
-            Err(_) if estimator == Estimator::LstdLambda && !has_traces => {
-                why_not = Some("--lambda says which λ".into());
-            }
-            Err(LabError::Refused { problem, .. }) => why_not = Some(problem),
-            Err(error) => return Err(error),
-            Ok(tuned) => {
-                match settings.method(estimator, tuned.setting())?.fit(whole) {
-                    Err(error) => why_not = Some(error.to_string()),
-                    Ok(fit) => {
-                        let terms = initial.iter().zip(fit.values()).map(|(n, v)| n * v);
-                        mean = Some(terms.sum::<f64>() / episodes);
-                    }
-                }
-                settled = Some(tuned);
-            }
-        }
-        let behind = settled.as_ref().map(|tuned| trials.advantage(own.trial(), tuned.trial()));
-        rivals.push(Rival {
-            estimator,
-            settings: settled.as_ref().map_or_else(String::new, |tuned| tuned.setting().words()),
-            loss: settled.as_ref().map(|tuned| tuned.trial().loss),
-            behind: behind.map(|b| b.0),
-            behind_error: behind.map(|b| b.1),
-            mean,
-            why_not,
-        });
-    }
-    Ok(rivals)
-}
-
 /// An error of a fit as one of the command.
 fn failed(error: FitError) -> LabError {
     LabError::refused("evaluate", error.to_string())
-}
-
-/// The bias that intervals account for, and the root mean square of the scatter over visits.
-fn widths(intervals: &Intervals, whole: &Sample<'_>) -> (f64, f64) {
-    let terms = intervals.states().into_iter().zip(whole.visits()).map(|(i, n)| n * i.scatter * i.scatter);
-    (intervals.bias(), (terms.sum::<f64>() / whole.num_visits()).sqrt())
 }
 
 /// Landmarks where there are many states.
 fn landmarks(log: &Log) -> Option<Arc<Keys>> {
     let states = log.num_states();
     (states > MAX_STATES).then(|| Arc::new(Keys::of(log, (MAX_WEIGHTS / states).clamp(64, 1024))))
-}
-
-/// How far values are from those of infinite depth, over the spread of those; absent where those are not known.
-fn limit_gap(whole: &Sample<'_>, values: &[f64]) -> Option<f64> {
-    let limit = Lstd { basis: Basis::Table, traces: false, ridge: 0.0 }.fit(whole).ok()?;
-    let (visits, total) = (whole.visits(), whole.num_visits());
-    let mean_square = |f: &dyn Fn(usize) -> f64| {
-        (0..visits.len()).filter(|&s| visits[s] > 0.0).map(|s| visits[s] * f(s) * f(s)).sum::<f64>() / total
-    };
-    let mean = (0..visits.len()).map(|s| visits[s] * limit.values()[s]).sum::<f64>() / total;
-    let gap = mean_square(&|s| values[s] - limit.values()[s]);
-    let spread = mean_square(&|s| limit.values()[s] - mean);
-    Some((gap / spread).sqrt()).filter(|gap| gap.is_finite())
-}
-
-/// Standard deviation of the returns that followed states.
-fn return_spread(whole: &Sample<'_>) -> f64 {
-    let mean = whole.return_sums().iter().sum::<f64>() / whole.num_visits();
-    whole.return_loss(&vec![mean; whole.num_states()]).sqrt()
 }

@@ -143,7 +143,8 @@ fn rows(body: &mut String, evaluation: &Evaluation) {
     let digits = Digits::of(evaluation.rows.iter().flat_map(|row| [row.interval.low, row.interval.high]));
     for row in evaluation.shown_rows().into_iter().take(SHOWN) {
         let Row { visits, interval, extrapolated, .. } = row;
-        let numbers = [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", digits.text(x)));
+        let numbers =
+            [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", digits.text(x)));
         let mark = if *extrapolated { "extrapolated" } else { "" };
         let name = escape(&row.name());
         let _ = writeln!(
