@@ -13,8 +13,8 @@ cargo xtask test             format, lints, what we build on, all tests, documen
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
                              all readings, the branch map, a million damaged logs
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
-cargo xtask fuzz [SECONDS [READER [FIRST]]]
-                             damaged files for every reader, 60 seconds each, or for one (logs: all of logs) from input FIRST on
+cargo xtask fuzz [SECONDS [READER [FIRST [INPUTS]]]]
+                             damaged files for every reader, 60 seconds each, or for one (logs: all of logs) from input FIRST on, INPUTS at most
 cargo xtask attack [quick|SECONDS|NAME [CASE]]
                              damaged files, senseless options, kills, two processes, full disks: cases and failures in a table;
                              a quick part, as many as fit into a time, those of a name, or one of them
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["slow"] => slow(),
         ["search"] => search(),
-        ["fuzz", rest @ ..] if rest.len() <= 3 => fuzz(rest),
+        ["fuzz", rest @ ..] if rest.len() <= 4 => fuzz(rest),
         ["attack", rest @ ..] if rest.len() <= 2 => attack(rest),
         ["audit"] => audit::audit(),
         ["bench", "forward"] => bench("forward"),

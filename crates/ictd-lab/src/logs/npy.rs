@@ -9,7 +9,7 @@ use super::mapping::Wanted;
 use super::reading::Reading;
 use super::table::{Block, Table, Values};
 use super::zip;
-use crate::{LabError, Progress};
+use crate::{LabError, Progress, memory};
 
 /// Reads the arrays of an archive as the columns of a table, or a single array with names for its fields.
 pub(super) fn read<S: Sink>(
@@ -31,10 +31,14 @@ pub(super) fn read<S: Sink>(
 fn archive(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
     let entries = zip::entries(bytes).map_err(|message| LabError::parse(path, message))?;
     let mut blocks = Vec::new();
+    // The file, its content, and what is made of it.
+    let mut size = bytes.len() as f64 + entries.iter().map(|(_, content)| content.len() as f64).sum::<f64>();
     for (name, content) in entries {
         let name = name.strip_suffix(".npy").unwrap_or(&name);
         let (shape, values) =
             array(&content).map_err(|message| LabError::parse(path, format!("{name}: {message}")))?;
+        size += values.memory();
+        memory::admit(size, "the size of the arrays")?;
         // Single numbers beside the arrays say something about the whole.
         if !shape.is_empty() {
             blocks.push(Block::new(name, &shape, values));

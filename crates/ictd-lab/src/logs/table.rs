@@ -11,6 +11,7 @@ use super::mapping::{Mapping, Wanted};
 use super::names;
 use super::parser::{Cells, RowParser};
 use super::reading::Reading;
+use crate::memory::DOUBLE;
 use crate::{LabError, Progress};
 
 /// Rows put together at once.
@@ -32,6 +33,16 @@ impl Values {
             Self::Float(list) => list.len(),
             Self::Whole(list) => list.len(),
             Self::Text(list) => list.len(),
+        }
+    }
+
+    /// Bytes of memory that they take; the allocator gives no text less than 32.
+    pub fn memory(&self) -> f64 {
+        match self {
+            Self::Text(list) => {
+                list.iter().map(|t| size_of::<String>() + 32.max(t.len() + 8)).sum::<usize>() as f64
+            }
+            values => DOUBLE * values.len() as f64,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Parquet: flat columns of numbers, truth values and texts, as pandas, pyarrow and DuckDB write them.
 //!
-//! Written by hand rather than taken from a library: the usual one builds for minutes, and brings versions and licences that
-//! the audit refuses.
+//! Written by hand rather than taken from a library: the usual one brings a licence and versions that the audit refuses.
 
 mod pages;
 mod thrift;

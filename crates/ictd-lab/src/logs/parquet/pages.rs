@@ -52,11 +52,7 @@ impl Column {
 
     /// Bytes of memory that it takes.
     pub fn size(&self) -> f64 {
-        let list = match &self.values {
-            Values::Text(list) => list.iter().map(|text| size_of::<String>() + text.len()).sum(),
-            values => 8 * values.len(),
-        };
-        (list + 8 * self.absent.len()) as f64
+        self.values.memory() + 8.0 * self.absent.len() as f64
     }
 
     /// Whole numbers of which some are absent, or too large for their type, are kept as texts.

@@ -7,7 +7,7 @@ use super::Log;
 use crate::files::{ContextFile, EpisodeFile};
 
 /// More labels than this make vectors of zeros and a one that nobody wants.
-const MOST_LABELS: usize = 2048;
+pub(super) const MOST_LABELS: usize = 2048;
 
 /// The log as a context; labels become unit vectors.
 pub(super) fn json(log: &Log<'_>, warnings: &mut Vec<String>) -> Result<Vec<u8>, String> {

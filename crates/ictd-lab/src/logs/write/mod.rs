@@ -10,14 +10,76 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Counts, Kept, Reading, Transition, Wanted, read};
+use super::{Counts, Kept, Reading, States, Transition, Wanted, read};
 use crate::files::OutputDir;
-use crate::{LabError, Progress, memory};
+use crate::memory::{self, DOUBLE};
+use crate::{LabError, Progress};
+
+/// Bytes of the pieces of a long file while it is read.
+const PIECE: f64 = 12e6;
+/// Bytes of an episode that is kept, without its rows.
+const EPISODE: f64 = 160.0;
+/// Bytes that the groups and data sets of an episode take while they are written.
+const MINARI_EPISODE: f64 = 10e3;
+/// Characters of a number with a fraction, and what separates it from the next.
+const NUMBER: f64 = 20.0;
 
 /// A log and its episodes.
 struct Log<'a> {
     reading: &'a Reading,
     episodes: &'a Kept,
+}
+
+impl Log<'_> {
+    fn num_rows(&self) -> f64 {
+        self.episodes.0.iter().map(|episode| episode.states.len()).sum::<usize>() as f64
+    }
+
+    /// Bytes of the log itself.
+    fn memory(&self) -> f64 {
+        let times = if self.has_times() { DOUBLE } else { 0.0 };
+        // Pieces of the file and their rows, of which the allocator keeps some.
+        let pieces = PIECE.min(100.0 * self.num_rows());
+        let states = match &self.reading.states {
+            States::Labels(labels) => labels.iter().map(|label| 2.0 * (56.0 + label.len() as f64)).sum(),
+            States::Features { rows, .. } => {
+                let [states, width] = [rows.num_rows(), rows.num_cols()].map(|x| x as f64);
+                states * (2.0 * DOUBLE * width + 24.0)
+            }
+        };
+        pieces + (12.0 + times) * self.num_rows() + EPISODE * self.episodes.0.len() as f64 + states
+    }
+
+    /// Bytes that writing takes: the file, and what it is made of.
+    fn written_memory(&self, target: Target) -> f64 {
+        let (width, digits, labels) = match &self.reading.states {
+            States::Labels(labels) => {
+                // More are refused when it comes to writing them.
+                let many = if labels.len() > context::MOST_LABELS { 0 } else { labels.len() };
+                let longest = labels.iter().map(|label| label.len()).max().unwrap_or(0);
+                (1.0, 1.0 + longest as f64, many as f64)
+            }
+            States::Features { names, .. } => (names.len() as f64, NUMBER, 0.0),
+        };
+        let name = self.episodes.0.iter().map(|episode| episode.name.len()).max().unwrap_or(0) as f64;
+        // Beside the state: the episode, the time, the reward and two flags.
+        let text = width * digits + name + 22.0;
+        let row = match target {
+            Target::Csv | Target::Tsv => text,
+            Target::JsonLines => {
+                text + self.header(&self.state_columns()).iter().map(|n| n.len() as f64 + 6.0).sum::<f64>()
+            }
+            Target::Npz => 56.0 + DOUBLE * (width + 5.0) + 2.0 * (4.0 * name + DOUBLE * (width + 4.0)),
+            #[cfg(feature = "parquet")]
+            Target::Parquet => 56.0 + DOUBLE * (width + 5.0) + name + 4.0 + DOUBLE * (width + 4.0),
+            // Options of numbers, then their texts; labels become unit vectors.
+            Target::Context if labels > 0.0 => 64.0 + labels * (2.0 * DOUBLE + 4.0),
+            Target::Context => 64.0 + width * (2.0 * DOUBLE + NUMBER),
+            Target::Minari => 3.0 * (DOUBLE * (width + 2.0) + 2.0),
+        };
+        let episode = if target == Target::Minari { MINARI_EPISODE } else { 0.0 };
+        row * self.num_rows() + episode * self.episodes.0.len() as f64
+    }
 }
 
 /// What a log can be written as.
@@ -86,16 +148,9 @@ pub fn convert(
 ) -> Result<Conversion, LabError> {
     let target = Target::of(output)?;
     let (mut reading, kept) = read(input, wanted, || Ok(Kept::default()), progress)?;
-    let width = match &reading.states {
-        super::States::Labels(_) => 1,
-        super::States::Features { names, .. } => names.len(),
-    };
-    // Every number as text, twice while the text grows.
-    let bytes =
-        2.0 * 24.0 * (width + 5) as f64 * (reading.counts.transitions + 2 * reading.counts.episodes) as f64;
-    memory::admit(bytes, "the number of rows")?;
-    progress.begin(format!("writing {}", output.display()), "files", 0)?;
     let log = Log { reading: &reading, episodes: &kept };
+    memory::admit(log.memory() + log.written_memory(target), "the number of rows")?;
+    progress.begin(format!("writing {}", output.display()), "files", 0)?;
     let name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let parent = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut warnings = Vec::new();

@@ -41,12 +41,12 @@ impl Log<'_> {
         names
     }
 
-    fn has_times(&self) -> bool {
+    pub(super) fn has_times(&self) -> bool {
         self.episodes.0.iter().any(|episode| episode.times.is_some())
     }
 
     /// Names of the state columns: their own where a reader will know them again.
-    fn state_columns(&self) -> Vec<String> {
+    pub(super) fn state_columns(&self) -> Vec<String> {
         let States::Features { names, .. } = &self.reading.states else { return vec!["state".into()] };
         let header = self.header(names);
         let own = Mapping::guess(Path::new(""), "", header.clone(), &Wanted::default());
@@ -54,7 +54,7 @@ impl Log<'_> {
         if kept { names.clone() } else { (0..names.len()).map(|a| format!("s_{a}")).collect() }
     }
 
-    fn header(&self, states: &[String]) -> Vec<String> {
+    pub(super) fn header(&self, states: &[String]) -> Vec<String> {
         let time = if self.has_times() { "time" } else { "t" };
         let before = ["episode", time].map(String::from);
         let after = ["reward", "terminated", "truncated"].map(String::from);
