@@ -6,7 +6,7 @@ use ictd::evaluate::{Interval, Intervals, Keys, Log, Reach, Sample, Scaler};
 use ictd::matrix::Matrix;
 use serde::Serialize;
 
-use super::{failed, ranks};
+use super::{Logged, failed, ranks};
 use crate::logs::{Queries, Reading, States};
 use crate::{LabError, Progress};
 
@@ -59,10 +59,12 @@ pub(super) struct Answers {
 }
 
 impl<'a> Asked<'a> {
-    /// The last states of ids where there are ids, else all states of the log.
-    pub fn of_log(reading: &'a Reading, log: &Log, scaler: &Scaler) -> Self {
+    /// The last states of ids where there are ids, else all states of the log. `log` has the features scaled.
+    pub fn of_log(logged: &'a Logged, log: &Log, scaler: &Scaler) -> Self {
+        let reading = &logged.reading;
         let numbers: Vec<u32> = if reading.ids.is_empty() {
-            order(reading, log).into_iter().map(|s| s as u32).collect()
+            // By the features of the file: scaling may round two of them to one.
+            order(logged).into_iter().map(|s| s as u32).collect()
         } else {
             reading.ids.iter().map(|(_, s)| *s).collect()
         };
@@ -159,7 +161,7 @@ impl<'a> Asked<'a> {
 }
 
 /// The states of a log in an order that is not that of its file: numbers by size, words by letters.
-pub(super) fn order(reading: &Reading, log: &Log) -> Vec<usize> {
+pub(super) fn order(Logged { reading, log }: &Logged) -> Vec<usize> {
     let mut states: Vec<usize> = (0..reading.visited).collect();
     match &reading.states {
         States::Labels(labels) => {

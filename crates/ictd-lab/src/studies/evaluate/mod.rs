@@ -266,7 +266,7 @@ pub fn run(
     let values: Vec<f64> = intervals.states().iter().map(|i| i.value).collect();
     let asked = match queries {
         Some(queries) => Asked::of_queries(queries, reading, &log, &scaler),
-        None => Asked::of_log(reading, &log, &scaler),
+        None => Asked::of_log(logged, &log, &scaler),
     };
     let answers = asked.answers(&whole, keys.as_deref(), &intervals, progress)?;
     let drifts = Drifts::of(&log, &values)?;
