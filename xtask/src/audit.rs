@@ -94,8 +94,10 @@ pub fn audit() -> bool {
 
 /// Everything in Cargo.lock that is not ours.
 fn packages() -> Option<Vec<Package>> {
-    let output =
-        Command::new(env!("CARGO")).args(["metadata", "--format-version", "1", "--locked"]).output().ok()?;
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--all-features"])
+        .output()
+        .ok()?;
     let metadata: Value = serde_json::from_slice(&output.stdout).ok()?;
     let text = |package: &Value, key: &str| package[key].as_str().map(str::to_owned);
     let found = metadata["packages"].as_array()?.iter().filter(|package| !package["source"].is_null());

@@ -11,10 +11,10 @@ use std::time::Instant;
 const HELP: &str = "\
 cargo xtask test             format, lints, what we build on, all tests, documentation
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
-                             all readings, the branch map
+                             all readings, the branch map, a million damaged logs
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
-cargo xtask fuzz [SECONDS [READER [FIRST]]]
-                             damaged files for every reader, 60 seconds each, or for one from input FIRST on
+cargo xtask fuzz [SECONDS [READER [FIRST [INPUTS]]]]
+                             damaged files for every reader, 60 seconds each, or for one (logs: all of logs) from input FIRST on, INPUTS at most
 cargo xtask attack [quick|SECONDS|NAME [CASE]]
                              damaged files, senseless options, kills, two processes, full disks: cases and failures in a table;
                              a quick part, as many as fit into a time, those of a name, or one of them
@@ -23,6 +23,9 @@ cargo xtask audit            licences, sources, duplicate versions and advisorie
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
+cargo xtask bench evaluate [icu|minari|cdnow|speed]
+                             values and intervals of evaluate against exact values, long rollouts and other estimators, a log that is not
+                             stationary, long files; all of them, or one (installs minari, gymnasium, scikit-learn, pandas and data)
 ";
 
 fn main() -> ExitCode {
@@ -32,12 +35,13 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["slow"] => slow(),
         ["search"] => search(),
-        ["fuzz", rest @ ..] if rest.len() <= 3 => fuzz(rest),
+        ["fuzz", rest @ ..] if rest.len() <= 4 => fuzz(rest),
         ["attack", rest @ ..] if rest.len() <= 2 => attack(rest),
         ["audit"] => audit::audit(),
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
+        ["bench", "evaluate", rest @ ..] if rest.len() <= 1 => bench_evaluate(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             true
@@ -82,7 +86,16 @@ fn slow() -> bool {
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
+        && cargo(
+            "Parquet",
+            &["test", "--package", "ictd-lab", "--features", "parquet", "--locked", "parquet"],
+            &[],
+        )
+        && fuzz(&["86400", "logs", "0", FUZZ_LOGS])
 }
+
+/// Inputs for each of the sixteen readers of logs and queries: more than a million in all, however long they take.
+const FUZZ_LOGS: &str = "80000";
 
 /// Fails when a certificate claims too much.
 fn search() -> bool {
@@ -101,8 +114,10 @@ fn fuzz(arguments: &[&str]) -> bool {
 
 /// Without optimisation for release, so that overflowing sums are seen.
 fn build_fuzz() -> bool {
-    // The features of the whole workspace, as the tests have them: nothing is compiled twice.
-    cargo("build", &["build", "--quiet", "--locked", "--workspace", "--example", "fuzz_readers"], &[])
+    // The whole workspace, as for the tests, so that what we build on is not compiled twice; readers that are left out of
+    // the usual build are read here.
+    let readers = ["--features", "ictd-lab/parquet", "--example", "fuzz_readers"];
+    cargo("build", &[&["build", "--quiet", "--locked", "--workspace"], &readers[..]].concat(), &[])
 }
 
 fn fuzz_readers() -> Command {
@@ -192,6 +207,23 @@ fn bench_pretrain() -> bool {
     println!("| the paper's prompt, 3000 tasks | {} | {} |", literal[1], literal[2]);
     println!("| the query a source, 1000 tasks | {} | {} |", source[1], source[2]);
     true
+}
+
+/// Calls `ictd evaluate` on data of others and fails when a criterion does not hold.
+fn bench_evaluate(study: &[&str]) -> bool {
+    let (venv, folder) = ("target/evaluate-venv", "crates/ictd-lab/benches/evaluate");
+    let python = format!("{venv}/bin/python");
+    let pip = |arguments: &[&str]| {
+        run("set-up", Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(arguments))
+    };
+    let list = |name: &str| format!("{folder}/{name}.txt");
+    // Where all is installed already, nothing is asked of the network.
+    (std::path::Path::new(&python).exists()
+        || run("set-up", Command::new("python3").args(["-m", "venv", venv])))
+        && pip(&["--requirement", &list("requirements")])
+        && pip(&["--no-deps", "--requirement", &list("data")])
+        && cargo("build", &["build", "--release", "--locked"], &[])
+        && run("bench", Command::new(&python).args(["-B", &format!("{folder}/run.py")]).args(study))
 }
 
 /// What a command that succeeds prints.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use ictd::CertificateConfig;
+use ictd::evaluate::Level;
 use ictd::kernel::KernelName;
 use ictd::task::Family;
 use ictd_lab::files::read_context;
@@ -53,7 +54,8 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let Arguments { tasks_of, kernel, temperature, step_size, layers: num_layers, tolerance, common, .. } =
         arguments;
     let certificate = CertificateConfig { step_size, num_layers, tolerance };
-    let config = LayerConfig { kernel, temperature, certificate, draw: common.out.is_some() };
+    let config =
+        LayerConfig { kernel, temperature, certificate, draw: common.out.is_some(), seed: common.seed };
     let family = tasks_of.tasks(Family::paper(), common.seed)?;
     common.announce(progress, None);
     if let Some(tasks) = arguments.tasks {
@@ -70,6 +72,6 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         (None, Some(n)) => certify::sampled(&family, index, n, &config, progress)?,
         (None, None) => certify::task(&family, index, &config, progress)?,
     };
-    // A refusal is a result: the certificate says what to do.
-    common.present(&report, None, progress)
+    common.present(&report, None, progress)?;
+    Ok(if report.judgement == Level::Refuse { Outcome::Refused } else { Outcome::Success })
 }

@@ -11,7 +11,7 @@ use ictd_lab::files::{chosen, read_context, read_params};
 use ictd_lab::studies::forward::{Wanted, report};
 use ictd_lab::{LabError, Progress};
 
-use crate::{Common, Outcome, message};
+use crate::{Common, Outcome, judged, message};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -96,5 +96,6 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let Arguments { tokens, fixed_point, ref common, .. } = arguments;
     let wanted = Wanted { tokens, fixed_point, json: common.json, files: common.out.is_some() };
     let report = report(&transformer, &context, wanted, progress)?;
-    arguments.common.present(&report, None, progress)
+    arguments.common.present(&report, None, progress)?;
+    Ok(judged(report.judgement()))
 }

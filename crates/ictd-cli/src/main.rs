@@ -3,8 +3,11 @@
 mod bound;
 mod branches;
 mod certify;
+mod convert;
+mod evaluate;
 mod forward;
 mod lemmas;
+mod log_arguments;
 mod mirror;
 mod msve;
 mod neu;
@@ -29,6 +32,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ContextKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ictd::evaluate::{Judgement, Level};
 use ictd::kernel::KernelName;
 use ictd_lab::error::check_range;
 use ictd_lab::files::OutputDir;
@@ -71,11 +75,12 @@ enum Command {
     Branches(branches::Arguments),
     /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
     Mirror(mirror::Arguments),
-    /// Certify whether depth can be trusted on a task or a context, and say what to change if not
+    /// Certify whether layers converge with depth on a task or a context, and say what to change if not
     ///
     /// The status is "certified" when every layer contracts, "estimated" when errors vanish in the long run
-    /// by the numbers, and "refused" otherwise. A task is examined in the limit of long contexts; --n samples
-    /// one, --input reads your own.
+    /// by the numbers, and "refused" otherwise, which ends with exit code 3. That the limit is right is not
+    /// certified. A task is examined in the limit of long contexts; --n samples one, --input reads your own.
+    /// Of more than 3000 states a part is examined, which --seed decides.
     Certify(certify::Arguments),
     /// Map where depth converges, over score scale and discount, and what repairs it
     ///
@@ -93,10 +98,23 @@ enum Command {
     /// with "episodes", a list of objects with "features", "rewards" and optionally "terminated". In both
     /// forms "queries" may add rows of features to evaluate. With --json the output has "values" and
     /// "targets", each one row per layer 0..L and one number per column: the states of every episode in
-    /// order, then the queries.
+    /// order, then the queries; and "judgement" with "reasons", which are said on stderr too: how far the
+    /// values are from the limit of infinitely many layers, and exit code 3 where they should not be used
+    /// because layers diverge or attention collapses.
     Forward(forward::Arguments),
     /// Make a random task, or a trajectory of one, as JSON and CSV
     Task(task::Arguments),
+    /// Find the value of every state in a log, with intervals and a judgement on whether to trust them
+    ///
+    /// One row of the log is a transition: the state that was left, and the reward. Columns are guessed from their names and
+    /// printed. No model, no actions and no training are needed; values are those of the policy that acted. The judgement is
+    /// "trust", "caution" or "refuse" with reasons; the exit code is 0, 0 or 3.
+    Evaluate(evaluate::Arguments),
+    /// Convert a log of episodes between CSV, JSON lines, NPZ, contexts and Minari data sets
+    ///
+    /// The columns are guessed from their names and printed. One row is a transition: the state that was left, and the reward. A
+    /// last row without a reward has the state that the episode ended in.
+    Convert(convert::Arguments),
     /// Print a script that completes commands and options in your shell
     Completions {
         /// The shell
@@ -172,12 +190,26 @@ fn present(
     Ok(if report.holds() { Outcome::Success } else { Outcome::ClaimFailed })
 }
 
+/// Reasons of a judgement that are said; JSON has all.
+const SAID: usize = 3;
+
+/// Says whether to use a result and why, the gravest reasons first, and how the command ends.
+fn judged(judgement: &Judgement) -> Outcome {
+    for (k, reason) in judgement.reasons.iter().take(SAID).enumerate() {
+        let level = judgement.level.as_str().to_uppercase();
+        message(&if k == 0 { format!("{level}: {}", reason.text) } else { format!("  - {}", reason.text) });
+    }
+    if judgement.level == Level::Refuse { Outcome::Refused } else { Outcome::Success }
+}
+
 /// What a finished command says about its result.
 enum Outcome {
     /// All is well.
     Success,
     /// The command ran, and what it checked does not hold.
     ClaimFailed,
+    /// The command ran, and its result should not be used.
+    Refused,
     /// A signal stopped the command after a checkpoint.
     Stopped,
 }
@@ -208,6 +240,8 @@ fn main() -> ExitCode {
         Command::Lemmas(arguments) => lemmas::run(arguments, progress),
         Command::Forward(arguments) => forward::run(arguments, progress),
         Command::Task(arguments) => task::run(arguments, progress),
+        Command::Evaluate(arguments) => evaluate::run(arguments, progress),
+        Command::Convert(arguments) => convert::run(arguments, progress),
         Command::Completions { shell } => completions(shell),
     };
     if std::env::var_os("ICTD_MEMORY").is_some() {
@@ -221,6 +255,7 @@ fn main() -> ExitCode {
     match result {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::ClaimFailed) => ExitCode::FAILURE,
+        Ok(Outcome::Refused) => ExitCode::from(3),
         Ok(Outcome::Stopped) => ExitCode::from(watch::STOPPED),
         Err(LabError::Stopped) => {
             message("stopped");

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ictd_lab::Progress;
+use ictd_lab::files::is_writing;
 
 use crate::screen;
 
@@ -19,6 +20,8 @@ const ELSEWHERE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(20);
 /// Time that work has to come to an orderly end: the current item, a last checkpoint.
 const GRACE: Duration = Duration::from_millis(800);
+/// Time that a file has to get its name after that.
+const FOR_FILES: Duration = Duration::from_millis(400);
 /// The code of `timeout`: engines resubmit on it.
 pub const STOPPED: u8 = 124;
 
@@ -48,6 +51,10 @@ fn watch(progress: &Progress) {
     loop {
         std::thread::sleep(TICK);
         if progress.is_stopped() && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            let since = Instant::now();
+            while is_writing() && since.elapsed() < FOR_FILES {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             progress.clean_up();
             screen::message("stopped");
             std::process::exit(STOPPED.into());

@@ -9,7 +9,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{assert_refused, forward, ictd_in, json};
+use common::{assert_refused, forward, ictd_in, json, judged};
 use ictd_lab::files::Tensors;
 
 /// A context of one feature.
@@ -102,7 +102,7 @@ fn forward_takes_what_the_checkpoint_says_and_refuses_what_contradicts_it() {
     assert_eq!(json(&same)["values"], own["values"]);
     let zeros = [[0.0; 4]; 4];
     fs::write(&text, serde_json::json!({ "V": zeros, "A": zeros }).to_string()).unwrap();
-    json(&forward(CONTEXT, &["--json", "--params", text.to_str().unwrap()]));
+    judged(&forward(CONTEXT, &["--json", "--params", text.to_str().unwrap()]));
     fs::write(&renamed, &fs::read(path).unwrap()[..100]).unwrap();
     assert_refused(&forward(CONTEXT, &["--params", renamed.to_str().unwrap()]), "cut short");
     for (flag, value, field) in [
@@ -198,7 +198,7 @@ fn checkpoints_of_format_1_are_read_with_a_warning() {
     described.metadata.insert("schema_version".into(), "3".into());
     fs::write(&path, described.to_bytes()).unwrap();
     let output = forward(CONTEXT, &["--json", "--params", path.to_str().unwrap()]);
-    assert!(output.stderr.is_empty());
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("warning"));
     assert_eq!(last_value(&json(&output)), value);
 }
 
@@ -211,7 +211,7 @@ fn parameters_of_too_few_layers_are_refused() {
     fs::write(&path, format!(r#"{{"layers": [{{"V": {zero}, "A": {zero}}}]}}"#)).unwrap();
     let run =
         |layers: &str| forward(CONTEXT, &["--json", "--layers", layers, "--params", path.to_str().unwrap()]);
-    json(&run("1"));
+    assert_eq!(judged(&run("1"))["judgement"], "refuse", "parameters that do nothing");
     assert_refused(&run("3"), "params: 1 layers given, expected one for each of the 3 layers");
 
     // A checkpoint without one of its tensors.

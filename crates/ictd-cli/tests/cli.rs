@@ -12,7 +12,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::transformer::TransformerConfig;
 use ictd_lab::files::ContextFile;
 
-use common::{CONTEXT, assert_refused, forward, ictd, ictd_in, json};
+use common::{CONTEXT, assert_refused, forward, ictd, ictd_in, json, judged};
 
 /// The commands that help lists, each with its purpose.
 fn commands_of_help() -> Vec<(String, String)> {
@@ -47,7 +47,10 @@ fn help_and_readme_list_every_command_with_its_purpose() {
         assert!(output.status.success(), "{name}");
         let text = String::from_utf8(output.stdout).unwrap();
         for option in ["--quiet", "--json", "--out", "--seed"] {
-            let has = text.contains(option) || (name == "completions" && option != "--quiet");
+            // What only reads and writes has neither chance nor a directory of results.
+            let has = text.contains(option)
+                || (name == "completions" && option != "--quiet")
+                || (name == "convert" && matches!(option, "--out" | "--seed"));
             assert!(has, "{name} has no {option}:\n{text}");
         }
     }
@@ -281,10 +284,14 @@ fn forward_takes_parameters_tied_or_per_layer() {
     fs::write(&tied, format!(r#"{{"V": {v}, "A": {a}}}"#)).unwrap();
     let layers = dir.path().join("layers.json");
     fs::write(&layers, format!(r#"{{"layers": [{{"V": {v}, "A": {a}}}, {{"V": {v}, "A": {a}}}]}}"#)).unwrap();
-    let with = |path: &Path| {
-        forward(CONTEXT, &["--layers", "2", "--json", "--params", path.to_str().unwrap()]).stdout
+    let values = |output: &std::process::Output| {
+        let result = judged(output);
+        (result["values"].clone(), result["targets"].clone())
     };
-    let halved = forward(CONTEXT, &["--layers", "2", "--json", "--step-size", "0.5"]).stdout;
+    let with = |path: &Path| {
+        values(&forward(CONTEXT, &["--layers", "2", "--json", "--params", path.to_str().unwrap()]))
+    };
+    let halved = values(&forward(CONTEXT, &["--layers", "2", "--json", "--step-size", "0.5"]));
     assert_eq!(with(&tied), halved);
     assert_eq!(with(&layers), halved);
 }
@@ -394,11 +401,28 @@ fn bad_input_is_one_line_and_leaves_nothing() {
 }
 
 #[test]
-fn divergence_is_an_error_not_nan() {
-    let output = forward(CONTEXT, &["--layers", "5000", "--step-size", "100", "--json"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("diverges"));
-    assert!(output.stdout.is_empty());
+fn divergence_is_a_refusal_not_nan() {
+    for more in [&[][..], &["--tokens"], &["--params", "p.json"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p.json");
+        // theta_* for two features.
+        let v = "[[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,1,1,-1]]";
+        let a = "[[1,0,0,0,0],[0,1,0,0,0],[0,0,0,0,0],[0,0,0,0,0],[0,0,0,0,0]]";
+        fs::write(&path, format!(r#"{{"V": {v}, "A": {a}}}"#)).unwrap();
+        let more = more.iter().map(|word| if *word == "p.json" { path.to_str().unwrap() } else { word });
+        let more: Vec<&str> = more.collect();
+        let output =
+            forward(CONTEXT, &[&["--layers", "5000", "--step-size", "100", "--json"], &more[..]].concat());
+        let result = judged(&output);
+        assert_eq!(result["judgement"], "refuse");
+        let reason = result["reasons"][0].as_str().unwrap();
+        assert!(String::from_utf8_lossy(&output.stderr).contains("diverge"));
+        // What was finite is there.
+        let rows = result["values"].as_array().unwrap();
+        assert!(reason.starts_with(&format!("values overflow in layer {}:", rows.len())), "{reason}");
+        assert_eq!(result["targets"].as_array().unwrap().len(), rows.len());
+        assert!(rows.iter().flat_map(|row| row.as_array().unwrap()).all(|v| v.is_f64()));
+    }
 }
 
 /// The linear kernel has rank d; its convergence is that of the weight vector.

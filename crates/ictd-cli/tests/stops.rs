@@ -97,6 +97,7 @@ fn after_two_seconds_work_says_how_far_it_is_and_when_it_will_end() {
         ("msve", &["--tasks=1000000"][..], " of 1000000 tasks, "),
         ("forward", &["--input=context.json", "--layers=5000"], " of 5000 layers, "),
         ("branches", &["--task=loop", "--states=5000"], " of 300 seeds, "),
+        ("certify", &["--states=2000"], "certify: "),
         ("msve", &["--tasks=1000000", "--quiet", "--out=quiet"], ""),
     ];
     let children = cases.map(|(command, arguments, _)| spawn(dir.path(), command, arguments));

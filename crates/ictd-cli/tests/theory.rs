@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 
 use assert_cmd::Command;
-use common::{CONTEXT, assert_refused, ictd, ictd_in, json};
+use common::{CONTEXT, assert_refused, forward, ictd, ictd_in, json, judged};
 
 #[test]
 fn certify_counts_the_known_regimes() {
@@ -39,16 +39,25 @@ fn certify_counts_the_known_regimes() {
 #[test]
 fn a_refused_task_comes_with_repairs_that_the_command_confirms() {
     let dir = tempfile::tempdir().unwrap();
-    let report = json(&ictd_in(dir.path(), &["certify", "--score-scale", "20", "--out", "out", "--json"]));
+    let report = judged(&ictd_in(dir.path(), &["certify", "--score-scale", "20", "--out", "out", "--json"]));
     assert_eq!((&report["schema"], &report["status"]), (&"ictd.certificate/1".into(), &"refused".into()));
+    assert_eq!(report["judgement"], "refuse");
     assert!(!report["reasons"].as_array().unwrap().is_empty());
     assert!(!report["contraction"]["offenders"].as_array().unwrap().is_empty());
     for file in ["certificate.json", "depth.svg", "depth.png", "depth.csv"] {
         assert!(dir.path().join("out").join(file).is_file(), "{file}");
     }
     let best = &report["suggestions"][0];
+    let options = best["options"].as_str().unwrap();
+    assert!(report["suggestion"].as_str().unwrap().contains(options));
+    // Among the repairs is one that is proved to converge: a kernel that is narrow enough.
+    let proved =
+        report["suggestions"].as_array().unwrap().iter().find(|s| s["status"] == "certified").unwrap();
+    let narrow: Vec<&str> = proved["options"].as_str().unwrap().split(' ').collect();
+    assert!(narrow.contains(&"--temperature"), "{narrow:?}");
+    assert_eq!(judged(&ictd(&[&["certify", "--json"], &narrow[..]].concat()))["status"], "certified");
     let mut arguments = vec!["certify", "--json"];
-    arguments.extend(best["options"].as_str().unwrap().split(' '));
+    arguments.extend(options.split(' '));
     let repaired = json(&ictd(&arguments));
     assert_eq!(repaired["status"], best["status"]);
     // A refused task has changes that make it converge, and the best of them shows at this depth.
@@ -132,21 +141,113 @@ fn forward_and_certify_never_contradict_each_other() {
             process.args(arguments).args(["--input", "-", "--json", "--temperature", "0.3"]);
             process.write_stdin(text.clone()).output().unwrap()
         };
-        let certificate = json(&run("certify"));
+        let certificate = judged(&run("certify"));
         refused += u32::from(certificate["status"] == "refused");
         let output = run("forward");
         // A limit that rounding would spoil is refused by both.
-        if !output.status.success() {
+        if output.status.code() == Some(1) {
             assert!(String::from_utf8_lossy(&output.stderr).contains("singular"));
             assert!(certificate["fixed_point"].is_null());
             continue;
         }
-        let fixed = &json(&output)["fixed_point"];
+        let fixed = &judged(&output)["fixed_point"];
         assert_eq!(fixed["status"], certificate["status"]);
         assert_eq!(fixed["spectral_radius"], certificate["contraction"]["spectral_radius"]);
         assert_eq!(fixed["converges"], certificate["status"] != "refused");
     }
     assert!((1..12).contains(&refused), "{refused}");
+}
+
+/// Whatever the verdict, there is something to do, and it is what the command says it is.
+#[test]
+fn every_certificate_suggests_something() {
+    let layers = |report: &serde_json::Value| {
+        let words = report["suggestion"].as_str().unwrap().to_owned();
+        let enough = words.split("--layers ").nth(1)?.split(')').next()?.to_owned();
+        Some(enough)
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    for kernel in ["softmax", "rbf", "linear", "relu", "elu1", "tabular"] {
+        for more in
+            [&["--states=6"][..], &["--states=6", "--score-scale=30"], &["--states=6", "--step-size=50"]]
+        {
+            let arguments = [&["certify", "--json", "--kernel", kernel], more].concat();
+            let report = judged(&ictd(&arguments));
+            assert!(report["certifies"].as_str().unwrap().starts_with("convergence with depth"));
+            assert!(!report["suggestion"].as_str().unwrap().is_empty(), "{arguments:?}");
+            let refused = report["judgement"] == "refuse";
+            assert_eq!(refused, report["suggestion"].as_str().unwrap().starts_with("try "), "{arguments:?}");
+            seen.insert(report["status"].as_str().unwrap().to_owned());
+            if let Some(enough) = layers(&report) {
+                let with = judged(&ictd(&[&arguments[..], &["--layers", &enough]].concat()));
+                // The error there is within 1 %, and one layer earlier it is not.
+                assert!(with["error_at_depth"].as_f64().unwrap() <= 0.01 + 1e-9, "{arguments:?}");
+                let fewer = (enough.parse::<u64>().unwrap() - 1).to_string();
+                let with = judged(&ictd(&[&arguments[..], &["--layers", &fewer]].concat()));
+                assert!(with["error_at_depth"].as_f64().unwrap() > 0.01 - 1e-9, "{arguments:?}");
+            }
+        }
+    }
+    assert!(seen.contains("certified") && seen.contains("estimated") && seen.contains("refused"), "{seen:?}");
+}
+
+/// More states than can be examined: a part of them, which the seed decides.
+#[test]
+fn above_the_limit_of_states_a_subsample_is_certified() {
+    let dir = tempfile::tempdir().unwrap();
+    // 3100 states on a line far apart, in episodes of 31.
+    let episode = |k: usize| {
+        let features: Vec<[f64; 1]> = (0..32).map(|t| [(32 * k + t) as f64]).collect();
+        serde_json::json!({ "features": features, "rewards": vec![1.0; 31], "terminated": true })
+    };
+    let context = serde_json::json!({ "episodes": (0..100).map(episode).collect::<Vec<_>>() });
+    fs::write(dir.path().join("c.json"), context.to_string()).unwrap();
+    let of = |seed: &str| {
+        let arguments = [
+            "certify", "--input", "c.json", "--kernel", "tabular", "--json", "--layers", "2", "--seed", seed,
+        ];
+        let output = ictd_in(dir.path(), &arguments);
+        (judged(&output), output.stdout)
+    };
+    let (report, bytes) = of("0");
+    assert_eq!((&report["subsample"]["of"], &report["subsample"]["states"]), (&3100.into(), &496.into()));
+    assert_eq!((&report["n_episodes"], &report["n_transitions"]), (&16.into(), &496.into()));
+    let warning = "496 of 3100 states, subsample: the verdict is about the subsample";
+    assert!(report["data_warnings"].to_string().contains(warning));
+    // Every state has its own value, so that layers contract by proof; the rest was not looked at.
+    assert_eq!((&report["status"], &report["judgement"]), (&"certified".into(), &"caution".into()));
+    assert_eq!(of("0").1, bytes);
+}
+
+/// Values that should not be used say so, and the command ends with 3; others say how far they are.
+#[test]
+fn forward_judges_its_values() {
+    let loops = r#"{"features": [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]], "rewards": [1, 0, 1, 0]}"#;
+    let of = |more: &[&str]| {
+        let output = forward(loops, &[&["--json"], more].concat());
+        let result = judged(&output);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!((1..=3).contains(&said.lines().count()), "{said}");
+        assert!(said.starts_with(&result["judgement"].as_str().unwrap().to_uppercase()), "{said}");
+        (result["judgement"].as_str().unwrap().to_owned(), result["reasons"][0].as_str().unwrap().to_owned())
+    };
+    // Two visits of each state: the values rest on few transitions however deep they are.
+    let (level, _) = of(&["--kernel", "tabular", "--layers", "200"]);
+    assert_eq!(level, "caution");
+    // The limit is v = 1/(1 - γ²) and γ times it. With γ = 0.9 the slowest error falls by 0.9 a layer, with its two values the
+    // same: what is left of both after 15 layers is 0.9¹⁵ of their mean of 5, and their spread is near 0.26.
+    let (level, reason) = of(&["--kernel", "tabular", "--layers", "15"]);
+    let far = 100.0 * 0.9f64.powi(15) * 5.0 / (0.5 * 0.1 / 0.19);
+    let told: f64 =
+        reason.split("15 layers are ").nth(1).unwrap().split(" %").next().unwrap().parse().unwrap();
+    // Five columns, three of them of the first state, and the fast error is gone.
+    assert!(level == "caution" && (told / far - 1.0).abs() < 0.05, "{told} {far}: {reason}");
+    let (level, reason) = of(&["--kernel", "tabular", "--step-size", "3"]);
+    assert!(level == "refuse" && reason.contains("diverge"), "{reason}");
+    let (level, reason) = of(&["--temperature", "1e12"]);
+    assert!(level == "refuse" && reason.contains("collapsed"), "{reason}");
+    let quiet = forward(loops, &["--quiet", "--step-size", "3"]);
+    assert!(quiet.status.code() == Some(3) && quiet.stderr.is_empty() && !quiet.stdout.is_empty());
 }
 
 #[test]

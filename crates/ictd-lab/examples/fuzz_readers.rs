@@ -1,9 +1,11 @@
-//! Damaged files for every reader: `cargo xtask fuzz`. Takes the seconds per reader, then the name of a reader or `all`, then
-//! the number of its first input, then how many inputs there are at most.
+//! Damaged files for every reader: `cargo xtask fuzz`. Takes the seconds per reader, then the name of a reader, `all`, or `logs`
+//! for those of logs and of queries, then the number of its first input, then how many inputs there are at most.
 #![allow(missing_docs)]
 
 #[path = "../tests/common/fuzz.rs"]
 mod fuzz;
+#[path = "../tests/common/log_readers.rs"]
+mod log_readers;
 #[path = "../tests/common/readers.rs"]
 mod readers;
 
@@ -20,9 +22,10 @@ fn main() -> ExitCode {
     eprintln!("inputs while they are read: {}", dir.path().display());
     let mut readers = readers::all(dir.path());
     if let Some(wanted) = arguments.get(1).filter(|name| *name != "all") {
-        readers.retain(|r| r.name == wanted);
+        let is_of_logs = |name: &str| name.starts_with("log-") || name.starts_with("query-");
+        readers.retain(|r| r.name == wanted || (wanted == "logs" && is_of_logs(r.name)));
     }
-    let mut sound = !readers.is_empty();
+    let (mut sound, mut total) = (!readers.is_empty(), 0);
     println!("{:<20} {:>10} {:>10} {:>10} {:>9}", "reader", "inputs", "accepted", "refused", "failures");
     for reader in &mut readers {
         let outcome = fuzz::run(reader, number(2, 0), number(3, u64::MAX), time, dir.path());
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
         println!("{:<20} {inputs:>10} {accepted:>10} {refused:>10} {:>9}", reader.name, failures.len());
         failures.iter().for_each(|failure| println!("  {failure}"));
         sound &= failures.is_empty() && inputs > 0;
+        total += inputs;
     }
+    eprintln!("{total} inputs");
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

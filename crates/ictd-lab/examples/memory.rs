@@ -13,7 +13,7 @@ const FLOOR: f64 = 50.0;
 const FACTOR: f64 = 1.5;
 
 /// A command with what all sizes share, and the sizes.
-const TABLE: [(&str, &str, [&str; 10]); 10] = [
+const TABLE: [(&str, &str, [&str; 10]); 12] = [
     (
         "verify",
         "",
@@ -174,6 +174,39 @@ const TABLE: [(&str, &str, [&str; 10]); 10] = [
             "dense --states 5 --features 100 --trajectory 100000",
         ],
     ),
+    // The estimate is of reading alone: where states are many the fit takes more, and is off.
+    (
+        "evaluate",
+        "--gamma 0.9",
+        [
+            "labels-8.csv",
+            "labels-64.csv",
+            "labels-256.csv",
+            "labels-512.csv",
+            "labels-1000.csv",
+            "labels-2000.csv",
+            "labels-4000.csv",
+            "features.csv",
+            "labels-512.csv --temperature 1 --layers 10",
+            "labels-256.csv --compare",
+        ],
+    ),
+    (
+        "convert",
+        "",
+        [
+            "labels-64.csv log.tsv",
+            "labels-64.csv log.jsonl",
+            "labels-64.csv log.npz",
+            "labels-64.csv log.json",
+            "labels-64.csv minari-v0",
+            "log.npz again.csv",
+            "log.jsonl again.npz",
+            "features.csv features.npz",
+            "features.csv features.json",
+            "minari-v0 again.jsonl",
+        ],
+    ),
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -184,6 +217,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, transitions) in [("short.json", 3), ("long.json", 100_000)] {
         write_context(&directory.join(name), transitions)?;
     }
+    for states in [8, 64, 256, 512, 1000, 2000, 4000] {
+        let label = |k: usize| ((7919 * k + 31 * (k / STEPS)) % states).to_string();
+        write_log(&directory.join(format!("labels-{states}.csv")), "state", 300_000, label)?;
+    }
+    let feature = |k: usize| {
+        let coordinates = (1..7).map(|a| (((7919 * a * k) % 10_007) as f64 / 10_007.0).to_string());
+        coordinates.collect::<Vec<_>>().join(",")
+    };
+    write_log(&directory.join("features.csv"), "s_0,s_1,s_2,s_3,s_4,s_5", 100_000, feature)?;
     println!("{:<9}{:<82}{:>10}{:>10}{:>8}", "command", "sizes", "estimated", "peak", "ratio");
     let mut failures = 0;
     for (command, shared, sizes) in TABLE {
@@ -192,7 +234,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let output = Command::new(&binary)
                 .args([command, "-q"])
                 .args(arguments)
-                .args(["--out", "out"])
+                // The second name says where it goes.
+                .args(["--out", "out"].iter().filter(|_| command != "convert"))
                 .current_dir(&directory)
                 .env("ICTD_MEMORY", "1")
                 .output()?;
@@ -205,7 +248,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let [estimated, peak] = [estimated, peak].map(|kib| kib * 1024.0 / 1e6);
             let ratio = estimated.max(FLOOR) / peak.max(FLOOR);
             let is_off =
-                !(1.0 / FACTOR..=FACTOR).contains(&ratio) || !matches!(output.status.code(), Some(0 | 1));
+                !(1.0 / FACTOR..=FACTOR).contains(&ratio) || !matches!(output.status.code(), Some(0 | 1 | 3));
             failures += u32::from(is_off);
             let mark = if is_off { "  OFF" } else { "" };
             println!("{command:<9}{size:<82}{estimated:>7.0} MB{peak:>7.0} MB{ratio:>8.2}{mark}");
@@ -214,6 +257,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::remove_dir_all(&directory)?;
     println!("{failures} off by more than {FACTOR}");
     if failures > 0 { Err("estimates and peaks differ".into()) } else { Ok(()) }
+}
+
+/// Steps of an episode of a log.
+const STEPS: usize = 50;
+
+/// A log of as many rows.
+fn write_log(path: &Path, header: &str, rows: usize, state: impl Fn(usize) -> String) -> std::io::Result<()> {
+    let row = |k: usize| {
+        let (episode, t) = (k / STEPS, k % STEPS);
+        format!("{episode},{t},{},{},{}\n", state(k), k % 3, u8::from(t + 1 == STEPS))
+    };
+    let text = format!("episode,t,{header},reward,terminated\n{}", (0..rows).map(row).collect::<String>());
+    std::fs::write(path, text)
 }
 
 /// A context of as many transitions through five states.

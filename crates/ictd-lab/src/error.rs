@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use ictd::context::ContextError;
+use ictd::evaluate::LogError;
 use ictd::kernel::{AttentionError, KernelError};
 use ictd::linalg::LinalgError;
 use ictd::matrix::MatrixError;
@@ -98,6 +99,9 @@ pub enum LabError {
     /// A task is refused.
     #[error("{0}")]
     Task(#[from] TaskError),
+    /// A log is refused.
+    #[error("{0}")]
+    Log(#[from] LogError),
     /// A training configuration is refused.
     #[error("{0}")]
     Config(#[from] ConfigError),

@@ -8,6 +8,7 @@ mod did_you_mean;
 pub mod error;
 pub mod figure;
 pub mod files;
+pub mod logs;
 pub mod memory;
 mod one_line;
 mod progress;

@@ -65,6 +65,11 @@ impl Progress {
         Self { stop, done: AtomicU64::new(0), work, out, made, held }
     }
 
+    /// Work that is a part of this one: it ends with this one, and nobody sees it.
+    pub fn quiet(&self) -> Self {
+        Self::new("", self.stop.clone())
+    }
+
     /// Says where results will be written, so that a directory that cannot be written to is found before the work and not
     /// after it.
     pub fn will_write(&self, out: PathBuf) {

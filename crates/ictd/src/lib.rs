@@ -25,10 +25,11 @@
 //!
 //! Modules in the order data moves: [`task`] makes tasks, [`context`] holds what is seen of one, [`prompt`] writes it as
 //! token matrices, [`kernel`] weighs columns, [`transformer`] runs and differentiates layers, [`td`] is the same as
-//! algorithms, [`operator`] as a linear map; [`pretrain`] finds parameters, [`theory`] says what depth does and why.
+//! algorithms, [`operator`] as a linear map; [`pretrain`] finds parameters, [`theory`] says what depth does and why; [`evaluate`] estimates values from logged episodes.
 //! What users need by name stands at the root too.
 
 pub mod context;
+pub mod evaluate;
 mod hessenberg;
 pub mod kernel;
 pub mod linalg;

@@ -4,7 +4,7 @@
 //! its generic code is slow to compile.
 
 use faer::linalg::solvers::{DenseSolveCore, Solve};
-use faer::{Mat, Side};
+use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
 use crate::hessenberg;
 use crate::matrix::Matrix;
@@ -104,6 +104,19 @@ pub(crate) fn approximate_inverse(a: &Matrix) -> Result<Matrix, LinalgError> {
 pub fn product(a: &Matrix, b: &Matrix) -> Result<Matrix, LinalgError> {
     let product = to_faer(a)? * to_faer(b)?;
     Ok(Matrix::from_fn(a.num_rows(), b.num_cols(), |i, j| product[(i, j)]))
+}
+
+/// The product of a matrix of `out.len() / num_cols` rows with one of `num_cols` columns, both row after row, into `out`. A
+/// panel of few rows at a time, so that callers can share rows among threads and get the same bits for any number.
+///
+/// # Panics
+/// When lengths do not fit.
+pub(crate) fn product_into(a: &[f64], b: &[f64], num_cols: usize, out: &mut [f64]) {
+    let (inner, num_rows) = (b.len() / num_cols, out.len() / num_cols);
+    let a = MatRef::from_row_major_slice(a, num_rows, inner);
+    let b = MatRef::from_row_major_slice(b, inner, num_cols);
+    let out = MatMut::from_row_major_slice_mut(out, num_rows, num_cols);
+    faer::linalg::matmul::matmul(out, Accum::Replace, a, b, 1.0, Par::Seq);
 }
 
 /// An estimate of ‖A⁻¹‖₁ from solves with A and Aᵀ: Hager's method (1984), a lower bound that is rarely

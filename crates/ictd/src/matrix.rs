@@ -114,6 +114,11 @@ impl Matrix {
         &self.data
     }
 
+    /// All entries, row after row, to be written.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [f64] {
+        &mut self.data
+    }
+
     /// The matrix product `self · other`.
     ///
     /// # Panics

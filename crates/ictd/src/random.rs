@@ -31,6 +31,8 @@ pub enum Purpose {
     Query,
     /// Tasks and trajectories that measure a training run.
     Evaluation,
+    /// Folds, landmarks and resampled episodes in the evaluation of a log.
+    Resampling,
     /// A purpose of one's own; no other part of this crate draws from its streams.
     User(u8),
 }
@@ -47,6 +49,7 @@ impl Purpose {
             Self::Init => 5,
             Self::Query => 6,
             Self::Evaluation => 7,
+            Self::Resampling => 8,
             Self::User(k) => 256 + u64::from(k),
         }
     }

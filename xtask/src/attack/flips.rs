@@ -155,7 +155,7 @@ impl Flip {
             let answer = call.run()?;
             let mut faults = answer.faults();
             faults.extend(self.expected.as_ref().and_then(|e| e.silent(&answer, dir, target, &bytes)));
-            if !matches!(answer.code, Some(0 | 1)) && faults.is_empty() && !answer.is_refusal() {
+            if !matches!(answer.code, Some(0 | 1 | 3)) && faults.is_empty() && !answer.is_refusal() {
                 faults.push(Fault::new(
                     Class::Other,
                     format!("fails without a line that says why: {}", answer.last_line()),
@@ -171,7 +171,7 @@ impl Expected {
     /// Whether damage became a result, or stayed where it was, and nothing was said.
     fn silent(&self, answer: &Answer, dir: &Path, target: &Path, damaged: &[u8]) -> Option<Fault> {
         let is_named = answer.words().iter().any(|line| !self.words.contains(line));
-        if answer.code != Some(0) || is_named {
+        if !matches!(answer.code, Some(0 | 3)) || is_named {
             return None;
         }
         let found = Tree::read(dir);

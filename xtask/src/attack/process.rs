@@ -191,7 +191,7 @@ impl Running {
         loop {
             if let Some(status) = self.child.try_wait()? {
                 // It may have come to its end at the same moment.
-                if !matches!(status.code(), Some(0 | 1 | 124)) {
+                if !matches!(status.code(), Some(0 | 1 | 3 | 124)) {
                     let found = status.code().map_or("a signal".into(), |code| format!("code {code}"));
                     *slow = Some(Fault::new(
                         Class::Stop,
@@ -282,14 +282,14 @@ impl Answer {
             add(Class::Panic, line.to_owned());
         } else if let Some(signal) = self.signal.filter(|_| self.slow.is_none()) {
             add(Class::Abort, format!("ended by signal {signal}: {}", self.last_line()));
-        } else if !matches!(self.code, Some(0 | 1 | 2 | 124)) && self.slow.is_none() {
+        } else if !matches!(self.code, Some(0..=3 | 124)) && self.slow.is_none() {
             add(Class::Other, format!("exit code {:?}: {}", self.code, self.last_line()));
         }
         let lines = self.stderr.lines().count();
         if self.code == Some(2) && (lines != 1 || !self.stderr.starts_with("error: ")) {
             add(Class::Other, format!("refused in {lines} lines: {}", self.last_line()));
         }
-        if matches!(self.code, Some(0 | 1))
+        if matches!(self.code, Some(0 | 1 | 3))
             && let Some(found) = no_number("json", &self.stdout)
         {
             add(Class::Nan, format!("{found} on standard output, exit code {:?}", self.code));
@@ -301,7 +301,7 @@ impl Answer {
     /// The same, and numbers that are none in files that were written.
     pub fn faults_with(&self, written: &Tree) -> Vec<Fault> {
         let mut faults = self.faults();
-        if matches!(self.code, Some(0 | 1)) {
+        if matches!(self.code, Some(0 | 1 | 3)) {
             for (path, bytes) in &written.files {
                 let ending = path.extension().map_or("", |e| e.to_str().unwrap_or(""));
                 let is_text = matches!(ending, "json" | "csv" | "svg");

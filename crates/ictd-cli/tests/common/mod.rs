@@ -20,6 +20,15 @@ pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// The JSON of a result that says itself whether to use it: exit code 3 where not.
+pub fn judged(output: &Output) -> Value {
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = if result["judgement"] == "refuse" { 3 } else { 0 };
+    assert_eq!(output.status.code(), Some(expected), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!result["reasons"].as_array().unwrap().is_empty());
+    result
+}
+
 pub const CONTEXT: &str = r#"{"features": [[1.0, 0.5], [0.5, -0.25], [-1.0, 0.75]], "rewards": [1.0, -0.5]}"#;
 
 /// Runs `forward` on a context given as text.

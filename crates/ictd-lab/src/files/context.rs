@@ -57,10 +57,10 @@ pub(crate) struct EpisodeFile {
 }
 
 impl ContextFile {
-    /// The context the file describes.
-    pub fn into_context(self) -> Result<Context, LabError> {
+    /// The episodes of the file, in either of its forms.
+    pub(crate) fn into_episodes(self) -> Result<Vec<EpisodeFile>, LabError> {
         let refused = |name: &str, why: &str| Err(LabError::refused(name, why));
-        let episodes = match (self.features, self.rewards, self.episodes) {
+        Ok(match (self.features, self.rewards, self.episodes) {
             (Some(features), Some(rewards), None) => {
                 vec![EpisodeFile { features, rewards, terminated: self.terminated.unwrap_or(false) }]
             }
@@ -71,14 +71,19 @@ impl ContextFile {
             }
             (None, _, None) => return refused("features", "missing"),
             (_, None, None) => return refused("rewards", "missing"),
-        };
+        })
+    }
+
+    /// The context the file describes.
+    pub fn into_context(mut self) -> Result<Context, LabError> {
+        let queries = std::mem::take(&mut self.queries);
         let mut builder = Context::builder();
-        for episode in episodes {
+        for episode in self.into_episodes()? {
             let features: Vec<Vec<f64>> = episode.features.into_iter().map(plain).collect();
             let end = if episode.terminated { End::Terminated } else { End::Truncated };
             builder = builder.episode(&features, &plain(episode.rewards), end);
         }
-        for query in self.queries {
+        for query in queries {
             builder = builder.query(&plain(query));
         }
         Ok(builder.build()?)
@@ -109,7 +114,7 @@ pub fn read_context(path: &Path) -> Result<Context, LabError> {
 }
 
 /// Names the file in an error about its contents.
-pub(super) fn at(path: &Path, error: LabError) -> LabError {
+pub(crate) fn at(path: &Path, error: LabError) -> LabError {
     LabError::Content { path: path.to_owned(), source: Box::new(error) }
 }
 
@@ -119,7 +124,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError>
 }
 
 /// The content of a file; `-` is standard input.
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
     let mut bytes = Vec::new();
     let read = match path == Path::new("-") {
         true => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
@@ -128,7 +133,7 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
     read.map_err(|source| LabError::Read { path: path.to_owned(), source })
 }
 
-pub(super) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, LabError> {
+pub(crate) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, LabError> {
     let parse_failed = |message: String| LabError::parse(path, message);
     let text = std::str::from_utf8(bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
     // Windows editors put a byte-order mark in front.
@@ -150,7 +155,7 @@ pub(super) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Resu
 }
 
 /// The text with Python's `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
-fn numbers_or_null(text: &str) -> Cow<'_, str> {
+pub(crate) fn numbers_or_null(text: &str) -> Cow<'_, str> {
     if !text.contains("NaN") && !text.contains("Infinity") {
         return Cow::Borrowed(text);
     }

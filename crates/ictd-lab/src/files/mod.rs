@@ -12,9 +12,10 @@ mod task;
 mod tensorboard;
 
 pub use context::{ContextFile, read_context};
+pub(crate) use context::{EpisodeFile, at, numbers_or_null, parse_json, read_bytes};
 pub use model::{Description, ModelFile, chosen, read_params};
 pub use numbers::to_json_17;
-pub use output::{OutputDir, Written};
+pub use output::{OutputDir, Written, is_writing};
 pub use safetensors::Tensors;
 pub use task::{AnyTask, NamedTask, TaskFile, read_task};
 pub use tensorboard::EventFile;

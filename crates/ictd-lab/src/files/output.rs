@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -101,6 +102,7 @@ impl OutputDir {
         self.progress.check()?;
         let path = self.root.join(name);
         let temporary = self.root.join(format!(".{name}.{}.tmp", std::process::id()));
+        let _writing = Writing::begin();
         let written = File::create(&temporary).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()?;
@@ -164,6 +166,30 @@ impl OutputDir {
         let text =
             text.map_err(|e| LabError::Write { path: self.root.join(&file), source: Error::other(e) })?;
         self.write(&file, text.as_bytes())
+    }
+}
+
+/// Files that are being written by this process.
+static WRITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a file of this process has its temporary name: who ends the process waits for that.
+pub fn is_writing() -> bool {
+    WRITING.load(Ordering::SeqCst) > 0
+}
+
+/// A file that is being written.
+struct Writing;
+
+impl Writing {
+    fn begin() -> Self {
+        WRITING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        WRITING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -1,7 +1,9 @@
 //! How results show themselves: to a person, to a program, in files.
 
+mod page;
 mod records;
 
+pub(crate) use page::{escape, page};
 pub use records::Records;
 
 use serde::Serialize;

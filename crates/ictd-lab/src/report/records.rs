@@ -27,6 +27,15 @@ impl Records {
         Ok(Self { name: name.to_owned(), csv })
     }
 
+    /// Rows of cells under headings that are known only when they are written.
+    pub fn of_cells(
+        name: &str,
+        header: &[String],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Result<Self, LabError> {
+        Self::of(name, std::iter::once(header.to_vec()).chain(rows))
+    }
+
     /// The name of its file, without an ending.
     pub fn name(&self) -> &str {
         &self.name
@@ -35,6 +44,35 @@ impl Records {
     /// As CSV, header first; empty without records, whose columns nobody knows.
     pub fn csv(&self) -> &str {
         &self.csv
+    }
+
+    /// As a Parquet file: columns of these names hold numbers, others whole numbers, truth values as 0 and 1, numbers or
+    /// texts, whichever gives every cell back as it is written.
+    #[cfg(feature = "parquet")]
+    pub fn parquet(&self, numbers: &[&str]) -> Vec<u8> {
+        use crate::logs::parquet::{Values, to_bytes};
+        let mut reader = Reader::from_reader(self.csv.as_bytes());
+        // What was written above is read back without failure.
+        let header = reader.headers().cloned().unwrap_or_default();
+        let rows: Vec<StringRecord> = reader.records().flatten().collect();
+        let number = |cell: &str| if cell.is_empty() { f64::NAN } else { cell.parse().unwrap_or(f64::NAN) };
+        let column = |(c, name): (usize, &str)| {
+            let all = |is: &dyn Fn(&str) -> bool| rows.iter().all(|row| is(&row[c]));
+            let cells = rows.iter().map(|row| &row[c]);
+            let values = if numbers.contains(&name) {
+                Values::Float(cells.map(number).collect())
+            } else if all(&|cell| cell.parse::<i64>().is_ok_and(|n| n.to_string() == cell)) {
+                Values::Whole(cells.filter_map(|cell| cell.parse().ok()).collect())
+            } else if all(&|cell| cell.parse::<bool>().is_ok()) {
+                Values::Whole(cells.map(|cell| i64::from(cell == "true")).collect())
+            } else if all(&|cell| cell.is_empty() || number(cell).to_string() == cell) {
+                Values::Float(cells.map(number).collect())
+            } else {
+                Values::Text(cells.map(str::to_owned).collect())
+            };
+            (name.to_owned(), values)
+        };
+        to_bytes(&header.iter().enumerate().map(column).collect::<Vec<_>>())
     }
 
     /// For a person: numbers rounded.

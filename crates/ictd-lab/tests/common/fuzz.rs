@@ -13,7 +13,7 @@ use ictd_lab::files::process::peak_rss_kib;
 
 /// A reader that takes longer for one input hangs.
 const HANGS: Duration = Duration::from_secs(60);
-/// Inputs have at most this many bytes.
+/// Inputs have at most this many bytes, or as many as the one that was damaged.
 const LONGEST: usize = 1 << 16;
 /// A message of more characters is no line that anybody reads.
 const LONGEST_LINE: usize = 1200;
@@ -133,11 +133,12 @@ pub fn input(reader: &Reader, number: u64) -> Vec<u8> {
         return (0..length).map(|_| below(stream, 256) as u8).collect();
     }
     let mut bytes = reader.valid[below(stream, reader.valid.len())].clone();
+    let longest = bytes.len().max(LONGEST);
     // Mostly one change, so that what follows it is still read.
     for _ in 0..1 + below(stream, 6) / 3 + below(stream, 40) / 38 * 8 {
         damage(&mut bytes, reader, stream);
     }
-    bytes.truncate(LONGEST);
+    bytes.truncate(longest);
     bytes
 }
 

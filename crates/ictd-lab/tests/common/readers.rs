@@ -27,7 +27,7 @@ pub fn all(scratch: &Path) -> Vec<Reader> {
         fs::create_dir_all(&path).expect("the scratch directory can be written to");
         path
     };
-    vec![
+    let mut readers = vec![
         context(),
         params(),
         task(),
@@ -39,7 +39,9 @@ pub fn all(scratch: &Path) -> Vec<Reader> {
         journal(&below("journal-run")),
         cache(&below("cache-run")),
         label(),
-    ]
+    ];
+    readers.extend(super::log_readers::all());
+    readers
 }
 
 fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {

@@ -86,6 +86,22 @@ impl ContextStatistics {
         statistics
     }
 
+    /// Groups with these features and nothing else, of which weights can be asked: sources, each visited once, then others.
+    pub(crate) fn of_features(sources: &Matrix, others: &Matrix) -> Self {
+        let n = sources.num_rows();
+        let mut statistics = Self {
+            feature_dim: sources.num_cols(),
+            num_transitions: n,
+            num_groups: n + others.num_rows(),
+            num_source_groups: n,
+            features: [sources.as_slice(), others.as_slice()].concat(),
+            visits: vec![1.0; n],
+            ..Self::default()
+        };
+        statistics.fill_source_features();
+        statistics
+    }
+
     /// The features of the source groups, dimension after dimension.
     pub(super) fn fill_source_features(&mut self) {
         let (d, stride) = (self.feature_dim, self.stride());

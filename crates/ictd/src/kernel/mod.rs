@@ -264,6 +264,11 @@ impl Attention {
         &*self.kernel
     }
 
+    /// The kernel, to be shared.
+    pub(crate) fn shared_kernel(&self) -> Arc<dyn Kernel> {
+        self.kernel.clone()
+    }
+
     /// ρ.
     pub fn diagonal_mix(&self) -> f64 {
         self.diagonal_mix

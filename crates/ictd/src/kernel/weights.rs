@@ -94,9 +94,16 @@ impl Scores<'_> {
 
     /// Fills `row`, which is zero and padded, with the weights of all source groups for group `u`.
     fn fill_column(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
+        self.unnormalized(u, row)?;
+        self.normalize(u, row);
+        Ok(())
+    }
+
+    /// Fills `row`, which is zero and padded, with the weights of all source groups for group `u` before they are divided by
+    /// their sum; the padding is arbitrary.
+    pub fn unnormalized(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
         self.similarities(u, row)?;
         self.attention.kernel().weigh(&mut row[..self.statistics.num_source_groups()]);
-        self.normalize(u, row);
         Ok(())
     }
 

@@ -180,6 +180,12 @@ impl StateOperator {
         self.weights.row(u).iter().zip(self.statistics.visits()).map(|(w, c)| w * c)
     }
 
+    /// How many transitions the value of state `u` rests on, 1/Σ K² for weights K of transitions.
+    pub fn effective_transitions(&self, u: usize) -> f64 {
+        let weights = self.predecessor_weights(u).zip(self.statistics.visits());
+        1.0 / weights.map(|(w, c)| w * w / c).sum::<f64>()
+    }
+
     /// X = M̂ - γP̂: a layer with step size α is v ↦ v + α(M̂r - X v).
     pub fn difference_matrix(&self) -> Matrix {
         let m = self.statistics.num_groups();

@@ -20,8 +20,8 @@ pub struct Slope {
 /// Quantiles of Student's t at 97.5 % for 1 to 10 degrees of freedom; beyond, within 7 % of the normal's.
 const STUDENT: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 
-/// Quantile of Student's t at 97.5 %.
-fn student(degrees: usize) -> f64 {
+/// Quantile of Student's t at 97.5 %, rounded up beyond ten degrees of freedom.
+pub(crate) fn student(degrees: usize) -> f64 {
     STUDENT.get(degrees.wrapping_sub(1)).copied().unwrap_or(2.1)
 }
 

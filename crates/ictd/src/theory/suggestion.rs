@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::kernel::{Attention, Kernel};
+use crate::kernel::{Attention, Kernel, Tabular};
 use crate::linalg::LinalgError;
 use crate::operator::{OperatorError, StateOperator};
 use crate::statistics::largest;
@@ -28,6 +28,8 @@ pub enum Change {
     UnitFeaturesAndTemperature(f64),
     /// A step size per state, proportional to the mass that normalisation divides by.
     StepsByMass,
+    /// The tabular kernel: every state for itself. Tried where nothing else converges.
+    Tabular,
 }
 
 /// A change, recomputed.
@@ -89,6 +91,8 @@ const TEMPERATURES: [f64; 8] = [0.05, 0.1, 0.2, 0.5, 2.0, 5.0, 10.0, 20.0];
 const MANY_STATES: usize = 300;
 /// Step sizes that are tried, as shares of the largest stable one.
 const STEPS: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
+/// Kernels are narrowed down to a temperature 4 to this power times lower.
+const NARROWEST: i32 = 12;
 /// A hundredth less is no reason to change anything.
 const WORTH_IT: f64 = 0.99;
 
@@ -117,6 +121,10 @@ impl Change {
         let (statistics, temperature) = match self {
             Self::StepSize(_) => return Ok(Some(operator.clone())),
             Self::StepsByMass => return Ok(operator.with_steps_by_mass()),
+            Self::Tabular => {
+                let tabular = Attention::new(Arc::new(Tabular), 0.0)?;
+                return StateOperator::of(statistics.clone(), &tabular, operator.gamma()).map(Some);
+            }
             Self::Temperature(t) => (Some(statistics.clone()), t),
             Self::UnitFeatures => (statistics.with_unit_features(), config.temperature),
             Self::UnitFeaturesAndTemperature(t) => (statistics.with_unit_features(), t),
@@ -132,7 +140,7 @@ impl SuggestionConfig<'_> {
     /// Changes that lower the error after the depth asked for, or make layers converge faster or more provably than
     /// `certificate`, each verified by a certificate of its own. A trial that cannot be examined is dropped.
     pub fn suggest(&self, operator: &StateOperator, certificate: &Certificate) -> Suggestions {
-        self.suggest_watched(operator, certificate, &|| {})
+        self.suggest_among(operator, certificate, &self.changes(operator, certificate), &|| {})
     }
 
     /// What is tried: each costs an eigenvalue problem.
@@ -145,18 +153,47 @@ impl SuggestionConfig<'_> {
         // Where all lengths are 1 already, up to rounding, there is nothing to divide by.
         let is_unit =
             |s: usize| (statistics.features(s).iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12;
-        if !(0..statistics.num_groups()).all(is_unit) {
+        let all_unit = (0..statistics.num_groups()).all(is_unit);
+        if !all_unit {
             changes.push(Change::UnitFeatures);
             changes.extend(others.map(Change::UnitFeaturesAndTemperature));
+        }
+        // What is certified needs no narrower kernel, and a state that was never left is not certified at any width.
+        if certificate.status != Status::Certified && operator.never_left().is_empty() {
+            let step_size = certificate.step_size.min(1.0);
+            let kinds: [fn(f64) -> Change; 2] = [Change::Temperature, Change::UnitFeaturesAndTemperature];
+            let kinds = kinds.into_iter().take(if all_unit { 1 } else { 2 });
+            changes.extend({ kinds }.find_map(|kind| self.narrow(operator, step_size, kind)));
         }
         changes
     }
 
-    /// As [`suggest`](Self::suggest); `examined` is called after every one of the [`changes`](Self::changes).
-    pub fn suggest_watched(
+    /// The widest of the narrower kernels of a kind with which every layer contracts, up to a factor of 1.2.
+    fn narrow(
+        &self,
+        operator: &StateOperator,
+        step_size: f64,
+        kind: impl Fn(f64) -> Change,
+    ) -> Option<Change> {
+        let contracts = |exponent: f64| {
+            let changed = kind(round_down(self.temperature * exponent.exp2())).apply(operator, self);
+            matches!(changed, Ok(Some(changed)) if changed.jacobian_norm(step_size) < 1.0)
+        };
+        let mut low = (1..=NARROWEST).map(|k| f64::from(-2 * k)).find(|&exponent| contracts(exponent))?;
+        let mut high = low + 2.0;
+        for _ in 0..3 {
+            let middle = 0.5 * (low + high);
+            if contracts(middle) { low = middle } else { high = middle }
+        }
+        Some(kind(round_down(self.temperature * low.exp2())))
+    }
+
+    /// As [`suggest`](Self::suggest) among the [`changes`](Self::changes), or some of them; `examined` is called after each.
+    pub fn suggest_among(
         &self,
         operator: &StateOperator,
         certificate: &Certificate,
+        changes: &[Change],
         examined: &(dyn Fn() + Sync),
     ) -> Suggestions {
         let num_groups = operator.statistics().num_groups();
@@ -175,30 +212,37 @@ impl SuggestionConfig<'_> {
             examined();
             found
         };
-        let tried: Vec<Result<Vec<Suggestion>, OperatorError>> =
-            self.changes(operator, certificate).into_par_iter().map(examine).collect();
+        let mut tried: Vec<Result<Vec<Suggestion>, OperatorError>> =
+            changes.par_iter().map(|change| examine(*change)).collect();
+        let none = tried.iter().all(|found| found.as_ref().map_or(true, Vec::is_empty));
+        if none && !certificate.status.converges() {
+            tried.push(trial.examine(Change::Tabular, error_at_depth));
+        }
         let dropped = tried.iter().filter(|t| t.is_err()).count();
         let tried: Vec<Suggestion> = tried.into_iter().flatten().flatten().collect();
         let (mut now, mut later): (Vec<_>, Vec<_>) =
             tried.into_iter().partition(|s| s.helps == Helps::AtThisDepth);
         let error = |s: &Suggestion| s.error_at_depth.unwrap_or(f64::INFINITY);
         now.sort_by(|a, b| error(a).total_cmp(&error(b)));
+        let (now, rest) = best_of_every_kind(now);
+        // One that is not the best at this depth may still be what makes layers converge, or provably so.
+        let better = rest.into_iter().filter(|s| s.status < certificate.status);
+        later.extend(better.map(|s| Suggestion { helps: Helps::InTheLongRun, ..s }));
         later.sort_by(|a, b| a.status.cmp(&b.status).then(a.spectral_radius.total_cmp(&b.spectral_radius)));
-        let found = best_of_every_kind(now).into_iter().chain(best_of_every_kind(later)).collect();
+        let found = now.into_iter().chain(best_of_every_kind(later).0).collect();
         Suggestions { error_at_depth, found, dropped }
     }
 }
 
-/// The first of every kind.
-fn best_of_every_kind(mut sorted: Vec<Suggestion>) -> Vec<Suggestion> {
+/// The first of every kind, and the others.
+fn best_of_every_kind(sorted: Vec<Suggestion>) -> (Vec<Suggestion>, Vec<Suggestion>) {
     let mut kinds = Vec::new();
-    sorted.retain(|s| {
+    sorted.into_iter().partition(|s| {
         let kind = std::mem::discriminant(&s.change);
         let new = !kinds.contains(&kind);
         kinds.push(kind);
         new
-    });
-    sorted
+    })
 }
 
 /// What changes are compared with.
@@ -283,9 +327,11 @@ impl Trial<'_> {
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .filter(|(_, error)| error_as_it_is.is_none_or(|now| *error < WORTH_IT * now));
         let mut found = Vec::new();
-        // The best at this depth; the step size in use where it does in the long run, else the best one there.
+        // The best at this depth; the step size in use where it does in the long run, else 1, with which narrow kernels
+        // contract, or the best one there.
         let depth = at_depth.map(|(step_size, _)| (step_size, Helps::AtThisDepth));
-        let long = [Some(as_it_is.step_size), best].map(|a| a.map(|a| (a, Helps::InTheLongRun)));
+        let one = (as_it_is.step_size > 1.0).then_some(1.0);
+        let long = [Some(as_it_is.step_size), one, best].map(|a| a.map(|a| (a, Helps::InTheLongRun)));
         for (step_size, helps) in [depth].into_iter().chain(long).flatten() {
             let new = Certificate::from_stability(&changed, stability.clone(), step_size);
             let Contraction { norm_inf, spectral_radius: Some(spectral_radius), .. } = new.contraction else {

@@ -1,6 +1,8 @@
 //! Random contexts and Transformers for the tests, all from seeded streams.
 #![allow(dead_code, missing_docs)]
 
+pub mod logs;
+
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;

@@ -3,23 +3,19 @@
 use std::fmt::Write as _;
 
 use super::{Claim, Plan, Stability};
+use crate::report::{escape, page as whole_page};
 use crate::studies::{STUDIES, Scope, Section, Verdict};
 
-const STYLE: &str = include_str!("report.css");
+const TITLE: &str = "Softmax Transformers implement in-context RL: a reproduction";
 
 /// The report as HTML, from the claims and the SVG of their figures. The same claims give the same bytes.
 pub fn html(claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> String {
     let mut page = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Softmax Transformers implement in-context RL: a reproduction</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         <h1>Softmax Transformers implement in-context RL: a reproduction</h1>\n\
-         <p>Every figure and claim of <cite>Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning</cite>, \
-         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Every claim is judged by a criterion that stands in the code that runs it.</p>\n",
+        "<p>Every figure and claim of <cite>Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning</cite>, \
+         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Every claim is judged by a criterion that stands in the code that runs it.</p>",
         env!("CARGO_PKG_VERSION"),
         plan.options()
     );
@@ -47,9 +43,9 @@ pub fn html(claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> Stri
     }
     page.push_str(
         "<footer><p>Numbers behind every figure are in the CSV files beside this page, all claims in \
-         <a href=\"claims.json\">claims.json</a>, times in <a href=\"timings.json\">timings.json</a>.</p></footer>\n</main>\n</body>\n</html>\n",
+         <a href=\"claims.json\">claims.json</a>, times in <a href=\"timings.json\">timings.json</a>.</p></footer>\n",
     );
-    page
+    whole_page(TITLE, &page)
 }
 
 /// The sections that have claims, those of studies of one's own last.
@@ -195,10 +191,6 @@ fn grouped<'a, K: PartialEq>(
 /// Three digits, without an exponent where they fit.
 fn rounded(x: f64) -> String {
     if (0.1..1e4).contains(&x) { format!("{x:.1}") } else { format!("{x:.1e}") }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -1,22 +1,26 @@
-//! `certify`: whether depth can be trusted on a task or a context, and what to change.
+//! `certify`: whether layers converge with depth on a task or a context, and what to change. That what they converge to is right
+//! is not certified.
 
 mod counts;
 mod show;
+mod subsample;
 mod suggestions;
 
 pub use counts::{Counts, count};
+pub use subsample::Subsample;
 pub use suggestions::SuggestionJson;
-use suggestions::{describe, note};
+use suggestions::{advice, describe, note};
 
 use std::sync::Arc;
 
 use ictd::context::{Context, ContextStatistics};
+use ictd::evaluate::Level;
 use ictd::kernel::{Attention, Kernel, KernelName};
 use ictd::linalg::LinalgError;
 use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
-use ictd::theory::{Certificate, CertificateConfig, Change, Suggestion, SuggestionConfig};
+use ictd::theory::{Certificate, CertificateConfig, Change, Status, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
 use super::{Tasks, apart, layers};
@@ -26,6 +30,12 @@ use crate::memory::{self, DOUBLE};
 
 /// Largest number of distinct states: eigenvalues cost their cube.
 const MAX_STATES: usize = 3000;
+/// Distinct states that are examined where there are more than that: it takes seconds.
+const SUBSAMPLED_STATES: usize = 500;
+/// Transitions that stand for a task with more states than that.
+const SUBSAMPLED_TRANSITIONS: usize = 10 * SUBSAMPLED_STATES;
+/// What a certificate is about.
+const CERTIFIES: &str = "convergence with depth, that layers approach a limit; not that the limit, or the values on the way to it, are right";
 /// Layers drawn at least, so that slow growth shows.
 const DRAWN_LAYERS: usize = 200;
 /// Curves end where errors exceed this multiple of the values.
@@ -42,12 +52,14 @@ pub struct LayerConfig {
     pub certificate: CertificateConfig,
     /// Whether a figure will be drawn, which needs the curves behind it.
     pub draw: bool,
+    /// Seed of the part that is examined of a context with too many states.
+    pub seed: u64,
 }
 
 impl Default for LayerConfig {
     fn default() -> Self {
         let certificate = CertificateConfig::default();
-        Self { kernel: KernelName::Softmax, temperature: 1.0, certificate, draw: false }
+        Self { kernel: KernelName::Softmax, temperature: 1.0, certificate, draw: false, seed: 0 }
     }
 }
 
@@ -75,10 +87,17 @@ impl LayerConfig {
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
+    /// What the certificate is about.
+    certifies: &'static str,
+    /// Whether to rely on it.
+    pub judgement: Level,
     /// The verdict and the numbers behind it.
     #[serde(flatten)]
     pub certificate: Certificate,
     subject: String,
+    /// The part that was examined, where not everything was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subsample: Option<Subsample>,
     gamma: f64,
     n_transitions: Option<usize>,
     n_episodes: Option<usize>,
@@ -87,6 +106,8 @@ pub struct Report {
     assumptions: [AssumptionJson; 2],
     /// Error after the layers asked for, as it is: a share of the largest value, as for suggestions.
     pub error_at_depth: Option<f64>,
+    /// What to do, in one sentence.
+    pub suggestion: String,
     /// Changes that help: first at this depth, then in the long run, the best first.
     pub suggestions: Vec<SuggestionJson>,
     /// What the suggestions amount to.
@@ -144,21 +165,24 @@ fn context_bytes(num_columns: usize, feature_dim: usize) -> f64 {
     num_columns as f64 * (DOUBLE * feature_dim as f64 + 60.0)
 }
 
-/// The certificate of the population of a task.
+/// The certificate of the population of a task; of a part of a long context where it has too many states.
 pub fn task(
     family: &Tasks,
     index: u64,
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
+    if family.num_states() > MAX_STATES {
+        return sampled(family, index, SUBSAMPLED_TRANSITIONS, config, progress);
+    }
     let attention = config.attention()?;
-    check_states(family)?;
+    family.check()?;
     admit(family.num_states(), family.feature_dim(), 0.0, config.draw)?;
     begin(progress)?;
     let task = family.task(index)?;
     let operator = StateOperator::population(&task, &attention)?;
     let subject = format!("task {index} of {}: infinitely long contexts", family.describe());
-    report(subject, &operator, None, config, progress)
+    report(Subject { name: subject, context: None, subsample: None }, &operator, config, progress)
 }
 
 /// The certificate of a context of `n` transitions sampled from a task.
@@ -170,15 +194,16 @@ pub fn sampled(
     progress: &Progress,
 ) -> Result<Report, LabError> {
     config.attention()?;
-    check_states(family)?;
+    family.check()?;
     check_range("n", n, 1..=10_000_000)?;
-    let d = family.feature_dim();
-    admit(family.num_states(), d, context_bytes(n, d), config.draw)?;
+    let (m, d) = (family.num_states(), family.feature_dim());
+    let task_bytes = if m > MAX_STATES { memory::task(m, d) } else { 0.0 };
+    admit(examined_states(m), d, context_bytes(n, d) + task_bytes, config.draw)?;
     begin(progress)?;
     let task = family.task(index)?;
     let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
     let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());
-    context_report(subject, &sample, family.gamma(), false, config, progress)
+    context_report(subject, &sample, m, family.gamma(), false, config, progress)
 }
 
 /// The certificate of a context, its feature vectors divided by their lengths if asked.
@@ -193,22 +218,36 @@ pub fn context(
         return Err(LabError::value("gamma", gamma, "0 <= gamma < 1"));
     }
     let subject = format!("a context of {} transitions", context.num_transitions());
-    context_report(subject, context, gamma, unit_norm, config, progress)
+    context_report(subject, context, 0, gamma, unit_norm, config, progress)
 }
 
+/// How many states are examined where there are so many.
+fn examined_states(num_states: usize) -> usize {
+    if num_states > MAX_STATES { SUBSAMPLED_STATES } else { num_states }
+}
+
+/// The certificate of a context, or of a part of it where it, or the process that it comes from, has too many states.
 fn context_report(
-    subject: String,
+    mut subject: String,
     context: &Context,
+    known_states: usize,
     gamma: f64,
     unit_norm: bool,
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
     let mut statistics = ContextStatistics::per_state(context);
-    if statistics.num_groups() > MAX_STATES {
-        let found = statistics.num_groups();
-        return Err(LabError::value("number of distinct states", found, format!("at most {MAX_STATES}")));
-    }
+    let of = statistics.num_groups().max(known_states);
+    let part = if of > MAX_STATES {
+        let part = subsample::subsample(context, &statistics, SUBSAMPLED_STATES, config.seed)?;
+        statistics = ContextStatistics::per_state(&part);
+        subject += &format!(", of which {} are examined", part.num_transitions());
+        Some((part, Subsample { states: statistics.num_groups(), of }))
+    } else {
+        None
+    };
+    let (context, subsample) =
+        part.as_ref().map_or((context, None), |(part, subsample)| (part, Some(*subsample)));
     let d = context.feature_dim();
     admit(statistics.num_groups(), d, context_bytes(context.num_columns(), d), config.draw)?;
     if unit_norm {
@@ -219,7 +258,14 @@ fn context_report(
     let attention = config.attention()?;
     begin(progress)?;
     let operator = StateOperator::of(statistics, &attention, gamma)?;
-    report(subject, &operator, Some(context), config, progress)
+    report(Subject { name: subject, context: Some(context), subsample }, &operator, config, progress)
+}
+
+/// What is examined.
+struct Subject<'a> {
+    name: String,
+    context: Option<&'a Context>,
+    subsample: Option<Subsample>,
 }
 
 /// All input has been checked; how many changes will be tried is not known yet.
@@ -228,31 +274,40 @@ fn begin(progress: &Progress) -> Result<(), LabError> {
 }
 
 fn report(
-    subject: String,
+    Subject { name: subject, context, subsample }: Subject<'_>,
     operator: &StateOperator,
-    context: Option<&Context>,
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
     let kernel_at = |t: f64| config.kernel_at(t);
-    let LayerConfig { kernel, temperature, certificate: asked, draw } = *config;
+    let LayerConfig { kernel, temperature, certificate: asked, draw, .. } = *config;
     let search = SuggestionConfig { num_layers: asked.num_layers, temperature, kernel_at: &kernel_at };
     let certificate = asked.certify(operator).map_err(|error| located(error, operator))?;
-    let changes = search.changes(operator, &certificate).len() as u64;
-    progress.begin("certify: changes that may help", "eigenvalue problems", changes)?;
-    let tried = search.suggest_watched(operator, &certificate, &|| progress.advance(1));
+    progress.begin("certify: kernels that contract", "", 0)?;
+    let changes = search.changes(operator, &certificate);
+    progress.begin("certify: changes that may help", "eigenvalue problems", changes.len() as u64)?;
+    let tried = search.suggest_among(operator, &certificate, &changes, &|| progress.advance(1));
     progress.begin("certify: curves", "", 0)?;
     let curves = if draw { curves(operator, asked, &tried.found, &search) } else { Vec::new() };
     let statistics = operator.statistics();
     let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
     let warning = |n| format!("{n} states were reached but never left: their values rest on other states");
-    let ess = |u: usize| {
-        let sum: f64 = operator.predecessor_weights(u).zip(statistics.visits()).map(|(w, c)| w * w / c).sum();
-        1.0 / sum
+    let ess = |u: usize| operator.effective_transitions(u);
+    let suggestions: Vec<SuggestionJson> =
+        tried.found.iter().map(|s| describe(s, context.is_none())).collect();
+    let judgement = match certificate.status {
+        Status::Certified if subsample.is_none() => Level::Trust,
+        Status::Certified | Status::Estimated => Level::Caution,
+        Status::Refused | Status::Undecided => Level::Refuse,
     };
+    let warnings = never_left.map(warning).into_iter().chain(subsample.as_ref().map(Subsample::warning));
     Ok(Report {
         schema: "ictd.certificate/1",
+        certifies: CERTIFIES,
+        judgement,
+        suggestion: advice(operator, &certificate, asked.num_layers, &suggestions),
         subject,
+        subsample,
         gamma: operator.gamma(),
         n_transitions: context.map(Context::num_transitions),
         n_episodes: context.map(|x| x.episodes().count()),
@@ -269,10 +324,10 @@ fn report(
         ]
         .map(|(name, evidence)| AssumptionJson { name, checked: false, evidence }),
         error_at_depth: tried.error_at_depth,
-        suggestions: tried.found.iter().map(|s| describe(s, context.is_none())).collect(),
+        suggestions,
         suggestions_note: note(&tried, asked.num_layers),
         suggestions_dropped: tried.dropped,
-        data_warnings: never_left.map(warning).into_iter().collect(),
+        data_warnings: warnings.collect(),
         curves,
         certificate,
     })
@@ -324,6 +379,7 @@ fn curves(
                 Change::UnitFeatures => "unit norm".to_owned(),
                 Change::UnitFeaturesAndTemperature(t) => format!("unit norm, τ = {t}"),
                 Change::StepsByMass => "step per state".to_owned(),
+                Change::Tabular => "tabular".to_owned(),
                 other => format!("{other:?}"),
             };
             cases.push((name, changed, suggestion.step_size));

@@ -1,6 +1,6 @@
 //! A certificate as a figure, as files and as text.
 
-use ictd::theory::Helps;
+use ictd::theory::{Helps, Status};
 use serde::Serialize;
 
 use super::{Report, SuggestionJson};
@@ -26,8 +26,12 @@ impl crate::report::Report for Report {
     fn text(&self, width: usize) -> String {
         let (certificate, c) = (&self.certificate, &self.certificate.contraction);
         let optional = |x: Option<f64>| x.map_or_else(|| "none".into(), |x| format!("{x:.6}"));
-        let mut text = format!("{}\n{}\n", certificate.status.as_str().to_uppercase(), self.subject);
+        let status = certificate.status;
+        let mut text =
+            format!("{}: {}\n{}\n", status.as_str().to_uppercase(), in_words(status), self.subject);
         certificate.reasons.iter().for_each(|r| text += &format!("  - {r}\n"));
+        self.subsample.iter().for_each(|part| text += &format!("  - {}\n", part.warning()));
+        text += &format!("suggestion: {}\n", self.suggestion);
         text += &format!(
             "\ndiagonal weights     min {:.4}, mean {:.4}, required {:.4}; {} of {} states below\n",
             c.min_diag, c.mean_diag, c.required_diag, c.violating_states, self.coverage.states_seen
@@ -61,7 +65,7 @@ impl crate::report::Report for Report {
         text += &format!("\n{}\n", self.suggestions_note);
         for (helps, title) in [
             (Helps::AtThisDepth, "what helps at this depth"),
-            (Helps::InTheLongRun, "what is fastest in the long run"),
+            (Helps::InTheLongRun, "what is best in the long run, proof before speed"),
         ] {
             let mut of_this_kind = self.suggestions.iter().filter(|s| s.found.helps == helps).peekable();
             if of_this_kind.peek().is_some() {
@@ -80,7 +84,8 @@ impl crate::report::Report for Report {
                 text += "\n";
             }
         }
-        text += "\nnot checked: that the transitions are the policy's own, and that equal features are the same state\n";
+        text += &format!("\nthis is about {}\n", self.certifies);
+        text += "not checked: that the transitions are the policy's own, and that equal features are the same state\n";
         wrapped(&text, width)
     }
 
@@ -103,6 +108,16 @@ impl crate::report::Report for Report {
 
     fn json_name(&self) -> Option<&str> {
         Some("certificate")
+    }
+}
+
+/// What a status says about depth.
+fn in_words(status: Status) -> &'static str {
+    match status {
+        Status::Certified => "layers converge with depth, by proof",
+        Status::Estimated => "layers converge with depth in the long run, by the numbers",
+        Status::Refused => "layers do not converge with depth, or it cannot be told",
+        Status::Undecided => "whether layers converge with depth could not be found out",
     }
 }
 

@@ -1,7 +1,15 @@
 //! Suggestions as written to JSON.
 
-use ictd::theory::{Change, Helps, Suggestion, Suggestions};
+use ictd::operator::StateOperator;
+use ictd::theory::{Certificate, Change, Helps, Suggestion, Suggestions};
 use serde::Serialize;
+
+use crate::studies::theory::{apart, layers};
+
+/// How near to the limit is near enough to be told the number of layers for, as a share of the largest value.
+const NEAR: f64 = 0.01;
+/// Weights that are multiplied to find that number: a tenth of a second.
+const PATIENCE: usize = 100_000_000;
 
 /// A verified change.
 #[derive(Clone, Debug, Serialize)]
@@ -38,6 +46,10 @@ pub(super) fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJs
             format!("a step size per state, {alpha} times its share of the largest kernel mass"),
             String::new(),
         ),
+        Change::Tabular => (
+            format!("the tabular kernel, every state for itself, and step size {alpha}"),
+            format!("--kernel tabular --step-size {alpha}"),
+        ),
         other => (format!("{other:?} and step size {alpha}"), String::new()),
     };
     SuggestionJson { change, options, found: suggestion.clone() }
@@ -59,4 +71,56 @@ pub(super) fn note(tried: &Suggestions, num_layers: usize) -> String {
         note += &format!("; {} of the trials could not be examined", tried.dropped);
     }
     note
+}
+
+/// What to do: how many layers come near to the limit where there is one, else the change that helps most.
+pub(super) fn advice(
+    operator: &StateOperator,
+    certificate: &Certificate,
+    num_layers: usize,
+    suggestions: &[SuggestionJson],
+) -> String {
+    if !certificate.status.converges() {
+        return suggestions.first().map_or_else(
+            || "keep depth small, and choose it on held-out episodes with `ictd evaluate`".into(),
+            |s| {
+                let options = if s.options.is_empty() { String::new() } else { format!(" ({})", s.options) };
+                let error = s.found.error_at_depth.map_or_else(String::new, |error| {
+                    format!(", with an error of {error:.1e} of the largest value after {num_layers} layers")
+                });
+                format!("try {}{options}: {} then{error}", s.change, s.found.status.as_str())
+            },
+        );
+    }
+    match layers_to(operator, certificate) {
+        Some((enough, _)) if enough <= num_layers as u64 => {
+            format!("{num_layers} layers are enough: after {enough} all values are within 1 % of the largest of their limit")
+        }
+        Some((enough, true)) => {
+            format!("{enough} layers (--layers {enough}) bring all values within 1 % of the largest of their limit")
+        }
+        Some((enough, false)) => format!(
+            "about {enough:.1e} layers, by the rate, bring all values within 1 % of the largest of their limit{}",
+            suggestions.first().map_or_else(String::new, |s| format!("; {} is faster", s.change)),
+            enough = enough as f64
+        ),
+        None => "values are near their limit only after more layers than can be counted: choose a depth on held-out episodes \
+                 with `ictd evaluate`"
+            .into(),
+    }
+}
+
+/// The number of layers after which values are near their limit, and whether that was seen or follows from the rate.
+fn layers_to(operator: &StateOperator, certificate: &Certificate) -> Option<(u64, bool)> {
+    let limit = operator.infinite_depth().ok()?;
+    let scale = apart(&limit, &vec![0.0; limit.len()]);
+    let statistics = operator.statistics();
+    let patience = PATIENCE / (statistics.num_groups() * statistics.num_source_groups()).max(1);
+    let mut tried = layers(operator, certificate.step_size).take(patience.max(100));
+    if let Some(seen) = tried.position(|v| apart(&v, &limit) <= NEAR * scale) {
+        return Some((seen as u64, true));
+    }
+    let rate = certificate.contraction.spectral_radius.filter(|rate| *rate < 1.0)?;
+    // Beyond 2⁵³ a count of layers is no number.
+    Some((NEAR.ln() / rate.ln()).ceil()).filter(|needed| *needed < 9e15).map(|needed| (needed as u64, false))
 }

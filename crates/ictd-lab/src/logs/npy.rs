@@ -1,0 +1,218 @@
+//! Arrays of NumPy: `.npy` files, alone or in `.npz` archives.
+
+use std::path::Path;
+
+use super::assembler::Stop;
+use super::episode::Sink;
+use super::input::Input;
+use super::mapping::Wanted;
+use super::reading::Reading;
+use super::table::{Block, Table, Values};
+use super::zip;
+use crate::{LabError, Progress, memory};
+
+/// Reads the arrays of an archive as the columns of a table, or a single array with names for its fields.
+pub(super) fn read<S: Sink>(
+    input: &Input,
+    wanted: &Wanted,
+    gather: bool,
+    sink: &mut S,
+    progress: &Progress,
+) -> Result<Reading, Stop> {
+    let bytes = input.bytes()?;
+    let path = input.path();
+    let blocks = match bytes.starts_with(b"PK") {
+        true => archive(path, &bytes)?,
+        false => single(path, &bytes)?,
+    };
+    Table::of_arrays(blocks).read(path, wanted, gather, sink, progress)
+}
+
+fn archive(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
+    let entries = zip::entries(bytes).map_err(|message| LabError::parse(path, message))?;
+    let mut blocks = Vec::new();
+    // The file, its content, and what is made of it.
+    let mut size = bytes.len() as f64 + entries.iter().map(|(_, content)| content.len() as f64).sum::<f64>();
+    for (name, content) in entries {
+        let name = name.strip_suffix(".npy").unwrap_or(&name);
+        let (shape, values) =
+            array(&content).map_err(|message| LabError::parse(path, format!("{name}: {message}")))?;
+        size += values.memory();
+        memory::admit(size, "the size of the arrays")?;
+        // Single numbers beside the arrays say something about the whole.
+        if !shape.is_empty() {
+            blocks.push(Block::new(name, &shape, values));
+        }
+    }
+    if blocks.is_empty() {
+        return Err(LabError::parse(path, "found no arrays, expected some"));
+    }
+    Ok(blocks)
+}
+
+/// The arrays of an archive, or a single one, which has no name.
+pub(super) fn arrays(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
+    if bytes.starts_with(b"PK") {
+        return archive(path, bytes);
+    }
+    let (shape, values) = array(bytes).map_err(|message| LabError::parse(path, message))?;
+    Ok(vec![Block::new("", &shape, values)])
+}
+
+/// One array: its columns are in the order episode, t, state…, reward, terminated.
+fn single(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
+    let fail = |message: String| LabError::parse(path, message);
+    let (shape, values) = array(bytes).map_err(fail)?;
+    let Values::Float(list) = values else {
+        return Err(fail("found an array of whole numbers or texts, expected floating-point columns".into()));
+    };
+    let &[rows, columns] = shape.as_slice() else {
+        return Err(fail(format!("found an array of shape {shape:?}, expected rows and columns")));
+    };
+    if columns < 5 {
+        let expected = "at least 5: episode, t, state…, reward, terminated";
+        return Err(fail(format!("found {columns} columns, expected {expected}")));
+    }
+    let column = |k: usize| Values::Float((0..rows).map(|row| list[row * columns + k]).collect());
+    let name = |k: usize| match k {
+        0 => "episode".to_owned(),
+        1 => "t".into(),
+        k if k + 2 == columns => "reward".into(),
+        k if k + 1 == columns => "terminated".into(),
+        _ if columns == 5 => "state".into(),
+        k => format!("s_{}", k - 2),
+    };
+    Ok((0..columns).map(|k| Block::new(&name(k), &[rows], column(k))).collect())
+}
+
+/// The shape and the entries of an array in the format NPY.
+pub(crate) fn array(bytes: &[u8]) -> Result<(Vec<usize>, Values), String> {
+    let broken = || "found no header of NPY, expected an array that NumPy saved".to_owned();
+    let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or_else(broken)?;
+    let (length, start) = match rest {
+        [1, _, a, b, ..] => (usize::from(u16::from_le_bytes([*a, *b])), 4),
+        [2 | 3, _, a, b, c, d, ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, 6),
+        _ => return Err(broken()),
+    };
+    let header = rest.get(start..start + length).ok_or_else(broken)?;
+    let header = std::str::from_utf8(header).map_err(|_| broken())?;
+    let kind = entry(header, "descr").ok_or_else(broken)?.trim();
+    let kind = kind.strip_prefix(['\'', '"']).and_then(|k| k.strip_suffix(['\'', '"'])).ok_or_else(|| {
+        "found an array of records, expected plain numbers or texts: save columns as separate arrays"
+            .to_owned()
+    })?;
+    let fortran = entry(header, "fortran_order").is_some_and(|v| v.trim() == "True");
+    let shape = entry(header, "shape").ok_or_else(broken)?;
+    let shape = shape.trim().trim_start_matches('(').trim_end_matches(')').split(',').map(str::trim);
+    let shape: Result<Vec<usize>, _> = shape.filter(|s| !s.is_empty()).map(str::parse).collect();
+    let shape = shape.map_err(|_| broken())?;
+    let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or_else(broken)?;
+    if fortran && shape.len() > 1 {
+        return Err(
+            "found an array in Fortran order, expected C order (numpy.ascontiguousarray makes it)".into()
+        );
+    }
+    let data = &rest[start + length..];
+    let values = entries(kind, count, data)?;
+    Ok((shape, values))
+}
+
+/// What stands after a key of the dictionary in a header.
+fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
+    let at = header.find(&format!("'{key}'"))? + key.len() + 2;
+    let rest = header[at..].trim_start().strip_prefix(':')?.trim_start();
+    let end = match rest.starts_with('(') {
+        true => rest.find(')')? + 1,
+        false => rest.find([',', '}'])?,
+    };
+    Some(&rest[..end])
+}
+
+/// The entries of an array of that type.
+fn entries(kind: &str, count: usize, data: &[u8]) -> Result<Values, String> {
+    let size: usize = kind.get(2..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    let unit = if kind.get(1..2) == Some("U") { 4 * size } else { size };
+    let wanted = count.checked_mul(unit).filter(|wanted| *wanted <= data.len());
+    let Some(wanted) = wanted else {
+        return Err(format!("found {} bytes of data, expected {count} entries of {unit}", data.len()));
+    };
+    let data = &data[..wanted];
+    let big = kind.starts_with('>');
+    macro_rules! numbers {
+        ($type:ty, $to:ty, $variant:ident) => {{
+            let read = |bytes: &[u8; size_of::<$type>()]| match big {
+                true => <$type>::from_be_bytes(*bytes) as $to,
+                false => <$type>::from_le_bytes(*bytes) as $to,
+            };
+            Values::$variant(data.as_chunks::<{ size_of::<$type>() }>().0.iter().map(read).collect())
+        }};
+    }
+    Ok(match (kind.get(1..2), size) {
+        (Some("f"), 8) => numbers!(f64, f64, Float),
+        (Some("f"), 4) => numbers!(f32, f64, Float),
+        (Some("i"), 8) => numbers!(i64, i64, Whole),
+        (Some("i"), 4) => numbers!(i32, i64, Whole),
+        (Some("i"), 2) => numbers!(i16, i64, Whole),
+        (Some("i"), 1) => numbers!(i8, i64, Whole),
+        // Larger ones than 2⁶³ − 1 are names of something: texts keep them apart.
+        (Some("u"), 8) => {
+            let read = |b: &[u8; 8]| if big { u64::from_be_bytes(*b) } else { u64::from_le_bytes(*b) };
+            let list: Vec<u64> = data.as_chunks::<8>().0.iter().map(read).collect();
+            match list.iter().map(|&n| i64::try_from(n)).collect() {
+                Ok(whole) => Values::Whole(whole),
+                Err(_) => Values::Text(list.iter().map(u64::to_string).collect()),
+            }
+        }
+        (Some("u"), 4) => numbers!(u32, i64, Whole),
+        (Some("u"), 2) => numbers!(u16, i64, Whole),
+        (Some("u" | "b"), 1) => numbers!(u8, i64, Whole),
+        (Some("U"), size) if size > 0 => {
+            Values::Text(data.chunks_exact(unit).map(|t| wide_text(t, big)).collect())
+        }
+        (Some("S"), size) if size > 0 => Values::Text(data.chunks_exact(unit).map(narrow_text).collect()),
+        (Some("O"), _) => {
+            return Err(
+                "found Python objects, expected numbers or texts: convert with numpy's astype(str)".into()
+            );
+        }
+        _ => return Err(format!("found entries of type '{kind}', expected numbers, booleans or texts")),
+    })
+}
+
+fn wide_text(bytes: &[u8], big: bool) -> String {
+    let code = |b: &[u8; 4]| if big { u32::from_be_bytes(*b) } else { u32::from_le_bytes(*b) };
+    let codes = bytes.as_chunks::<4>().0.iter().map(code).take_while(|c| *c != 0);
+    codes.map(|c| char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+fn narrow_text(bytes: &[u8]) -> String {
+    let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |k| k + 1);
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// An array as a file.
+pub(crate) fn to_bytes(shape: &[usize], values: &Values) -> Vec<u8> {
+    let (kind, data): (String, Vec<u8>) = match values {
+        Values::Float(list) => ("<f8".into(), list.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        Values::Whole(list) => ("<i8".into(), list.iter().flat_map(|n| n.to_le_bytes()).collect()),
+        Values::Text(list) => {
+            let longest = list.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1);
+            let padded = |text: &String| {
+                let codes = text.chars().map(u32::from).chain(std::iter::repeat(0)).take(longest);
+                codes.flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
+            };
+            (format!("<U{longest}"), list.iter().flat_map(padded).collect())
+        }
+    };
+    let shape: String = shape.iter().map(|d| format!("{d},")).collect();
+    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+    // The data begins at a multiple of 64 bytes.
+    let padding = (64 - (10 + header.len() + 1) % 64) % 64;
+    header += &" ".repeat(padding);
+    header.push('\n');
+    let mut out = b"\x93NUMPY\x01\0".to_vec();
+    out.extend((header.len() as u16).to_le_bytes());
+    out.extend(header.as_bytes());
+    out.extend(data);
+    out
+}

@@ -1,0 +1,29 @@
+//! What the judgement of an evaluation looks at, beside the values.
+
+use ictd::evaluate::method::{Basis, Lstd};
+use ictd::evaluate::{Intervals, Method, Sample};
+
+/// How far values are from those of infinite depth, over the spread of those; absent where those are not known.
+pub(super) fn limit_gap(whole: &Sample<'_>, values: &[f64]) -> Option<f64> {
+    let limit = Lstd { basis: Basis::Table, traces: false, ridge: 0.0 }.fit(whole).ok()?;
+    let (visits, total) = (whole.visits(), whole.num_visits());
+    let mean_square = |f: &dyn Fn(usize) -> f64| {
+        (0..visits.len()).filter(|&s| visits[s] > 0.0).map(|s| visits[s] * f(s) * f(s)).sum::<f64>() / total
+    };
+    let mean = (0..visits.len()).map(|s| visits[s] * limit.values()[s]).sum::<f64>() / total;
+    let gap = mean_square(&|s| values[s] - limit.values()[s]);
+    let spread = mean_square(&|s| limit.values()[s] - mean);
+    Some((gap / spread).sqrt()).filter(|gap| gap.is_finite())
+}
+
+/// Standard deviation of the returns that followed states.
+pub(super) fn return_spread(whole: &Sample<'_>) -> f64 {
+    let mean = whole.return_sums().iter().sum::<f64>() / whole.num_visits();
+    whole.return_loss(&vec![mean; whole.num_states()]).sqrt()
+}
+
+/// The bias that intervals account for, and the root mean square of the scatter over visits.
+pub(super) fn widths(intervals: &Intervals, whole: &Sample<'_>) -> (f64, f64) {
+    let terms = intervals.states().into_iter().zip(whole.visits()).map(|(i, n)| n * i.scatter * i.scatter);
+    (intervals.bias(), (terms.sum::<f64>() / whole.num_visits()).sqrt())
+}

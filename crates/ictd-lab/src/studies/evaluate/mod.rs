@@ -1,0 +1,391 @@
+//! `evaluate`: the value of every state in a log, with intervals and a judgement.
+
+mod asked;
+mod candidates;
+mod estimator;
+mod figures;
+mod measures;
+mod pictures;
+mod processes;
+mod report;
+mod rivals;
+mod self_test;
+mod show;
+
+pub use asked::Row;
+pub use estimator::Estimator;
+pub use self_test::{SelfTest, self_test};
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ictd::evaluate::{
+    Drifts, Evidence, FitError, Folds, Interval, Intervals, Judgement, Keys, Level, Log, LogBuilder, Loss,
+    Losses, Scaler, Scaling, Trial, Trials, resamples,
+};
+use ictd::kernel::KernelName;
+use ictd::matrix::Matrix;
+use serde::Serialize;
+
+use crate::logs::{self, Counts, Queries, Reading, States, Wanted};
+use crate::{LabError, Progress};
+use asked::Asked;
+use candidates::{Settings, Tuned};
+use measures::{limit_gap, return_spread, widths};
+use pictures::Pictures;
+use rivals::{Rival, rivals};
+
+/// Labels beyond this number are told apart without features of their own.
+const MAX_ONE_HOT: usize = 512;
+/// States beyond this number are attended to by landmarks.
+const MAX_STATES: usize = 2048;
+/// States times landmarks.
+const MAX_WEIGHTS: usize = 1 << 24;
+/// Folds of episodes, and how often they are drawn: twice, where it is not the folds that take the time.
+const FOLDS: usize = 5;
+const REPEATS: usize = 2;
+/// Resamples of episodes behind intervals: standard deviations are then known to 9 %.
+const RESAMPLES: usize = 64;
+/// Decay of LSTD(λ) where none is given.
+const LAMBDA: f64 = 0.9;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct EvaluateConfig {
+    /// Discount.
+    pub gamma: f64,
+    /// The estimator.
+    pub estimator: Estimator,
+    /// How features are scaled; standardised where they are numbers unless said otherwise.
+    pub scaling: Option<Scaling>,
+    /// The kernel.
+    pub kernel: KernelName,
+    /// A temperature instead of those that are tried.
+    pub temperature: Option<f64>,
+    /// A depth instead of those that are tried.
+    pub layers: Option<usize>,
+    /// A ridge instead of those that are tried.
+    pub ridge: Option<f64>,
+    /// Decay of traces, which LSTD(λ) needs.
+    pub lambda: Option<f64>,
+    /// Whether other estimators are fitted beside it.
+    pub compare: bool,
+    /// Seed of folds and resamples.
+    pub seed: u64,
+    /// Whether a result to be taken with caution counts as refused.
+    pub strict: bool,
+}
+
+impl EvaluateConfig {
+    /// The usual questions at this discount.
+    pub fn new(gamma: f64) -> Self {
+        Self {
+            gamma,
+            estimator: Estimator::default(),
+            scaling: None,
+            kernel: KernelName::Rbf,
+            temperature: None,
+            layers: None,
+            ridge: None,
+            lambda: None,
+            compare: false,
+            seed: 0,
+            strict: false,
+        }
+    }
+
+    /// The decay of the traces that are kept, if any.
+    fn traces(&self) -> Option<f64> {
+        self.lambda.or((self.estimator == Estimator::LstdLambda).then_some(LAMBDA))
+    }
+}
+
+/// A log as it was read.
+#[derive(Debug)]
+pub struct Logged {
+    reading: Reading,
+    log: Log,
+}
+
+impl Logged {
+    /// Reads a log for these questions.
+    pub fn read(
+        path: &Path,
+        wanted: &Wanted,
+        config: &EvaluateConfig,
+        progress: &Progress,
+    ) -> Result<Self, LabError> {
+        let make = || Ok(LogBuilder::new(config.gamma, config.traces())?);
+        // Before the file is read.
+        make()?;
+        let (reading, builder) = logs::read(path, wanted, make, progress)?;
+        Self::new(reading, builder)
+    }
+
+    fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
+        let log = builder.build(features(&reading.states, reading.visited))?;
+        Ok(Self { reading, log })
+    }
+
+    /// What the reader understood.
+    pub fn reading(&self) -> &Reading {
+        &self.reading
+    }
+}
+
+/// Features of the first states: those of the file, or what stands for labels, which does not depend on their order in the file.
+fn features(states: &States, number: usize) -> Matrix {
+    match states {
+        States::Labels(labels) => {
+            let ranks = ranks(&labels[..number]);
+            match number <= MAX_ONE_HOT {
+                true => Matrix::from_fn(number, number, |s, a| f64::from(u8::from(ranks[s] == a))),
+                false => Matrix::from_fn(number, 1, |s, _| ranks[s] as f64),
+            }
+        }
+        States::Features { rows, .. } => Matrix::from_fn(number, rows.num_cols(), |s, a| rows[(s, a)]),
+    }
+}
+
+/// The place of every label among all: numbers by size, before words by letters.
+fn ranks(labels: &[String]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.sort_by_cached_key(|&s| (labels[s].parse::<i64>().map_err(|_| &labels[s]), &labels[s]));
+    let mut ranks = vec![0; labels.len()];
+    order.iter().enumerate().for_each(|(rank, &s)| ranks[s] = rank);
+    ranks
+}
+
+/// The settings that were chosen. What an estimator does not have is absent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Chosen {
+    estimator: Estimator,
+    kernel: Option<&'static str>,
+    temperature: Option<f64>,
+    layers: Option<usize>,
+    ridge: Option<f64>,
+    lambda: Option<f64>,
+    scale: Scaling,
+    /// What is compared with held-out episodes; absent where nothing could be held out.
+    loss: Option<Loss>,
+    losses: Option<Losses>,
+    /// What is added in quadrature to the scatter of values for the bias of stopping there.
+    bias: f64,
+    /// How many standard deviations intervals reach to each side.
+    quantile: Option<f64>,
+    /// Landmarks that stand for states; absent where all states do.
+    landmarks: Option<usize>,
+}
+
+/// One setting that was tried.
+#[derive(Clone, Debug, Serialize)]
+struct Tried {
+    temperature: Option<f64>,
+    layers: Option<usize>,
+    ridge: Option<f64>,
+    loss: Option<f64>,
+    standard_error: Option<f64>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evaluation {
+    judgement: Level,
+    reasons: Vec<String>,
+    chosen: Chosen,
+    rows: Vec<Row>,
+    mean: Option<Interval>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    estimators: Vec<Rival>,
+    counts: Counts,
+    #[serde(skip)]
+    tried: Vec<Tried>,
+    #[serde(skip)]
+    judged: Judgement,
+    #[serde(skip)]
+    pictures: Option<Pictures>,
+    /// Whether rows are in an order that means something: that of ids or of queries.
+    #[serde(skip)]
+    is_ordered: bool,
+    #[serde(skip)]
+    gamma: f64,
+    #[serde(skip)]
+    strict: bool,
+}
+
+impl Evaluation {
+    /// Whether the result should not be used.
+    pub fn is_refused(&self) -> bool {
+        self.judgement == Level::Refuse || self.strict && self.judgement == Level::Caution
+    }
+
+    /// Rows with their values.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+}
+
+/// Evaluates a log, at the states of `queries` or else at its own.
+pub fn run(
+    logged: &Logged,
+    queries: Option<&Queries>,
+    config: &EvaluateConfig,
+    progress: &Progress,
+) -> Result<Evaluation, LabError> {
+    let Logged { reading, log } = logged;
+    let is_labels = matches!(reading.states, States::Labels(_));
+    let scaling = config.scaling.unwrap_or(if is_labels { Scaling::None } else { Scaling::Standardize });
+    let scaler = Scaler::of(scaling, log);
+    let log = log.with_features(&scaler.apply(log.features()))?;
+    let keys = landmarks(&log);
+    let repeats = if keys.is_some() { 1 } else { REPEATS };
+    let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
+        return Ok(too_few(&log, reading, scaling, config));
+    };
+    let whole = log.whole();
+    let without_features = is_labels && reading.visited > MAX_ONE_HOT;
+    let settings = Settings::new(config, &whole, keys.clone(), without_features)?;
+    progress.begin("evaluate: folds", "", 0)?;
+    let loss = Loss::of(&log, &folds);
+    let trials = Trials::new(&log, &folds, loss).map_err(failed)?;
+    let constant = settings.tune(Estimator::Constant, &trials, progress)?;
+    let tuned = settings.tune(config.estimator, &trials, progress)?;
+    progress.begin("evaluate: intervals", "", 0)?;
+    let weights = resamples(&log, RESAMPLES, config.seed);
+    let intervals = match config.estimator {
+        Estimator::SoftmaxTd => {
+            let method = settings.softmax_td(tuned.setting())?;
+            let reference = settings.reference(tuned.setting())?;
+            Intervals::of_softmax_td(&log, &method, &reference, &weights)
+        }
+        other => Intervals::of_method(&log, &*settings.method(other, tuned.setting())?, &weights),
+    };
+    let mut intervals = intervals.map_err(failed)?;
+    // What is held out has noise of its own: values are off by less than they are off from it.
+    intervals.hold_bias_below(tuned.trial().loss.sqrt());
+    let values: Vec<f64> = intervals.states().iter().map(|i| i.value).collect();
+    let asked = match queries {
+        Some(queries) => Asked::of_queries(queries, reading, &log, &scaler),
+        None => Asked::of_log(logged, &log, &scaler),
+    };
+    let answers = asked.answers(&whole, keys.as_deref(), &intervals, progress)?;
+    let drifts = Drifts::of(&log, &values)?;
+    let losses = losses(&trials, tuned.trial(), constant.trial());
+    let shown: Vec<f64> = answers.rows.iter().map(|row| row.interval.value).collect();
+    let evidence = Evidence {
+        episodes: log.num_episodes(),
+        transitions: log.num_transitions(),
+        truncated: log.num_truncated(),
+        gamma: config.gamma,
+        losses: Some(losses),
+        depth: tuned.setting().layers.map(|layers| (layers, limit_gap(&whole, &values))),
+        values: &shown,
+        effective: &answers.effective,
+        extrapolated: &answers.extrapolated,
+        returns: intervals.range(),
+        return_spread: return_spread(&whole),
+        landmark_gap: keys.as_ref().zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
+        states: whole.visits().iter().filter(|n| **n > 0.0).count(),
+        widths: widths(&intervals, &whole),
+        is_corrected: config.estimator == Estimator::SoftmaxTd,
+        drifts: &drifts,
+    };
+    let judged = evidence.judge();
+    let rivals =
+        if config.compare { rivals(&settings, &trials, &tuned, &whole, progress)? } else { Vec::new() };
+    progress.begin("evaluate: pictures", "", 0)?;
+    let pictures = Pictures::of(&log, &folds, &settings, &tuned, &intervals, reading)?;
+    let setting = tuned.setting();
+    let uses_kernel = setting.temperature.is_some();
+    Ok(Evaluation {
+        judgement: judged.level,
+        reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
+        chosen: Chosen {
+            estimator: config.estimator,
+            kernel: uses_kernel.then(|| settings.kernel.as_str()),
+            temperature: setting.temperature,
+            layers: setting.layers,
+            ridge: setting.ridge,
+            lambda: (config.estimator == Estimator::LstdLambda).then(|| log.lambda()).flatten(),
+            scale: scaling,
+            loss: Some(loss),
+            losses: Some(losses),
+            bias: intervals.bias(),
+            quantile: Some(intervals.quantile()),
+            landmarks: keys.as_ref().filter(|_| uses_kernel).map(|keys| keys.states().len()),
+        },
+        rows: answers.rows,
+        mean: Some(intervals.mean()),
+        estimators: rivals,
+        counts: reading.counts,
+        tried: tried(&tuned),
+        judged,
+        pictures: Some(pictures),
+        is_ordered: queries.is_some() || !reading.ids.is_empty(),
+        gamma: config.gamma,
+        strict: config.strict,
+    })
+}
+
+/// What can be said of a single episode: nothing.
+fn too_few(log: &Log, reading: &Reading, scaling: Scaling, config: &EvaluateConfig) -> Evaluation {
+    let judged = Judgement::too_few_episodes(log.num_episodes());
+    Evaluation {
+        judgement: judged.level,
+        reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
+        chosen: Chosen {
+            estimator: config.estimator,
+            kernel: None,
+            temperature: config.temperature,
+            layers: config.layers,
+            ridge: config.ridge,
+            lambda: config.lambda,
+            scale: scaling,
+            loss: None,
+            losses: None,
+            bias: 0.0,
+            quantile: None,
+            landmarks: None,
+        },
+        rows: Vec::new(),
+        mean: None,
+        estimators: Vec::new(),
+        counts: reading.counts,
+        tried: Vec::new(),
+        judged,
+        pictures: None,
+        is_ordered: false,
+        gamma: config.gamma,
+        strict: config.strict,
+    }
+}
+
+fn losses(trials: &Trials<'_>, own: &Trial, constant: &Trial) -> Losses {
+    Losses { loss: own.loss, constant: constant.loss, error: trials.advantage(own, constant).1 }
+}
+
+/// Every setting with its loss.
+fn tried(tuned: &Tuned) -> Vec<Tried> {
+    let finite = |x: f64| x.is_finite().then_some(x);
+    let pairs = tuned.settings.iter().zip(&tuned.trials);
+    pairs
+        .map(|(setting, trial)| Tried {
+            temperature: setting.temperature,
+            layers: setting.layers,
+            ridge: setting.ridge,
+            loss: finite(trial.loss),
+            standard_error: finite(trial.sem),
+        })
+        .collect()
+}
+
+/// An error of a fit as one of the command.
+fn failed(error: FitError) -> LabError {
+    LabError::refused("evaluate", error.to_string())
+}
+
+/// Landmarks where there are many states.
+fn landmarks(log: &Log) -> Option<Arc<Keys>> {
+    let states = log.num_states();
+    (states > MAX_STATES).then(|| Arc::new(Keys::of(log, (MAX_WEIGHTS / states).clamp(64, 1024))))
+}
