@@ -19,6 +19,7 @@ pub use self_test::{SelfTest, self_test};
 use std::path::Path;
 use std::sync::Arc;
 
+use ictd::evaluate::method::Lstd;
 use ictd::evaluate::{
     Drifts, Evidence, FitError, Folds, Interval, Intervals, Judgement, Keys, Level, Log, LogBuilder, Loss,
     Losses, Scaler, Scaling, Trial, Trials, resamples,
@@ -28,7 +29,7 @@ use ictd::matrix::Matrix;
 use serde::Serialize;
 
 use crate::logs::{self, Counts, Queries, Reading, States, Wanted};
-use crate::{LabError, Progress};
+use crate::{LabError, Progress, memory};
 use asked::Asked;
 use candidates::{Settings, Tuned};
 use measures::{limit_gap, return_spread, widths};
@@ -238,6 +239,7 @@ pub fn run(
     let scaler = Scaler::of(scaling, log);
     let log = log.with_features(&scaler.apply(log.features()))?;
     let keys = landmarks(&log);
+    memory::admit(needs(log.num_states(), keys.as_deref()), "the number of different states")?;
     let repeats = if keys.is_some() { 1 } else { REPEATS };
     let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
         return Ok(too_few(&log, reading, scaling, config));
@@ -325,6 +327,14 @@ pub fn run(
         gamma: config.gamma,
         strict: config.strict,
     })
+}
+
+/// Memory of a fit, besides that of reading: a linear system of the states with its factors and a copy, where there are few
+/// enough for one, and the weights of landmarks.
+fn needs(states: usize, keys: Option<&Keys>) -> f64 {
+    let [states, solved, keys] =
+        [states, states.min(Lstd::MAX_STATES), keys.map_or(0, |keys| keys.states().len())].map(|x| x as f64);
+    memory::DOUBLE * (4.2 * solved.powi(2) + states * keys)
 }
 
 /// What can be said of a single episode: nothing.

@@ -12,9 +12,6 @@ use crate::kernel::Kernel;
 use crate::linalg;
 use crate::matrix::Matrix;
 
-/// Larger systems take minutes.
-const MAX_STATES: usize = 4096;
-
 /// From this many states on a table is solved by sweeps first, which cost as much as the log has pairs of states.
 const MIN_SWEEP: usize = 256;
 /// Sweeps after which a table is solved by elimination.
@@ -103,6 +100,9 @@ fn gram(kernel: &dyn Kernel, rows: &Matrix, cols: &Matrix) -> Result<Matrix, Fit
 }
 
 impl Lstd {
+    /// States that a dense system may have; larger ones take minutes.
+    pub const MAX_STATES: usize = 4096;
+
     fn table(
         &self,
         sample: &Sample<'_>,
@@ -211,7 +211,11 @@ impl Lstd {
 }
 
 pub(super) fn check_size(found: usize) -> Result<(), FitError> {
-    if found > MAX_STATES { Err(FitError::TooManyStates { found, limit: MAX_STATES }) } else { Ok(()) }
+    if found > Lstd::MAX_STATES {
+        Err(FitError::TooManyStates { found, limit: Lstd::MAX_STATES })
+    } else {
+        Ok(())
+    }
 }
 
 impl Method for Lstd {
