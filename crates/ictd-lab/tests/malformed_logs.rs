@@ -1,4 +1,5 @@
 //! Logs that something is wrong with: each is refused in one line that names the place, or read with a warning.
+//! One long table, so that a file of the corpus stands beside what is said about it.
 #![allow(missing_docs)]
 
 use std::fs;

@@ -50,6 +50,7 @@ mod table;
 mod traces;
 mod tune;
 mod width;
+mod wording;
 
 pub use builder::LogBuilder;
 pub use calibration::{Bin, calibration};

@@ -1,6 +1,7 @@
 //! Whether the values of a forward pass can be used, in plain words.
 
 use super::judgement::{Judgement, Level, Reason, range, thin};
+use super::wording::{ROUNDING, Unit, factor, percent, plain};
 use crate::context::{Context, ContextStatistics, Role};
 use crate::statistics::largest;
 
@@ -14,9 +15,6 @@ const SAME: f64 = 1e-6;
 const FEWER: usize = 10;
 /// Who attends to more than this share of all transitions hardly tells them apart.
 const FLAT: f64 = 0.99;
-/// Differences below this share of the numbers that they are taken of are rounding.
-const ROUNDING: f64 = 1e-12;
-
 /// Where infinitely many layers lead.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limit<'a> {
@@ -48,68 +46,10 @@ pub struct PassEvidence<'a> {
     pub effective: &'a [f64],
 }
 
-/// How sizes are told: over the spread of values, or over their size where they are all alike.
-struct Unit {
-    size: f64,
-    name: &'static str,
-}
-
-impl Unit {
-    fn of(values: &[f64]) -> Self {
-        let size = root_mean_square(values);
-        let mean = values.iter().map(|v| v / values.len() as f64).sum::<f64>();
-        let spread = root_mean_square(&values.iter().map(|v| v - mean).collect::<Vec<_>>());
-        if spread > ROUNDING * size {
-            Self { size: spread, name: "their spread" }
-        } else {
-            Self { size, name: "their size" }
-        }
-    }
-
-    /// How far values are from others; `None` where there is nothing to measure it with.
-    fn apart(&self, a: &[f64], b: &[f64]) -> Option<f64> {
-        let distance = root_mean_square(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>());
-        let share = if distance == 0.0 { 0.0 } else { distance / self.size };
-        share.is_finite().then_some(share)
-    }
-}
-
-/// √(Σ x²/n), also where squares overflow.
-fn root_mean_square(x: &[f64]) -> f64 {
-    let top = largest(x.iter().map(|x| x.abs()));
-    if !(top > 0.0 && top.is_finite()) {
-        return top;
-    }
-    top * (x.iter().map(|x| (x / top) * (x / top)).sum::<f64>() / x.len() as f64).sqrt()
-}
-
-/// `42 %`, `4.2 %`, `0.0042 %`.
-fn percent(share: f64) -> String {
-    match 100.0 * share {
-        0.0 => "0 %".into(),
-        p if p < 1e-6 => "less than 0.000001 %".into(),
-        p if p > 1e6 => format!("{p:.0e} %"),
-        p => {
-            let decimals = (1 - p.log10().floor() as i32).max(0) as usize;
-            format!("{p:.decimals$} %")
-        }
-    }
-}
-
 /// How many numbers there are when those that lie within `gap` of the next are one.
 fn distinct(mut numbers: Vec<f64>, gap: f64) -> usize {
     numbers.sort_by(f64::total_cmp);
     1 + numbers.windows(2).filter(|pair| pair[1] - pair[0] > gap).count()
-}
-
-/// Four decimals for ordinary numbers, powers of ten for very large and very small ones.
-fn plain(x: f64) -> String {
-    if x == 0.0 || (1e-3..1e6).contains(&x.abs()) { format!("{x:.4}") } else { format!("{x:.4e}") }
-}
-
-/// A factor; near 1 its distance from it, which is what counts.
-fn factor(factor: f64) -> String {
-    if factor < 1.0001 { format!("1 + {:.1e}", factor - 1.0) } else { format!("{factor:.4}") }
 }
 
 impl PassEvidence<'_> {
@@ -440,15 +380,5 @@ mod tests {
             let found = judged(&context, &near, Limit::Known(&END), &effective);
             assert_first(found, Level::Caution, text);
         }
-    }
-
-    #[test]
-    fn shares_are_told_with_two_digits() {
-        for (share, text) in [(0.0, "0 %"), (0.421, "42 %"), (0.0421, "4.2 %"), (4.2e-5, "0.0042 %")] {
-            assert_eq!(percent(share), text);
-        }
-        assert_eq!((percent(1e-12), percent(1e9)), ("less than 0.000001 %".into(), "1e11 %".into()));
-        // Squares of these overflow, or vanish.
-        assert_eq!((root_mean_square(&[3e200, -3e200]), root_mean_square(&[5e-324])), (3e200, 5e-324));
     }
 }
