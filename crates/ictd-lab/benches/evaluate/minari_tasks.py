@@ -22,6 +22,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 from common import WORK, Evaluation, mean_and_error, say
 
 GAMMA, EPISODES = 0.99, 100
+# Rules were changed after a look at the first; the others are fresh.
+RECORDINGS = 6
 QUERIES, ROLLOUTS, HORIZON = 120, 400, 1000
 
 
@@ -40,7 +42,7 @@ TASKS = {"CartPole-v1": balance, "MountainCar-v0": swing}
 
 
 def play(env, task, part):
-    """Plays the episodes of a part of the seeds; yields the states that were left and whether the end was terminal."""
+    """Plays the episodes of a part of the seeds: 0 for the first recording, 1 for the states asked, others for more recordings. Yields the states that were left and whether the end was terminal."""
     draw = random.Random(part)
     for episode in range(EPISODES):
         # Without a seed Minari draws one from the system.
@@ -53,15 +55,15 @@ def play(env, task, part):
         yield left, terminated
 
 
-def record(task, folder):
+def record(task, number, folder):
     """Records episodes with Minari; what Gymnasium said of them is counted beside it."""
     os.environ["MINARI_DATASETS_PATH"] = str(folder.resolve())
     env = minari.DataCollector(gymnasium.make(task))
     ends, steps = {"terminated": 0, "truncated": 0}, []
-    for left, terminated in play(env, task, 0):
+    for left, terminated in play(env, task, number + 1 if number else 0):
         ends["terminated" if terminated else "truncated"] += 1
         steps.append(len(left))
-    name = f"{task.split('-')[0].lower()}/mediocre-v0"
+    name = f"{task.split('-')[0].lower()}/mediocre-v{number}"
     env.create_dataset(dataset_id=name, algorithm_name="a fixed stochastic policy", author="ictd", author_email="none", code_permalink="none")
     env.close()
     return folder / name, ends, steps
@@ -151,57 +153,68 @@ def fitted(folder):
     return FittedEvaluation(leaf).fit(*join(parts)), leaf
 
 
+class Trial:
+    """Values of one recording at the states asked, ours and the peer's, against the truth there."""
+
+    def __init__(self, task, number, asked, truth):
+        say(f"minari: {task}, recording {number + 1} of {RECORDINGS}")
+        folder, self.ends, self.steps = record(task, number, WORK / "minari")
+        query = WORK / "minari" / f"{task}.csv"
+        with open(query, "w", newline="") as file:
+            csv.writer(file).writerows([state_names(folder), *([repr(float(x)) for x in state] for state in asked)])
+        self.run = Evaluation(folder, GAMMA, "--query", query)
+        start = time.perf_counter()
+        peer, self.leaf = fitted(folder)
+        self.peer_seconds = time.perf_counter() - start
+        self.value, low, high = (np.array(self.run.column(name)) for name in ("value", "low", "high"))
+        rmse = lambda values: math.sqrt(np.mean((values - truth) ** 2))
+        self.ours, self.peer = rmse(self.value), rmse(peer.predict(np.array(asked, dtype=float)))
+        self.hold, self.width = ((low <= truth) & (truth <= high)).mean(), (high - low).mean()
+
+    def check(self, task, criteria):
+        counts = self.run.answer["counts"]
+        found = {end: counts[end] for end in self.ends}
+        criteria.check(counts["episodes"] == EPISODES and counts["transitions"] == sum(self.steps), f"{task}: {EPISODES} episodes, {sum(self.steps):,} steps, all read")
+        ends = f"{self.ends['terminated']} terminated and {self.ends['truncated']} truncated episodes"
+        criteria.check(found == self.ends and all(self.ends.values()), f"{task}: {ends} are kept apart as recorded")
+        criteria.check(np.isfinite(self.value).all() and len(self.value) == QUERIES, f"{task}: {QUERIES} finite values")
+        criteria.check(self.run.judgement in ("trust", "caution", "refuse") and self.run.reasons, f"{task}: judgement {self.run.judgement} with {len(self.run.reasons)} reasons")
+
+
 def study(criteria):
     shutil.rmtree(WORK / "minari", ignore_errors=True)
     (WORK / "minari").mkdir(parents=True)
     print(f"\n## Gymnasium tasks recorded with Minari {minari.__version__}, discount {GAMMA}\n")
-    print(f"{EPISODES} episodes each; values at {QUERIES} states of other episodes; the truth is the mean of {ROLLOUTS} rollouts.\n")
-    print("| task | terminated, truncated | steps | | RMSE | 95 % intervals hold | mean width | seconds |")
-    print("|---|---|---|---|---:|---:|---:|---:|")
-    verdicts = []
+    print(f"{RECORDINGS} recordings of {EPISODES} episodes each; values at {QUERIES} states of other episodes; the truth is the mean of {ROLLOUTS} rollouts.\n")
+    print("| task | terminated, truncated | | RMSE | 95 % intervals hold | mean width | seconds |")
+    print("|---|---|---|---:|---:|---:|---:|")
+    trials = {}
     for task in TASKS:
-        say(f"minari: recording {task}")
-        folder, ends, steps = record(task, WORK / "minari")
         asked = queries(task)
-        query = WORK / "minari" / f"{task}.csv"
-        names = state_names(folder)
-        with open(query, "w", newline="") as file:
-            csv.writer(file).writerows([names, *([repr(float(x)) for x in state] for state in asked)])
         say(f"minari: rollouts of {task}")
         with multiprocessing.Pool() as pool:
-            truth, error = zip(*pool.map(rollouts, [(task, k, state) for k, state in enumerate(asked)], chunksize=5))
-        truth = np.array(truth)
-        say(f"minari: evaluating {task}")
-        run = Evaluation(folder, GAMMA, "--query", query)
-        start = time.perf_counter()
-        peer, leaf = fitted(folder)
-        peer_seconds = time.perf_counter() - start
-        value, low, high = (np.array(run.column(name)) for name in ("value", "low", "high"))
-        squares = {"ours": (value - truth) ** 2, "peer": (peer.predict(np.array(asked, dtype=float)) - truth) ** 2}
-        rmse = {who: math.sqrt(s.mean()) for who, s in squares.items()}
-        # By the delta method, as if states were independent; those of one episode are alike, so that the error is larger.
-        scatter = {who: s.std(ddof=1) / math.sqrt(len(s)) / (2 * rmse[who]) for who, s in squares.items()}
-        hold, width = ((low <= truth) & (truth <= high)).mean(), (high - low).mean()
-        first = f"| {task} | {ends['terminated']}, {ends['truncated']} | {min(steps)} to {max(steps)} "
-        print(f"{first}| `ictd evaluate` | {rmse['ours']:.2f} ± {scatter['ours']:.2f} | {hold:.1%} | {width:.1f} | {run.seconds:.1f} |")
-        print(f"| | | | fitted evaluation, 50 trees, leaves of {leaf} | {rmse['peer']:.2f} ± {scatter['peer']:.2f} | none | | {peer_seconds:.1f} |")
-        spread, noise = truth.std(), math.sqrt(np.mean(np.square(error)))
-        print(f"| | | | one number for all, the mean of the truth | {spread:.2f} | | | |")
-        print(f"| | | | standard error of the truth | {noise:.2f} | | | |", flush=True)
-        verdicts.append((task, run, ends, steps, value, rmse))
+            truth, error = map(np.array, zip(*pool.map(rollouts, [(task, k, state) for k, state in enumerate(asked)], chunksize=5)))
+        first, *fresh = trials[task] = [Trial(task, number, asked, truth) for number in range(RECORDINGS)]
+        for name, some in (("the first", [first]), (f"{len(fresh)} fresh ones", fresh)):
+            # A single recording has no scatter over recordings.
+            over = lambda of, form: " ± ".join(format(x, form) for x in (mean_and_error([of(t) for t in some]) if len(some) > 1 else [of(some[0])]))
+            ends = ", ".join(f"{sum(t.ends[end] for t in some)}" for end in ("terminated", "truncated"))
+            ours = f"{over(lambda t: t.ours, '.2f')} | {over(lambda t: t.hold, '.1%')} | {over(lambda t: t.width, '.1f')} | {over(lambda t: t.run.seconds, '.1f')}"
+            print(f"| {task}, {name} | {ends} | `ictd evaluate` | {ours} |")
+            print(f"| | | fitted evaluation, 50 trees | {over(lambda t: t.peer, '.2f')} | none | | {over(lambda t: t.peer_seconds, '.1f')} |")
+        print(f"| | | one number for all, the mean of the truth | {truth.std():.2f} | | | |")
+        print(f"| | | standard error of the truth | {math.sqrt(np.mean(error ** 2)):.2f} | | | |", flush=True)
     print()
-    for task, run, ends, steps, value, rmse in verdicts:
-        winner = "smaller" if rmse["ours"] < rmse["peer"] else "larger"
-        print(f"{task}: judgement {run.judgement}; the error is {winner} than that of the fitted evaluation.\n")
-        for reason in run.reasons:
+    for task, some in trials.items():
+        gains = [t.peer - t.ours for t in some[1:]]
+        mean, error = mean_and_error(gains)
+        levels = [t.run.judgement for t in some]
+        print(f"{task}: the error is {'smaller' if mean > 0 else 'larger'} than that of the fitted evaluation by {abs(mean):.2f} ± {error:.2f} on fresh recordings; judgements: {', '.join(levels)}.\n")
+        for reason in some[0].run.reasons:
             print(f"> {reason}")
         print()
-        counts = run.answer["counts"]
-        found = {end: counts[end] for end in ends}
-        criteria.check(counts["episodes"] == EPISODES and counts["transitions"] == sum(steps), f"{task}: {EPISODES} episodes, {sum(steps):,} steps, all read")
-        criteria.check(found == ends and all(ends.values()), f"{task}: {ends['terminated']} terminated and {ends['truncated']} truncated episodes are kept apart as recorded")
-        criteria.check(np.isfinite(value).all() and len(value) == QUERIES, f"{task}: {QUERIES} finite values")
-        criteria.check(run.judgement in ("trust", "caution", "refuse") and run.reasons, f"{task}: judgement {run.judgement} with {len(run.reasons)} reasons")
+        for trial in some:
+            trial.check(task, criteria)
 
 
 def state_names(folder):

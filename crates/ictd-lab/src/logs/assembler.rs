@@ -60,7 +60,7 @@ pub(crate) struct Assembler<'a, S> {
     has_episodes: bool,
     sink: &'a mut S,
     table: StateTable,
-    state_names: Vec<String>,
+    mapping: Mapping,
     /// The episode at hand.
     name: Vec<u8>,
     rows: Rows,
@@ -86,7 +86,7 @@ struct Gathered {
 }
 
 impl<'a, S: Sink> Assembler<'a, S> {
-    pub fn new(path: &'a Path, mapping: &Mapping, missing: Missing, gather: bool, sink: &'a mut S) -> Self {
+    pub fn new(path: &'a Path, mapping: Mapping, missing: Missing, gather: bool, sink: &'a mut S) -> Self {
         let name = |k: usize| mapping.header[k].clone();
         let columns = Columns {
             time: mapping.time.map_or_else(|| "t".into(), name),
@@ -105,7 +105,7 @@ impl<'a, S: Sink> Assembler<'a, S> {
             has_episodes: mapping.episode.is_some(),
             sink,
             table: StateTable::new(width, mapping.is_label, missing == Missing::Mean),
-            state_names: mapping.state_names(),
+            mapping,
             name: Vec::new(),
             rows: Rows::default(),
             done: HashSet::new(),
@@ -134,6 +134,11 @@ impl<'a, S: Sink> Assembler<'a, S> {
     /// Says the number of the row that comes next, where rows were passed over.
     pub fn skip_to(&mut self, row: u64) {
         self.next_row = row;
+    }
+
+    /// Names of the columns.
+    pub fn header(&self) -> &[String] {
+        &self.mapping.header
     }
 
     fn error(&self, row: u64, failure: &Failure) -> LabError {
@@ -367,14 +372,16 @@ impl<'a, S: Sink> Assembler<'a, S> {
                 self.hand_on(&mut all.chosen(part))?;
             }
         }
-        let Self { path, table, counts, first, state_names, ids, mut used, .. } = self;
+        let Self { path, table, counts, first, mapping, ids, mut used, .. } = self;
         if counts.transitions == 0 {
             let message = format!("found no transition in {} rows, expected at least one", counts.rows);
             return Err(LabError::parse(path, message).into());
         }
         let visited = used.order.len();
         let ids = ids.finish(|state| used.number(state));
-        let (states, replaced) = table.finish(&used.order, state_names)?;
-        Ok(Reading::new(states, visited, Counts { replaced, ..counts }, first, ids))
+        let (states, replaced) = table.finish(&used.order, mapping.state_names())?;
+        let mut reading = Reading::new(states, visited, Counts { replaced, ..counts }, first, ids);
+        reading.explain(&mapping);
+        Ok(reading)
     }
 }

@@ -7,15 +7,15 @@ use std::io::Read;
 
 use rayon::prelude::*;
 
-use super::assembler::{Assembler, Stop};
+use super::assembler::Stop;
 use super::batch::Batch;
 use super::cell;
 use super::episode::Sink;
 use super::input::Input;
-use super::mapping::{Mapping, Wanted};
+use super::job::Job;
 use super::parser::{Line, RowParser, Span};
 use super::reading::Reading;
-use crate::{LabError, Progress};
+use crate::LabError;
 
 /// Bytes of a piece. It must not depend on the number of threads: which states a piece knows decides nothing, but the first of
 /// two errors should be the same.
@@ -32,22 +32,16 @@ pub(super) struct Header {
 }
 
 /// Reads a table whose cells have no line breaks.
-pub(super) fn read<S: Sink>(
-    input: &Input,
-    wanted: &Wanted,
-    gather: bool,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
+pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
+    let Job { input, progress, .. } = *job;
     let path = input.path();
     let mut lines = Pieces { reader: input.reader()?, carry: Vec::new(), ended: false };
     let mut first = lines.next(input)?.unwrap_or_default();
     let body = without_mark(input, &mut first)?;
     let end = first[body..].iter().position(|b| *b == b'\n').map_or(first.len(), |k| body + k + 1);
     let header = header(input, &first[body..end])?;
-    let mapping = Mapping::guess(path, "row 1", header.names.clone(), wanted)?;
-    let parser = RowParser::new(&mapping, wanted.missing);
-    let mut assembler = Assembler::new(path, &mapping, wanted.missing, gather, sink).starting_at(2);
+    let (parser, assembler) = job.rows("row 1", header.names.clone(), sink)?;
+    let mut assembler = assembler.starting_at(2);
     let parse = |piece: &Vec<u8>| parse(piece, header.separator, &parser);
     progress.begin(format!("reading {}", path.display()), "MB", input.size() >> 20)?;
     let pieces = 2 * rayon::current_num_threads();
@@ -71,7 +65,6 @@ pub(super) fn read<S: Sink>(
         progress.step(bytes as u64 >> 20)?;
     }
     let mut reading = assembler.finish()?;
-    reading.explain(&mapping);
     if path.extension().is_some_and(|e| e == "csv") && header.separator != b',' {
         let separator = (header.separator as char).escape_default();
         reading.warnings.push(format!("cells are separated by '{separator}', not by commas"));
@@ -80,13 +73,8 @@ pub(super) fn read<S: Sink>(
 }
 
 /// Reads a table in which cells in quotes may have line breaks: slower, one line after the other.
-pub(super) fn read_quoted<S: Sink>(
-    input: &Input,
-    wanted: &Wanted,
-    gather: bool,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
+pub(super) fn read_quoted<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
+    let Job { input, progress, .. } = *job;
     let path = input.path();
     let mut bytes = input.bytes()?;
     let body = without_mark(input, &mut bytes)?;
@@ -101,9 +89,7 @@ pub(super) fn read_quoted<S: Sink>(
     let mut record = csv::ByteRecord::new();
     records.read_byte_record(&mut record).map_err(failed)?;
     let names = record.iter().map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()).collect();
-    let mapping = Mapping::guess(path, "row 1", names, wanted)?;
-    let parser = RowParser::new(&mapping, wanted.missing);
-    let mut assembler = Assembler::new(path, &mapping, wanted.missing, gather, sink).starting_at(1);
+    let (parser, mut assembler) = job.rows("row 1", names, sink)?;
     progress.begin(format!("reading {}", path.display()), "MB", bytes.len() as u64 >> 20)?;
     let (mut batch, mut begin, mut spans) = (Batch::default(), 1, Vec::new());
     loop {
@@ -134,9 +120,7 @@ pub(super) fn read_quoted<S: Sink>(
             break;
         }
     }
-    let mut reading = assembler.finish()?;
-    reading.explain(&mapping);
-    Ok(reading)
+    assembler.finish()
 }
 
 /// Pieces of a file that end with a line.

@@ -8,15 +8,14 @@ use serde_json::Value;
 
 use super::assembler::{Assembler, Stop};
 use super::episode::Sink;
-use super::input::Input;
-use super::mapping::{Mapping, Wanted};
+use super::job::Job;
 use super::parser::RowParser;
 use super::reading::Reading;
 use super::states::States;
 use super::table::{Block, Places, Table, Values};
 use super::write::FILLED;
+use crate::LabError;
 use crate::files::numbers_or_null;
-use crate::{LabError, Progress};
 
 /// No data set unpacks to more than so many times the bytes of its file: deflate reaches 1032.
 const RATIO: u64 = 1100;
@@ -24,15 +23,9 @@ const RATIO: u64 = 1100;
 const DEEPEST: usize = 8;
 
 /// Reads a file of any of these layouts.
-pub(super) fn read<S: Sink>(
-    input: &Input,
-    wanted: &Wanted,
-    gather: bool,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
-    let path = input.path();
-    let bytes = input.bytes()?;
+pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
+    let path = job.path();
+    let bytes = job.input.bytes()?;
     let size = bytes.len() as u64;
     let file = File::from_bytes(bytes).map_err(|e| failed(path, "", e))?;
     let source = Source { path, size };
@@ -45,7 +38,7 @@ pub(super) fn read<S: Sink>(
         let metadata = source.metadata(&root)?;
         let names = metadata.names.clone().filter(|names| names.len() == episodes.len());
         let names = names.unwrap_or_else(|| episodes.iter().map(u64::to_string).collect());
-        let mut reading = source.episodes(&names, blocks, wanted, gather, sink, progress)?;
+        let mut reading = source.episodes(job, &names, blocks, sink)?;
         metadata.compare(path, episodes.len() as u64, &mut reading)?;
         metadata.name(&mut reading.states);
         return Ok(reading);
@@ -55,7 +48,7 @@ pub(super) fn read<S: Sink>(
         let episodes = numbered(&datasets, "rewards_");
         let names: Vec<String> = episodes.iter().map(u64::to_string).collect();
         let blocks = |k: usize| source.d3rlpy(&root, &datasets, episodes[k]);
-        return source.episodes(&names, blocks, wanted, gather, sink, progress);
+        return source.episodes(job, &names, blocks, sink);
     }
     let mut blocks = Vec::new();
     for name in &datasets {
@@ -72,7 +65,7 @@ pub(super) fn read<S: Sink>(
         let expected = "groups episode_0, … (Minari), arrays (D4RL) or columns and num_episodes (d3rlpy)";
         return Err(LabError::parse(path, format!("found {found}, expected {expected}")).into());
     }
-    Table::of_arrays(blocks).read(path, wanted, gather, sink, progress)
+    Table::of_arrays(blocks).read(job, sink)
 }
 
 fn failed(path: &Path, place: &str, error: impl std::fmt::Display) -> LabError {
@@ -102,16 +95,14 @@ impl Source<'_> {
     /// Reads one table per episode.
     fn episodes<S: Sink>(
         &self,
+        job: &Job<'_>,
         names: &[String],
         blocks: impl Fn(usize) -> Result<Vec<Block>, LabError>,
-        wanted: &Wanted,
-        gather: bool,
         sink: &mut S,
-        progress: &Progress,
     ) -> Result<Reading, Stop> {
-        let mut all: Option<(Mapping, RowParser, Assembler<'_, S>)> = None;
+        let mut all: Option<(RowParser, Assembler<'_, S>)> = None;
         let mut sink = Some(sink);
-        progress.begin(format!("reading {}", self.path.display()), "steps", 0)?;
+        job.progress.begin(format!("reading {}", self.path.display()), "steps", 0)?;
         for (k, name) in names.iter().enumerate() {
             let mut found = blocks(k)?;
             let rows = found.iter().map(Block::rows).max().unwrap_or(0);
@@ -122,13 +113,11 @@ impl Source<'_> {
             });
             let table = Table::new(found);
             if let Some(sink) = sink.take() {
-                let mapping = Mapping::guess(self.path, "arrays", table.header(), wanted)?;
-                let parser = RowParser::new(&mapping, wanted.missing);
-                let assembler = Assembler::new(self.path, &mapping, wanted.missing, gather, sink).by_step();
-                all = Some((mapping, parser, assembler));
+                let (parser, assembler) = job.rows("arrays", table.header(), sink)?;
+                all = Some((parser, assembler.by_step()));
             }
-            let Some((mapping, parser, assembler)) = &mut all else { continue };
-            if table.header() != mapping.header {
+            let Some((parser, assembler)) = &mut all else { continue };
+            if table.header() != assembler.header() {
                 return Err(self
                     .fail(
                         &format!("episode {name}"),
@@ -136,14 +125,12 @@ impl Source<'_> {
                     )
                     .into());
             }
-            table.feed(assembler, parser, Places::Steps, progress)?;
+            table.feed(assembler, parser, Places::Steps, job.progress)?;
         }
-        let Some((mapping, _, assembler)) = all else {
+        let Some((_, assembler)) = all else {
             return Err(LabError::parse(self.path, "found no episodes, expected some").into());
         };
-        let mut reading = assembler.finish()?;
-        reading.explain(&mapping);
-        Ok(reading)
+        assembler.finish()
     }
 
     /// An episode of Minari: a group with T + 1 observations and T of everything else.

@@ -1,21 +1,20 @@
 //! JSON: a row or an episode per line, lists of rows, and the contexts that `ictd task` writes.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
 
 use serde_json::Value;
 
 use super::assembler::{Assembler, Stop};
 use super::episode::Sink;
 use super::input::Input;
+use super::job::Job;
 use super::json_values::{Object, block, is_list};
-use super::mapping::{Mapping, Wanted};
 use super::names;
 use super::parser::RowParser;
 use super::reading::Reading;
 use super::table::{Block, Places, Table, Values};
+use crate::LabError;
 use crate::files::{ContextFile, numbers_or_null, parse_json};
-use crate::{LabError, Progress};
 
 /// Lines put together at once.
 const LINES: usize = 4096;
@@ -23,13 +22,8 @@ const LINES: usize = 4096;
 const LONGEST_LINE: usize = 1 << 28;
 
 /// Reads JSON of any of these forms.
-pub(super) fn read<S: Sink>(
-    input: &Input,
-    wanted: &Wanted,
-    gather: bool,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
+pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
+    let input = job.input;
     let mut first = String::new();
     let mut reader = BufReader::new(input.reader()?);
     while first.trim().is_empty() {
@@ -41,9 +35,9 @@ pub(super) fn read<S: Sink>(
     let start = first.trim_start().trim_start_matches('\u{feff}');
     let is_whole =
         serde_json::from_str::<Object>(&numbers_or_null(start)).is_ok_and(|object| !object.is_context());
-    progress.begin(format!("reading {}", input.path().display()), "rows", 0)?;
+    job.progress.begin(format!("reading {}", input.path().display()), "rows", 0)?;
     if is_whole {
-        return Lines { input, wanted, gather, progress }.read(sink);
+        return lines(job, sink);
     }
     let bytes = input.bytes()?;
     let text = std::str::from_utf8(&bytes)
@@ -52,10 +46,10 @@ pub(super) fn read<S: Sink>(
     let failed = |e: serde_json::Error| LabError::parse(input.path(), e.to_string());
     if start.starts_with('[') {
         let rows: Vec<Object> = serde_json::from_str(&text).map_err(failed)?;
-        return list(input.path(), rows, wanted, gather, sink, progress);
+        return list(job, rows, sink);
     }
     match serde_json::from_str::<Object>(&text) {
-        Ok(object) if object.is_context() => context(input.path(), &bytes, wanted, sink, progress),
+        Ok(object) if object.is_context() => context(job, &bytes, sink),
         Ok(object) if object.get("transitions").is_some() && object.get("gamma").is_some() => {
             Err(LabError::parse(
                 input.path(),
@@ -63,7 +57,7 @@ pub(super) fn read<S: Sink>(
             )
             .into())
         }
-        Ok(object) => list(input.path(), vec![object], wanted, gather, sink, progress),
+        Ok(object) => list(job, vec![object], sink),
         Err(e) => {
             Err(LabError::parse(input.path(), format!("expected a JSON object on every line: {e}")).into())
         }
@@ -105,78 +99,63 @@ pub(super) fn objects(input: &Input) -> Result<Vec<(u64, Object)>, LabError> {
     lines.map(object).collect()
 }
 
-struct Lines<'a> {
-    input: &'a Input,
-    wanted: &'a Wanted,
-    gather: bool,
-    progress: &'a Progress,
-}
-
-impl Lines<'_> {
-    fn read<S: Sink>(&self, sink: &mut S) -> Result<Reading, Stop> {
-        let Self { input, wanted, gather, progress } = *self;
-        let path = input.path();
-        let mut reader = BufReader::new(input.reader()?);
-        let mut rows: Vec<(u64, Object)> = Vec::new();
-        let mut feeder: Option<Feeder<'_, S>> = None;
-        let mut sink = Some(sink);
-        let (mut number, mut ended) = (0, false);
-        while !ended {
-            let mut text = String::new();
-            ended = line(input, &mut reader, &mut text)? == 0;
-            number += 1;
-            let trimmed = text.trim().trim_start_matches('\u{feff}');
-            if !trimmed.is_empty() {
-                let object: Object = serde_json::from_str(&numbers_or_null(trimmed)).map_err(|e| {
-                    LabError::parse(
-                        path,
-                        format!("row {number}: found no JSON object ({e}), expected one on every line"),
-                    )
-                })?;
-                rows.push((number, object));
-            }
-            let is_episode = rows.first().is_some_and(|(_, object)| object.is_episode());
-            // Rows of one batch stand on consecutive lines.
-            let full = is_episode || rows.len() >= LINES || trimmed.is_empty();
-            if (ended || full) && !rows.is_empty() {
-                if let (None, Some(sink)) = (&feeder, sink.take()) {
-                    feeder = Some(Feeder::new(path, &rows[0].1, wanted, gather, sink)?);
-                }
-                if let Some(feeder) = &mut feeder {
-                    feeder.feed(&rows, progress)?;
-                }
-                rows.clear();
-            }
+/// Objects on lines of their own.
+fn lines<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
+    let input = job.input;
+    let path = input.path();
+    let mut reader = BufReader::new(input.reader()?);
+    let mut rows: Vec<(u64, Object)> = Vec::new();
+    let mut feeder: Option<Feeder<'_, S>> = None;
+    let mut sink = Some(sink);
+    let (mut number, mut ended) = (0, false);
+    while !ended {
+        let mut text = String::new();
+        ended = line(input, &mut reader, &mut text)? == 0;
+        number += 1;
+        let trimmed = text.trim().trim_start_matches('\u{feff}');
+        if !trimmed.is_empty() {
+            let object: Object = serde_json::from_str(&numbers_or_null(trimmed)).map_err(|e| {
+                LabError::parse(
+                    path,
+                    format!("row {number}: found no JSON object ({e}), expected one on every line"),
+                )
+            })?;
+            rows.push((number, object));
         }
-        match feeder {
-            Some(feeder) => feeder.finish(),
-            None => Err(LabError::parse(path, "found no rows, expected some").into()),
+        let is_episode = rows.first().is_some_and(|(_, object)| object.is_episode());
+        // Rows of one batch stand on consecutive lines.
+        let full = is_episode || rows.len() >= LINES || trimmed.is_empty();
+        if (ended || full) && !rows.is_empty() {
+            if let (None, Some(sink)) = (&feeder, sink.take()) {
+                feeder = Some(Feeder::new(*job, &rows[0].1, sink)?);
+            }
+            if let Some(feeder) = &mut feeder {
+                feeder.feed(&rows)?;
+            }
+            rows.clear();
         }
+    }
+    match feeder {
+        Some(feeder) => feeder.finish(),
+        None => Err(LabError::parse(path, "found no rows, expected some").into()),
     }
 }
 
-fn list<S: Sink>(
-    path: &Path,
-    rows: Vec<Object>,
-    wanted: &Wanted,
-    gather: bool,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
+/// Objects of a list.
+fn list<S: Sink>(job: &Job<'_>, rows: Vec<Object>, sink: &mut S) -> Result<Reading, Stop> {
     let rows: Vec<(u64, Object)> = (1..).zip(rows).collect();
     let Some((_, first)) = rows.first() else {
-        return Err(LabError::parse(path, "found no rows, expected some").into());
+        return Err(LabError::parse(job.path(), "found no rows, expected some").into());
     };
-    let mut feeder = Feeder::new(path, first, wanted, gather, sink)?;
+    let mut feeder = Feeder::new(*job, first, sink)?;
     let step = if first.is_episode() { 1 } else { LINES };
-    rows.chunks(step).try_for_each(|part| feeder.feed(part, progress))?;
+    rows.chunks(step).try_for_each(|part| feeder.feed(part))?;
     feeder.finish()
 }
 
 /// Hands objects on as rows; all have the columns of the first.
 struct Feeder<'a, S> {
-    path: &'a Path,
-    mapping: Mapping,
+    job: Job<'a>,
     parser: RowParser,
     assembler: Assembler<'a, S>,
     is_episode: bool,
@@ -184,37 +163,29 @@ struct Feeder<'a, S> {
 }
 
 impl<'a, S: Sink> Feeder<'a, S> {
-    fn new(
-        path: &'a Path,
-        first: &Object,
-        wanted: &Wanted,
-        gather: bool,
-        sink: &'a mut S,
-    ) -> Result<Self, LabError> {
+    fn new(job: Job<'a>, first: &Object, sink: &'a mut S) -> Result<Self, LabError> {
         let is_episode = first.is_episode();
         let is_name = |name: &String| names::EPISODE.contains(&name.to_ascii_lowercase().as_str());
-        let has_names = wanted.episode.is_some() || first.keys().any(is_name);
+        let has_names = job.wanted.episode.is_some() || first.keys().any(is_name);
         let blocks = match is_episode {
             true => episode(first, 1, has_names),
             false => columns(&[(1, first)]),
         };
-        let header = Table::new(blocks.map_err(|message| LabError::parse(path, message))?).header();
-        let mapping = Mapping::guess(path, "row 1", header, wanted)?;
-        let parser = RowParser::new(&mapping, wanted.missing);
-        let assembler = Assembler::new(path, &mapping, wanted.missing, gather, sink);
-        Ok(Self { path, mapping, parser, assembler, is_episode, has_names })
+        let header = Table::new(blocks.map_err(|message| LabError::parse(job.path(), message))?).header();
+        let (parser, assembler) = job.rows("row 1", header, sink)?;
+        Ok(Self { job, parser, assembler, is_episode, has_names })
     }
 
-    fn feed(&mut self, rows: &[(u64, Object)], progress: &Progress) -> Result<(), Stop> {
+    fn feed(&mut self, rows: &[(u64, Object)]) -> Result<(), Stop> {
         let references: Vec<(u64, &Object)> = rows.iter().map(|(number, object)| (*number, object)).collect();
         let blocks = match (self.is_episode, rows) {
             (true, [(number, object)]) => episode(object, *number, self.has_names),
             _ => columns(&references),
         };
-        let table = Table::new(blocks.map_err(|message| LabError::parse(self.path, message))?);
+        let table = Table::new(blocks.map_err(|message| LabError::parse(self.job.path(), message))?);
         let header = table.header();
-        if header != self.mapping.header {
-            let known = &self.mapping.header;
+        let known = self.assembler.header();
+        if header != known {
             let differs =
                 known.iter().find(|c| !header.contains(c)).or(header.iter().find(|c| !known.contains(c)));
             let message = match differs {
@@ -224,17 +195,15 @@ impl<'a, S: Sink> Feeder<'a, S> {
                 ),
                 None => format!("row {}: found the keys in another order, expected that of row 1", rows[0].0),
             };
-            return Err(LabError::parse(self.path, message).into());
+            return Err(LabError::parse(self.job.path(), message).into());
         }
         self.assembler.skip_to(rows[0].0);
         let places = if self.is_episode { Places::Line } else { Places::Rows };
-        table.feed(&mut self.assembler, &self.parser, places, progress)
+        table.feed(&mut self.assembler, &self.parser, places, self.job.progress)
     }
 
     fn finish(self) -> Result<Reading, Stop> {
-        let mut reading = self.assembler.finish()?;
-        reading.explain(&self.mapping);
-        Ok(reading)
+        self.assembler.finish()
     }
 }
 
@@ -304,22 +273,16 @@ fn episode(object: &Object, number: u64, has_names: bool) -> Result<Vec<Block>, 
 }
 
 /// A context: episodes of features.
-fn context<S: Sink>(
-    path: &Path,
-    bytes: &[u8],
-    wanted: &Wanted,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
+fn context<S: Sink>(job: &Job<'_>, bytes: &[u8], sink: &mut S) -> Result<Reading, Stop> {
+    let path = job.path();
     let file: ContextFile = parse_json(path, bytes)?;
     let episodes = file.into_episodes().map_err(|e| crate::files::at(path, e))?;
     let width = episodes.first().and_then(|e| e.features.first()).map_or(0, Vec::len);
     let names = (0..width).map(|a| format!("s_{a}"));
     let header: Vec<String> =
         ["episode", "reward", "terminated"].into_iter().map(String::from).chain(names).collect();
-    let mapping = Mapping::guess(path, "features", header, wanted)?;
-    let parser = RowParser::new(&mapping, wanted.missing);
-    let mut assembler = Assembler::new(path, &mapping, wanted.missing, false, sink).by_step();
+    let (parser, assembler) = job.rows("features", header, sink)?;
+    let mut assembler = assembler.by_step();
     let plain = |numbers: &[Option<f64>]| numbers.iter().map(|x| x.unwrap_or(f64::NAN)).collect::<Vec<f64>>();
     for (number, episode) in episodes.iter().enumerate() {
         let (rows, steps) = (episode.features.len(), episode.rewards.len());
@@ -348,9 +311,7 @@ fn context<S: Sink>(
             Block::new("terminated", &[steps], Values::Whole(flags)),
             Block::new("s", &[rows, width], Values::Float(features)),
         ]);
-        table.feed(&mut assembler, &parser, Places::Steps, progress)?;
+        table.feed(&mut assembler, &parser, Places::Steps, job.progress)?;
     }
-    let mut reading = assembler.finish()?;
-    reading.explain(&mapping);
-    Ok(reading)
+    assembler.finish()
 }

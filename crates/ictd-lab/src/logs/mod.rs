@@ -14,6 +14,7 @@ mod hdf5;
 mod ids;
 mod input;
 mod interner;
+mod job;
 mod json;
 mod json_values;
 mod mapping;
@@ -42,6 +43,7 @@ use std::path::Path;
 
 use assembler::Stop;
 use input::Input;
+use job::Job;
 
 use crate::{LabError, Progress};
 
@@ -68,7 +70,7 @@ pub fn read<S: Sink>(
             #[cfg(feature = "parquet")]
             Format::Parquet => parquet::read,
         };
-        match read(&input, wanted, gather, &mut sink, progress) {
+        match read(&Job { input: &input, wanted, gather, progress }, &mut sink) {
             Ok(reading) => return Ok((reading, sink)),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Interleaved) => gather = true,

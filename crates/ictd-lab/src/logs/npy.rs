@@ -4,28 +4,20 @@ use std::path::Path;
 
 use super::assembler::Stop;
 use super::episode::Sink;
-use super::input::Input;
-use super::mapping::Wanted;
+use super::job::Job;
 use super::reading::Reading;
 use super::table::{Block, Table, Values};
 use super::zip;
-use crate::{LabError, Progress, memory};
+use crate::{LabError, memory};
 
 /// Reads the arrays of an archive as the columns of a table, or a single array with names for its fields.
-pub(super) fn read<S: Sink>(
-    input: &Input,
-    wanted: &Wanted,
-    gather: bool,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
-    let bytes = input.bytes()?;
-    let path = input.path();
+pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
+    let bytes = job.input.bytes()?;
     let blocks = match bytes.starts_with(b"PK") {
-        true => archive(path, &bytes)?,
-        false => single(path, &bytes)?,
+        true => archive(job.path(), &bytes)?,
+        false => single(job.path(), &bytes)?,
     };
-    Table::of_arrays(blocks).read(path, wanted, gather, sink, progress)
+    Table::of_arrays(blocks).read(job, sink)
 }
 
 fn archive(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {

@@ -1,13 +1,12 @@
 //! Columns of numbers and texts, as binary formats keep them.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use super::assembler::{Assembler, Stop};
 use super::batch::Batch;
 use super::cell;
 use super::episode::Sink;
-use super::mapping::{Mapping, Wanted};
+use super::job::Job;
 use super::names;
 use super::parser::{Cells, RowParser};
 use super::reading::Reading;
@@ -173,14 +172,7 @@ impl Table {
     }
 
     /// Reads the whole table, its rows counted from 0.
-    pub fn read<S: Sink>(
-        &self,
-        path: &Path,
-        wanted: &Wanted,
-        gather: bool,
-        sink: &mut S,
-        progress: &Progress,
-    ) -> Result<Reading, Stop> {
+    pub(super) fn read<S: Sink>(&self, job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
         if let Some(block) = self.blocks.iter().find(|block| block.rows() != self.rows) {
             let message = format!(
                 "{}: found {} rows, expected {} as in the others",
@@ -188,16 +180,13 @@ impl Table {
                 block.rows(),
                 self.rows
             );
-            return Err(LabError::parse(path, message).into());
+            return Err(LabError::parse(job.path(), message).into());
         }
-        let mapping = Mapping::guess(path, "arrays", self.header(), wanted)?;
-        let parser = RowParser::new(&mapping, wanted.missing);
-        let mut assembler = Assembler::new(path, &mapping, wanted.missing, gather, sink).starting_at(0);
-        progress.begin(format!("reading {}", path.display()), "rows", self.rows as u64)?;
-        self.feed(&mut assembler, &parser, Places::Rows, progress)?;
-        let mut reading = assembler.finish()?;
-        reading.explain(&mapping);
-        Ok(reading)
+        let (parser, assembler) = job.rows("arrays", self.header(), sink)?;
+        let mut assembler = assembler.starting_at(0);
+        job.progress.begin(format!("reading {}", job.path().display()), "rows", self.rows as u64)?;
+        self.feed(&mut assembler, &parser, Places::Rows, job.progress)?;
+        assembler.finish()
     }
 }
 

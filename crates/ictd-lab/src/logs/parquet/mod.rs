@@ -15,25 +15,18 @@ use self::pages::{Chunk, Column, Kind};
 use self::thrift::{Node, structure};
 use super::assembler::Stop;
 use super::episode::Sink;
-use super::input::Input;
-use super::mapping::Wanted;
+use super::job::Job;
 use super::reading::Reading;
 use super::table::{Block, Table};
-use crate::{LabError, Progress, memory};
+use crate::{LabError, memory};
 
 /// What a file begins and ends with.
 const MARK: &[u8; 4] = b"PAR1";
 
 /// Reads the columns of a file as a table.
-pub(super) fn read<S: Sink>(
-    input: &Input,
-    wanted: &Wanted,
-    gather: bool,
-    sink: &mut S,
-    progress: &Progress,
-) -> Result<Reading, Stop> {
-    let blocks = columns(input.path(), &input.bytes()?)?;
-    Table::new(blocks).read(input.path(), wanted, gather, sink, progress)
+pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
+    let blocks = columns(job.path(), &job.input.bytes()?)?;
+    Table::new(blocks).read(job, sink)
 }
 
 /// The columns of a file.

@@ -33,6 +33,44 @@ pub(super) struct Chunk<'a> {
     pub rows: usize,
 }
 
+/// What a page says of rows.
+struct Page {
+    /// One per row; 0 where there is no entry.
+    levels: Vec<u32>,
+    encoding: Option<i64>,
+    bytes: Vec<u8>,
+    /// Where the entries begin.
+    start: usize,
+}
+
+impl Chunk<'_> {
+    /// A page of at most `left` rows that unpacks to `size` bytes: levels are compressed with the entries or, in the second
+    /// version, stand before what is compressed.
+    fn page(&self, header: &Node<'_>, body: &[u8], size: usize, left: usize) -> Result<Page, String> {
+        let is_first = header.whole(1) == Some(0);
+        let fields = header.field(if is_first { 5 } else { 8 }).ok_or_else(broken)?;
+        let rows = fields.count(1).filter(|rows| *rows <= left).ok_or_else(broken)?;
+        if is_first {
+            let bytes = unpacked(self.codec, body, size)?;
+            let mut rest = bytes.as_slice();
+            let levels = match self.optional {
+                false => vec![1; rows],
+                true if fields.whole(3) == Some(RLE) => hybrid(with_length(&mut rest)?, 1, rows)?,
+                true => return Err("found levels of an old encoding, expected those of RLE".into()),
+            };
+            let start = bytes.len() - rest.len();
+            return Ok(Page { levels, encoding: fields.whole(2), bytes, start });
+        }
+        let [definitions, repetitions] = [5, 6].map(|k| fields.count(k).unwrap_or(0));
+        let parts = body.split_at_checked(repetitions).and_then(|(_, b)| b.split_at_checked(definitions));
+        let (levels, packed) = parts.ok_or_else(broken)?;
+        let levels = if self.optional { hybrid(levels, 1, rows)? } else { vec![1; rows] };
+        let codec = if fields.whole(7) == Some(0) { 0 } else { self.codec };
+        let size = size.checked_sub(repetitions + definitions).ok_or_else(broken)?;
+        Ok(Page { levels, encoding: fields.whole(4), bytes: unpacked(codec, packed, size)?, start: 0 })
+    }
+}
+
 /// Entries of a column, and which of them are absent.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
@@ -89,12 +127,10 @@ impl Column {
             };
             rest = after;
             match header.whole(1) {
-                Some(0) => {
-                    read += self.data(&chunk, &header, body, size, dictionary.as_ref(), chunk.rows - read)?
-                }
-                Some(3) => {
-                    read +=
-                        self.data_2(&chunk, &header, body, size, dictionary.as_ref(), chunk.rows - read)?
+                Some(0 | 3) => {
+                    let page = chunk.page(&header, body, size, chunk.rows - read)?;
+                    self.entries(chunk.kind, &page, dictionary.as_ref())?;
+                    read += page.levels.len();
                 }
                 Some(2) => {
                     let count = header.field(7).and_then(|h| h.count(1)).ok_or_else(broken)?;
@@ -108,61 +144,10 @@ impl Column {
         Ok(())
     }
 
-    /// A page whose levels are compressed with the entries; gives the number of its rows.
-    fn data(
-        &mut self,
-        chunk: &Chunk<'_>,
-        header: &Node<'_>,
-        body: &[u8],
-        size: usize,
-        dictionary: Option<&Values>,
-        left: usize,
-    ) -> Result<usize, String> {
-        let header = header.field(5).ok_or_else(broken)?;
-        let rows = header.count(1).filter(|rows| *rows <= left).ok_or_else(broken)?;
-        let bytes = unpacked(chunk.codec, body, size)?;
-        let mut bytes = bytes.as_slice();
-        let levels = match chunk.optional {
-            false => vec![1; rows],
-            true if header.whole(3) == Some(RLE) => hybrid(with_length(&mut bytes)?, 1, rows)?,
-            true => return Err("found levels of an old encoding, expected those of RLE".into()),
-        };
-        self.entries(chunk.kind, header.whole(2), bytes, &levels, dictionary)?;
-        Ok(rows)
-    }
-
-    /// A page whose levels stand before what is compressed.
-    fn data_2(
-        &mut self,
-        chunk: &Chunk<'_>,
-        header: &Node<'_>,
-        body: &[u8],
-        size: usize,
-        dictionary: Option<&Values>,
-        left: usize,
-    ) -> Result<usize, String> {
-        let header = header.field(8).ok_or_else(broken)?;
-        let rows = header.count(1).filter(|rows| *rows <= left).ok_or_else(broken)?;
-        let [definitions, repetitions] = [5, 6].map(|k| header.count(k).unwrap_or(0));
-        let parts = body.split_at_checked(repetitions).and_then(|(_, b)| b.split_at_checked(definitions));
-        let (levels, packed) = parts.ok_or_else(broken)?;
-        let levels = if chunk.optional { hybrid(levels, 1, rows)? } else { vec![1; rows] };
-        let codec = if header.whole(7) == Some(0) { 0 } else { chunk.codec };
-        let size = size.checked_sub(repetitions + definitions).ok_or_else(broken)?;
-        let bytes = unpacked(codec, packed, size)?;
-        self.entries(chunk.kind, header.whole(4), &bytes, &levels, dictionary)?;
-        Ok(rows)
-    }
-
-    /// Adds the entries of a page; a level of 0 says that there is none.
-    fn entries(
-        &mut self,
-        kind: Kind,
-        encoding: Option<i64>,
-        mut bytes: &[u8],
-        levels: &[u32],
-        dictionary: Option<&Values>,
-    ) -> Result<(), String> {
+    /// Adds the entries of a page.
+    fn entries(&mut self, kind: Kind, page: &Page, dictionary: Option<&Values>) -> Result<(), String> {
+        let Page { levels, encoding, bytes, start } = page;
+        let mut bytes = &bytes[*start..];
         let count = levels.iter().filter(|level| **level > 0).count();
         let found = match (encoding.unwrap_or(-1), kind) {
             (PLAIN, _) => plain(kind, bytes, count)?,
@@ -352,7 +337,8 @@ mod tests {
     fn absent_whole_numbers_become_empty_texts() {
         let mut column = Column::new(Kind::Int64 { signed: false });
         let bytes = [7u64, u64::MAX].map(u64::to_le_bytes).concat();
-        column.entries(Kind::Int64 { signed: false }, Some(PLAIN), &bytes, &[1, 0, 1], None).unwrap();
+        let page = Page { levels: vec![1, 0, 1], encoding: Some(PLAIN), bytes, start: 0 };
+        column.entries(Kind::Int64 { signed: false }, &page, None).unwrap();
         let texts = ["7", "", "18446744073709551615"].map(String::from).to_vec();
         assert_eq!(column.finish(Kind::Int64 { signed: false }), Values::Text(texts));
     }
