@@ -305,6 +305,8 @@ impl<'a, S: Sink> Assembler<'a, S> {
                 let upto = (k + states.len()).min(rows.len());
                 let episode = Episode {
                     name: &name,
+                    // The first part that can be used is where the episode begins, as far as is known.
+                    first_step: if parts == 0 { 0 } else { k },
                     key,
                     states: &states,
                     rewards: &rows.rewards[range],
@@ -315,6 +317,8 @@ impl<'a, S: Sink> Assembler<'a, S> {
                     self.show(&episode);
                 }
                 self.sink.episode(episode)?;
+                // A gap is not where an episode ends.
+                self.counts.truncated = self.counts.truncated.saturating_sub(u64::from(parts > 0));
                 parts += 1;
                 self.counts.transitions += transitions as u64;
                 match end {
@@ -379,8 +383,9 @@ impl<'a, S: Sink> Assembler<'a, S> {
         }
         let visited = used.order.len();
         let ids = ids.finish(|state| used.number(state));
-        let (states, replaced) = table.finish(&used.order, mapping.state_names())?;
+        let (states, means, replaced) = table.finish(&used.order, mapping.state_names())?;
         let mut reading = Reading::new(states, visited, Counts { replaced, ..counts }, first, ids);
+        reading.means = means;
         reading.explain(&mapping);
         Ok(reading)
     }

@@ -10,6 +10,8 @@ use crate::{LabError, memory};
 pub struct Episode<'a> {
     /// Its name in the file.
     pub name: &'a str,
+    /// The number of its first step: 0, or more for what follows a gap.
+    pub first_step: usize,
     /// A hash of the name: it decides with which episodes this one is held out, whatever the order of the file.
     pub key: u64,
     /// Numbers of the states that were left, and of the last state where it is known and asked for: T or T + 1.
@@ -36,9 +38,9 @@ pub trait Sink: Send {
 
 impl Sink for LogBuilder {
     fn episode(&mut self, episode: Episode<'_>) -> Result<(), LabError> {
-        let Episode { key, states, rewards, end, times, .. } = episode;
+        let Episode { first_step, key, states, rewards, end, times, .. } = episode;
         let times = times.and_then(|times| times.get(..rewards.len()));
-        LogBuilder::episode(self, key, states, rewards, end, times)?;
+        self.part(first_step, key, states, rewards, end, times)?;
         if self.num_episodes().is_power_of_two() {
             // Until the next time it is asked there is twice as much, and another copy when it is done.
             memory::admit(4.0 * self.memory() as f64, "the number of different states")?;

@@ -37,6 +37,7 @@ pub use mapping::{Mapping, Missing, Wanted};
 pub use queries::{Queries, queries};
 pub use reading::{Counts, Reading, Transition};
 pub use states::States;
+pub(crate) use states::whole_label;
 pub use write::{Conversion, convert};
 
 use std::path::Path;

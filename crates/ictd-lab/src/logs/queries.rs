@@ -8,7 +8,7 @@ use super::cell::{self, Failure};
 use super::csv::{separator, without_mark};
 use super::input::Input;
 use super::json::{columns, objects};
-use super::mapping::{Missing, Wanted};
+use super::mapping::Wanted;
 use super::npy::arrays;
 use super::parser::Cells as _;
 use super::reading::Reading;
@@ -54,7 +54,7 @@ pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Querie
     };
     let chosen = names.iter().map(place).collect::<Result<Vec<usize>, LabError>>()?;
     let id = wanted.id.as_ref().and_then(|id| header.iter().position(|h| h == id));
-    let asked = Asked { path, header: &header, places: &places, missing: wanted.missing };
+    let asked = Asked { path, header: &header, places: &places };
     let rows: Vec<TableRow<'_>> = (0..table.num_rows()).map(|row| table.row(row)).collect();
     if rows.is_empty() {
         return Err(LabError::parse(path, "found no rows, expected at least one state"));
@@ -64,12 +64,11 @@ pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Querie
             let label = |(k, row): (usize, &TableRow<'_>)| asked.label(k, row, column);
             States::Labels(rows.iter().enumerate().map(label).collect::<Result<_, _>>()?)
         }
-        (known, _) => {
-            let means = means(known, reading.visited, chosen.len());
+        _ => {
             let mut features = Vec::with_capacity(rows.len() * chosen.len());
             for (k, row) in rows.iter().enumerate() {
-                for (&column, mean) in chosen.iter().zip(&means) {
-                    features.push(asked.feature(k, row, column, *mean)?);
+                for (a, &column) in chosen.iter().enumerate() {
+                    features.push(asked.feature(k, row, column, reading.means.get(a).copied())?);
                 }
             }
             let rows = Matrix::from_vec(rows.len(), chosen.len(), features);
@@ -82,12 +81,11 @@ pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Querie
     Ok(Queries { states, ids })
 }
 
-/// Where rows stand, and what to do without a value.
+/// Where rows stand.
 struct Asked<'a> {
     path: &'a Path,
     header: &'a [String],
     places: &'a [u64],
-    missing: Missing,
 }
 
 impl Asked<'_> {
@@ -104,23 +102,21 @@ impl Asked<'_> {
         Ok(String::from_utf8_lossy(&row.text(column)).into_owned())
     }
 
-    fn feature(&self, k: usize, row: &TableRow<'_>, column: usize, mean: f64) -> Result<f64, LabError> {
-        match (row.is_missing(column), self.missing) {
+    fn feature(
+        &self,
+        k: usize,
+        row: &TableRow<'_>,
+        column: usize,
+        mean: Option<f64>,
+    ) -> Result<f64, LabError> {
+        match (row.is_missing(column), mean) {
             (false, _) => row.number(column).map_err(|expected| self.refuse(k, row, column, expected)),
-            (true, Missing::Mean) => Ok(mean),
-            (true, _) => {
+            (true, Some(mean)) => Ok(mean),
+            (true, None) => {
                 Err(self.refuse(k, row, column, "a value (--missing mean takes the mean of the log)"))
             }
         }
     }
-}
-
-/// Means of the features over the states that the log speaks of.
-fn means(states: &States, visited: usize, width: usize) -> Vec<f64> {
-    let States::Features { rows, .. } = states else { return vec![0.0; width] };
-    // Divided first: the sum of large features may leave the range.
-    let mean = |a: usize| (0..visited).map(|s| rows[(s, a)] / visited as f64).sum();
-    (0..width).map(mean).collect()
 }
 
 /// The cells of a text, and the lines of its rows.

@@ -18,6 +18,8 @@ pub struct Reading {
     pub states: States,
     /// How many of them episodes speak of: the first ones. Others are last states of ids whose rows could not be used.
     pub visited: usize,
+    /// Means of the features over all rows, where missing ones were to be replaced by them.
+    pub means: Vec<f64>,
     /// Every id with its last state, in the order of the file.
     pub ids: Vec<(String, u32)>,
     /// The first transitions as they were understood.
@@ -88,6 +90,7 @@ impl Reading {
             state_columns: Vec::new(),
             states,
             visited,
+            means: Vec::new(),
             ids,
             first,
             counts,

@@ -160,8 +160,8 @@ impl StateTable {
         format!("({})", texts.join(", "))
     }
 
-    /// The states in that order; `names` are those of the columns. Also says how many entries were replaced by means.
-    pub fn finish(self, order: &[u32], names: Vec<String>) -> Result<(States, u64), LabError> {
+    /// The states in that order; `names` are those of the columns. Also the means that entries were replaced by, and how many.
+    pub fn finish(self, order: &[u32], names: Vec<String>) -> Result<(States, Vec<f64>, u64), LabError> {
         let text = |s: usize| String::from_utf8_lossy(self.known.key(s)).into_owned();
         if self.width == 0 && !matches!(self.kind, Some((Kind::Number, _))) {
             if (0..self.known.len()).any(|s| self.known.key(s).is_empty()) {
@@ -169,7 +169,7 @@ impl StateTable {
                 let problem = format!("column {name} has labels, expected numbers to take the mean of");
                 return Err(LabError::refused("missing", problem));
             }
-            return Ok((States::Labels(order.iter().map(|&s| text(s as usize)).collect()), 0));
+            return Ok((States::Labels(order.iter().map(|&s| text(s as usize)).collect()), Vec::new(), 0));
         }
         let (count, width) = (self.known.len(), self.width.max(1));
         let mut rows = Vec::with_capacity(count * width);
@@ -181,14 +181,18 @@ impl StateTable {
         }
         // Means are those of all rows, whether their transitions could be used or not.
         let mut rows = Matrix::from_vec(count, width, rows);
-        let replaced = match &self.visits {
+        let (means, replaced) = match &self.visits {
             Some(visits) => fill_with_means(&mut rows, visits, &names)?,
-            None => 0,
+            None => (Vec::new(), 0),
         };
         let chosen = Matrix::from_fn(order.len(), width, |s, a| rows[(order[s] as usize, a)]);
-        let rows = chosen;
-        Ok((States::Features { names, rows }, replaced))
+        Ok((States::Features { names, rows: chosen }, means, replaced))
     }
+}
+
+/// The number that a label is the usual way to write: `07` is a label of its own.
+pub(crate) fn whole_label(label: &str) -> Option<i64> {
+    label.parse::<i64>().ok().filter(|n| n.to_string() == label)
 }
 
 /// States that transitions were handed on with, in that order: terminal states and those beside gaps are left out.
@@ -236,14 +240,14 @@ fn features(key: &[u8]) -> impl Iterator<Item = f64> {
 
 /// Puts the mean of a column over all rows of the file in place of NaN. Sums run over states in sorted order, so that the
 /// order of the file does not show.
-fn fill_with_means(rows: &mut Matrix, visits: &[u64], names: &[String]) -> Result<u64, LabError> {
+fn fill_with_means(rows: &mut Matrix, visits: &[u64], names: &[String]) -> Result<(Vec<f64>, u64), LabError> {
     let mut order: Vec<usize> = (0..rows.num_rows()).collect();
     let by_features = |a: &usize, b: &usize| {
         let pairs = rows.row(*a).iter().zip(rows.row(*b));
         pairs.map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     };
     order.sort_by(by_features);
-    let mut replaced = 0;
+    let (mut means, mut replaced) = (Vec::new(), 0);
     for column in 0..rows.num_cols() {
         let count = |s: usize| visits.get(s).copied().unwrap_or(0);
         let present = || order.iter().map(|&s| (rows[(s, column)], count(s))).filter(|(x, _)| !x.is_nan());
@@ -262,6 +266,7 @@ fn fill_with_means(rows: &mut Matrix, visits: &[u64], names: &[String]) -> Resul
             rows[(s, column)] = mean;
             replaced += count(s);
         }
+        means.push(mean);
     }
-    Ok(replaced)
+    Ok((means, replaced))
 }

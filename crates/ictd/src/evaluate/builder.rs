@@ -131,20 +131,36 @@ impl LogBuilder {
         end: End,
         times: Option<&[f64]>,
     ) -> Result<(), LogError> {
+        self.part(0, key, states, rewards, end, times)
+    }
+
+    /// Adds a part of an episode, which may have gaps: its steps from number `first` on. The part from 0 on begins an episode;
+    /// others go on with the one before, whose part before was not where it ended.
+    pub fn part(
+        &mut self,
+        first: usize,
+        key: u64,
+        states: &[u32],
+        rewards: &[f64],
+        end: End,
+        times: Option<&[f64]>,
+    ) -> Result<(), LogError> {
         self.check(states, rewards, end, times)?;
-        self.num_episodes += 1;
-        self.num_truncated += usize::from(end == End::Truncated);
+        let begins = usize::from(first == 0);
+        self.num_episodes += begins;
+        self.num_truncated =
+            (self.num_truncated + usize::from(end == End::Truncated)).saturating_sub(1 - begins);
         self.num_transitions += rewards.len();
         let largest = states.iter().fold(0, |largest, &s| largest.max(s));
         self.num_states = self.num_states.max(largest as usize + 1);
         let next = |t: usize| states.get(t + 1).copied().unwrap_or(NONE);
-        let phases = rewards.len().ilog2() as usize + 2;
+        let phases = (first + rewards.len()).ilog2() as usize + 2;
         if self.phases.len() < phases {
             self.phases.resize_with(phases, Table::default);
         }
         for (t, &reward) in rewards.iter().enumerate() {
             // Steps 0, 1, 2–3, 4–7, …
-            let phase = t.checked_ilog2().map_or(0, |octave| octave as usize + 1);
+            let phase = (first + t).checked_ilog2().map_or(0, |octave| octave as usize + 1);
             self.phases[phase].at(states[t], next(t)).add(reward);
         }
         for (t, &time) in times.into_iter().flatten().enumerate() {
@@ -152,8 +168,10 @@ impl LogBuilder {
         }
         let place = self.place(key);
         let (gamma, block) = (self.gamma, &mut self.blocks[place]);
-        block.num_episodes += 1.0;
-        block.initial.at(states[0], NONE).add(1.0);
+        if first == 0 {
+            block.num_episodes += 1.0;
+            block.initial.at(states[0], NONE).add(1.0);
+        }
         for (t, &reward) in rewards.iter().enumerate() {
             block.transitions.at(states[t], next(t)).add(reward);
         }

@@ -33,6 +33,14 @@ pub struct Interval {
     pub scatter: f64,
 }
 
+impl Interval {
+    /// The same where this share of the value rests on states that nothing is known of: these may be worth anything in `range`.
+    pub fn resting_on(self, share: f64, (lowest, highest): (f64, f64)) -> Self {
+        let towards = |end: f64| self.value + share * (end - self.value);
+        Self { low: self.low.min(towards(lowest)), high: self.high.max(towards(highest)), ..self }
+    }
+}
+
 /// Weights of the blocks of a log in resamples: how often each is drawn, by Poisson's law with mean 1. The first are all 1.
 pub fn resamples(log: &Log, number: usize, seed: u64) -> Vec<Vec<f64>> {
     let blocks = log.num_blocks();

@@ -78,6 +78,13 @@ impl Judgement {
         Self::of(vec![Reason { level: Level::Refuse, text }])
     }
 
+    /// That of a fit without values.
+    pub fn diverged(why: &dyn std::fmt::Display) -> Self {
+        let text =
+            format!("values diverge: {why}; scale the features, lower the depth, or take another kernel");
+        Self::of(vec![Reason { level: Level::Refuse, text }])
+    }
+
     /// The judgement that follows from reasons.
     pub fn of(mut reasons: Vec<Reason>) -> Self {
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));

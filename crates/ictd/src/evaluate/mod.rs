@@ -63,7 +63,7 @@ pub use keys::Keys;
 pub use log::{Log, LogError};
 pub use method::{Fit, FitError, Method};
 pub use pass::{Limit, PassEvidence};
-pub use reach::Reach;
+pub use reach::{Reach, share_unknown};
 pub use sample::Sample;
 pub use scaling::{Scaler, Scaling};
 pub use stationarity::{Drift, Drifts};

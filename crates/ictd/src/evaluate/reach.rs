@@ -44,3 +44,30 @@ fn nearest(rows: &Matrix, x: &[f64], left_out: Option<usize>) -> f64 {
     let others = rows.rows().enumerate().filter(|(k, _)| Some(*k) != left_out);
     others.map(|(_, y)| Similarity::SquaredDistance.of(x, y)).fold(f64::INFINITY, f64::min)
 }
+
+/// Sweeps after which what is still on its way to states that nothing is known of does not count.
+const MAX_SWEEPS: usize = 1000;
+/// Shares are wanted to this.
+const ENOUGH: f64 = 1e-4;
+
+/// The share of the value of every state that rests on states nothing is known of: the discount up to the first of them, on
+/// average; 1 for these themselves.
+pub fn share_unknown(sample: &Sample<'_>, is_unknown: &[bool]) -> Vec<f64> {
+    let mut shares: Vec<f64> = is_unknown.iter().map(|unknown| f64::from(u8::from(*unknown))).collect();
+    if !is_unknown.contains(&true) {
+        return shares;
+    }
+    for _ in 0..MAX_SWEEPS {
+        let mut moved: f64 = 0.0;
+        for s in (0..shares.len()).filter(|&s| !is_unknown[s] && sample.visits()[s] > 0.0) {
+            let next: f64 = sample.successors(s).map(|(next, n)| n * shares[next]).sum();
+            let share = sample.gamma() * next / sample.visits()[s];
+            moved = moved.max((share - shares[s]).abs());
+            shares[s] = share;
+        }
+        if moved <= ENOUGH * (1.0 - sample.gamma()) {
+            break;
+        }
+    }
+    shares
+}

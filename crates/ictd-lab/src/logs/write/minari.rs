@@ -4,6 +4,7 @@ use hdf5_pure::{AttrValue, EnumTypeBuilder, Error, FileBuilder};
 use ictd::context::End;
 use serde_json::{Value, json};
 
+use super::super::states::whole_label;
 use super::super::{OwnedEpisode, States};
 use super::Log;
 use super::rows::meaning;
@@ -19,9 +20,7 @@ pub(super) fn files(log: &Log<'_>, name: &str) -> Result<Vec<(&'static str, Vec<
     let mut file = FileBuilder::new();
     let states = &log.reading.states;
     let whole = match states {
-        States::Labels(labels) => {
-            labels.iter().map(|label| label.parse::<i64>().ok()).collect::<Option<Vec<i64>>>()
-        }
+        States::Labels(labels) => labels.iter().map(|label| whole_label(label)).collect::<Option<Vec<i64>>>(),
         States::Features { .. } => None,
     };
     let flag =

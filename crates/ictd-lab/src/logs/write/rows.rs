@@ -7,6 +7,7 @@ use ictd::context::End;
 use serde_json::{Map, Value, json};
 
 use super::super::npy;
+use super::super::states::whole_label;
 use super::super::table::Values;
 use super::super::zip;
 use super::super::{Mapping, OwnedEpisode, States, Wanted};
@@ -89,8 +90,7 @@ fn time(times: &[f64], t: usize) -> f64 {
 pub(super) fn warn(log: &Log<'_>, warnings: &mut Vec<String>) {
     let States::Labels(labels) = &log.reading.states else { return };
     let numbers = labels.iter().filter(|label| label.parse::<f64>().is_ok()).count();
-    let whole =
-        labels.iter().filter(|label| label.parse::<i64>().is_ok_and(|n| n.to_string() == **label)).count();
+    let whole = labels.iter().filter(|label| whole_label(label).is_some()).count();
     if numbers > 0 && whole < labels.len() {
         warnings.push("some labels are numbers: read the file with --state state:label".into());
     }
@@ -123,10 +123,7 @@ pub(super) fn text(log: &Log<'_>, separator: u8) -> Result<Vec<u8>, csv::Error> 
 
 /// A label as JSON: whole numbers are numbers.
 fn label(label: &str) -> Value {
-    match label.parse::<i64>() {
-        Ok(n) if n.to_string() == label => json!(n),
-        _ => json!(label),
-    }
+    whole_label(label).map_or_else(|| json!(label), |n| json!(n))
 }
 
 /// One object per row.

@@ -2,16 +2,19 @@
 
 use std::collections::HashMap;
 
-use ictd::evaluate::{Interval, Intervals, Keys, Log, Reach, Sample, Scaler};
+use ictd::evaluate::{Interval, Intervals, Keys, Log, Reach, Sample, Scaler, share_unknown};
 use ictd::matrix::Matrix;
 use serde::Serialize;
 
 use super::{Logged, failed, ranks};
-use crate::logs::{Queries, Reading, States};
+use crate::logs::{Queries, Reading, States, whole_label};
 use crate::{LabError, Progress};
 
 /// Entries of a table of weights that is made at once.
 const MAX_WEIGHTS: usize = 1 << 24;
+
+/// A share of a value beyond which it mostly rests on what nothing is known of.
+const MOSTLY: f64 = 0.5;
 
 /// A state or an id and its value.
 #[derive(Clone, Debug, Serialize)]
@@ -24,7 +27,7 @@ pub struct Row {
     pub(super) visits: u64,
     #[serde(flatten)]
     pub(super) interval: Interval,
-    /// Whether nothing like the state was seen.
+    /// Whether nothing like the state was seen to be left, or nothing like what mostly follows it.
     pub(super) extrapolated: bool,
 }
 
@@ -56,6 +59,8 @@ pub(super) struct Answers {
     pub rows: Vec<Row>,
     pub effective: Vec<f64>,
     pub extrapolated: Vec<bool>,
+    /// Which share of what an episode is worth rests on states that nothing is known of.
+    pub unknown_of_mean: f64,
 }
 
 impl<'a> Asked<'a> {
@@ -133,10 +138,18 @@ impl<'a> Asked<'a> {
             Shown::OfLog(states, _) | Shown::OfQueries(states) => matches!(states, States::Labels(_)),
         };
         let reach = (!is_label).then(|| Reach::of(whole, keys));
+        let unknown = unknown(whole, reach.as_ref());
         let sources = keys.map_or(whole.num_states(), |keys| keys.states().len()).max(1);
         let step = (MAX_WEIGHTS / sources).max(1);
         progress.begin("evaluate: values", "rows", wanted.len() as u64)?;
-        let mut answers = Answers { rows: Vec::new(), effective: Vec::new(), extrapolated: Vec::new() };
+        let (mean, initial) = (whole.mean_value(), whole.initial());
+        let begun: f64 = initial.iter().zip(&unknown).map(|(n, share)| n * share).sum();
+        let mut answers = Answers {
+            rows: Vec::new(),
+            effective: Vec::new(),
+            extrapolated: Vec::new(),
+            unknown_of_mean: begun / initial.iter().sum::<f64>(),
+        };
         for start in (0..wanted.len()).step_by(step) {
             let end = (start + step).min(wanted.len());
             let points = Matrix::from_fn(end - start, features.num_cols(), |k, a| features[(start + k, a)]);
@@ -144,10 +157,19 @@ impl<'a> Asked<'a> {
             // What was never left is like others or not; a label never is.
             let beyond =
                 reach.as_ref().map_or_else(|| vec![true; end - start], |reach| reach.beyond(&points));
-            let extrapolated: Vec<bool> = (start..end).map(|k| visits(k) == 0 && beyond[k - start]).collect();
+            let share = |k: usize| match wanted[k].known {
+                Some(s) => unknown[s],
+                None => f64::from(u8::from(beyond[k - start])),
+            };
+            let extrapolated: Vec<bool> = (start..end).map(|k| share(k) > MOSTLY).collect();
             let values = intervals.predict(&points).map_err(failed)?;
             answers.effective.extend(intervals.effective(&points).map_err(failed)?);
-            for (k, interval) in (start..end).zip(values) {
+            for (k, mut interval) in (start..end).zip(values) {
+                if is_label && wanted[k].known.is_none() {
+                    // There is no place for it among the labels.
+                    interval.value = mean;
+                }
+                let interval = interval.resting_on(share(k), intervals.range());
                 let id = wanted[k].id.clone();
                 let state = id.is_none().then(|| states.json(k));
                 let extrapolated = extrapolated[k - start];
@@ -158,6 +180,20 @@ impl<'a> Asked<'a> {
         }
         Ok(answers)
     }
+}
+
+/// The share of the value of every state that rests on states nothing like which was left.
+fn unknown(whole: &Sample<'_>, reach: Option<&Reach>) -> Vec<f64> {
+    let never: Vec<usize> = (0..whole.num_states()).filter(|&s| whole.visits()[s] == 0.0).collect();
+    let x = whole.features();
+    // A label is like no other.
+    let beyond = reach.map_or_else(
+        || vec![true; never.len()],
+        |reach| reach.beyond(&Matrix::from_fn(never.len(), x.num_cols(), |k, a| x[(never[k], a)])),
+    );
+    let mut is_unknown = vec![false; whole.num_states()];
+    never.into_iter().zip(beyond).for_each(|(s, beyond)| is_unknown[s] = beyond);
+    share_unknown(whole, &is_unknown)
 }
 
 /// The states of a log in an order that is not that of its file: numbers by size, words by letters.
@@ -187,9 +223,9 @@ impl Shown<'_> {
             Self::OfQueries(states) => (states, k),
         };
         match states {
-            States::Labels(labels) => labels[row]
-                .parse::<i64>()
-                .map_or_else(|_| labels[row].clone().into(), serde_json::Value::from),
+            States::Labels(labels) => {
+                whole_label(&labels[row]).map_or_else(|| labels[row].clone().into(), serde_json::Value::from)
+            }
             States::Features { names, rows } => {
                 let entries = names.iter().cloned().zip(rows.row(row).iter().map(|&x| x.into()));
                 serde_json::Value::Object(entries.collect())

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use ictd::evaluate::method::{Basis, ConstantMean, Kbrl, LinearTd, Lstd, MonteCarlo, SoftmaxTd, TabularTd};
-use ictd::evaluate::{Candidates, Depths, Keys, Method, Sample, Trial, Trials, best, depths, temperatures};
+use ictd::evaluate::{
+    Candidates, Depths, FitError, Keys, Method, Sample, Trial, Trials, best, depths, temperatures,
+};
 use ictd::kernel::{Kernel, KernelName};
 use serde::Serialize;
 
@@ -49,6 +51,7 @@ impl Setting {
 #[derive(Debug)]
 pub(super) struct Settings {
     pub kernel: KernelName,
+    has_features: bool,
     keys: Option<Arc<Keys>>,
     /// Temperatures that are tried; of the kernel alone where it has none.
     temperatures: Vec<f64>,
@@ -84,12 +87,12 @@ impl Settings {
         config: &EvaluateConfig,
         whole: &Sample<'_>,
         keys: Option<Arc<Keys>>,
-        without_features: bool,
+        has_features: bool,
     ) -> Result<Self, LabError> {
         if let Some(layers) = config.layers {
             check_range("layers", layers, 0..=1_000_000)?;
         }
-        let kernel = if without_features { KernelName::Tabular } else { config.kernel };
+        let kernel = if has_features { config.kernel } else { KernelName::Tabular };
         let usual = match kernel {
             KernelName::Softmax | KernelName::Rbf | KernelName::Elu1 => temperatures(whole),
             _ => vec![1.0],
@@ -97,6 +100,7 @@ impl Settings {
         let given = |x: Option<usize>, usual: Vec<usize>| x.map_or(usual, |x| vec![x]);
         Ok(Self {
             kernel,
+            has_features,
             keys,
             widest: usual[0],
             temperatures: config.temperature.map_or(usual, |t| vec![t]),
@@ -180,6 +184,10 @@ impl Settings {
         trials: &Trials<'_>,
         progress: &Progress,
     ) -> Result<Tuned, LabError> {
+        if !self.has_features && matches!(estimator, Estimator::LinearLstd | Estimator::LinearTd) {
+            let problem = "labels are too many for features of their own, expected features";
+            return Err(LabError::refused(estimator.as_str(), problem));
+        }
         let settings = self.of(estimator);
         let (states, limit) =
             (trials.num_states(), if estimator == Estimator::KernelLstd { 1024 } else { usize::MAX });
@@ -211,10 +219,11 @@ impl Settings {
             found.extend(trials.of(&*candidates));
             progress.step(1)?;
         }
-        let best = best(&found).ok_or_else(|| {
-            let why = found.iter().find_map(|trial| trial.error.as_ref());
-            let why = why.map_or_else(|| "every setting diverges".into(), ToString::to_string);
-            LabError::refused(estimator.as_str(), why)
+        let best = best(&found).ok_or_else(|| match found.iter().find_map(|trial| trial.error.as_ref()) {
+            Some(why) if !matches!(why, FitError::Diverged { .. }) => {
+                LabError::refused(estimator.as_str(), why.to_string())
+            }
+            _ => LabError::diverged(format!("{} overflows with every setting", estimator.title())),
         })?;
         Ok(Tuned { estimator, settings, trials: found, best })
     }

@@ -1,5 +1,6 @@
 //! Figures of an evaluation.
 
+use super::evaluation::Tried;
 use super::{Evaluation, Row};
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
 
@@ -38,7 +39,7 @@ impl Evaluation {
     fn tuning(&self) -> Option<Chart> {
         let constant = self.chosen.losses?.constant;
         let with_layers = self.tried.iter().any(|t| t.layers.is_some());
-        let x_of = |t: &super::Tried| {
+        let x_of = |t: &Tried| {
             if with_layers { t.layers.map(|n| n as f64) } else { t.ridge.or(t.temperature) }
         };
         let mut temperatures: Vec<Option<f64>> = self.tried.iter().map(|t| t.temperature).collect();

@@ -1,7 +1,9 @@
 //! What the judgement of an evaluation looks at, beside the values.
 
 use ictd::evaluate::method::{Basis, Lstd};
-use ictd::evaluate::{Intervals, Method, Sample};
+use ictd::evaluate::{Intervals, Keys, Method, Sample};
+
+use crate::memory;
 
 /// How far values are from those of infinite depth, over the spread of those; absent where those are not known.
 pub(super) fn limit_gap(whole: &Sample<'_>, values: &[f64]) -> Option<f64> {
@@ -26,4 +28,12 @@ pub(super) fn return_spread(whole: &Sample<'_>) -> f64 {
 pub(super) fn widths(intervals: &Intervals, whole: &Sample<'_>) -> (f64, f64) {
     let terms = intervals.states().into_iter().zip(whole.visits()).map(|(i, n)| n * i.scatter * i.scatter);
     (intervals.bias(), (terms.sum::<f64>() / whole.num_visits()).sqrt())
+}
+
+/// Memory of a fit, besides that of reading: a linear system of the states with its factors and a copy, where there are few
+/// enough for one, and the weights of landmarks.
+pub(super) fn memory_of(states: usize, keys: Option<&Keys>) -> f64 {
+    let [states, solved, keys] =
+        [states, states.min(Lstd::MAX_STATES), keys.map_or(0, |keys| keys.states().len())].map(|x| x as f64);
+    memory::DOUBLE * (4.2 * solved.powi(2) + states * keys)
 }

@@ -3,6 +3,7 @@
 mod asked;
 mod candidates;
 mod estimator;
+mod evaluation;
 mod figures;
 mod measures;
 mod pictures;
@@ -14,27 +15,27 @@ mod show;
 
 pub use asked::Row;
 pub use estimator::Estimator;
+pub use evaluation::Evaluation;
 pub use self_test::{SelfTest, self_test};
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ictd::evaluate::method::Lstd;
 use ictd::evaluate::{
-    Drifts, Evidence, FitError, Folds, Interval, Intervals, Judgement, Keys, Level, Log, LogBuilder, Loss,
-    Losses, Scaler, Scaling, Trial, Trials, resamples,
+    Drifts, Evidence, FitError, Folds, Intervals, Judgement, Keys, Log, LogBuilder, Loss, Losses, Scaler,
+    Scaling, Trial, Trials, resamples,
 };
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
-use serde::Serialize;
 
-use crate::logs::{self, Counts, Queries, Reading, States, Wanted};
+use crate::logs::{self, Queries, Reading, States, Wanted};
 use crate::{LabError, Progress, memory};
 use asked::Asked;
-use candidates::{Settings, Tuned};
-use measures::{limit_gap, return_spread, widths};
+use candidates::Settings;
+use evaluation::{Chosen, tried};
+use measures::{limit_gap, memory_of, return_spread, widths};
 use pictures::Pictures;
-use rivals::{Rival, rivals};
+use rivals::rivals;
 
 /// Labels beyond this number are told apart without features of their own.
 const MAX_ONE_HOT: usize = 512;
@@ -95,6 +96,12 @@ impl EvaluateConfig {
         }
     }
 
+    /// How the features of a log are scaled. Where labels are too many for features of their own there is nothing to scale.
+    fn scaling(&self, logged: &Logged) -> Scaling {
+        let usual = if logged.has_labels() { Scaling::None } else { Scaling::Standardize };
+        self.scaling.filter(|_| logged.has_features()).unwrap_or(usual)
+    }
+
     /// The decay of the traces that are kept, if any.
     fn traces(&self) -> Option<f64> {
         self.lambda.or((self.estimator == Estimator::LstdLambda).then_some(LAMBDA))
@@ -128,6 +135,15 @@ impl Logged {
         Ok(Self { reading, log })
     }
 
+    /// Whether states have features, if only which of few labels they are.
+    fn has_features(&self) -> bool {
+        !self.has_labels() || self.reading.visited <= MAX_ONE_HOT
+    }
+
+    fn has_labels(&self) -> bool {
+        matches!(self.reading.states, States::Labels(_))
+    }
+
     /// What the reader understood.
     pub fn reading(&self) -> &Reading {
         &self.reading
@@ -157,96 +173,39 @@ fn ranks(labels: &[String]) -> Vec<usize> {
     ranks
 }
 
-/// The settings that were chosen. What an estimator does not have is absent.
-#[derive(Clone, Debug, Serialize)]
-pub struct Chosen {
-    estimator: Estimator,
-    kernel: Option<&'static str>,
-    temperature: Option<f64>,
-    layers: Option<usize>,
-    ridge: Option<f64>,
-    lambda: Option<f64>,
-    scale: Scaling,
-    /// What is compared with held-out episodes; absent where nothing could be held out.
-    loss: Option<Loss>,
-    losses: Option<Losses>,
-    /// What is added in quadrature to the scatter of values for the bias of stopping there.
-    bias: f64,
-    /// How many standard deviations intervals reach to each side.
-    quantile: Option<f64>,
-    /// Landmarks that stand for states; absent where all states do.
-    landmarks: Option<usize>,
-}
-
-/// One setting that was tried.
-#[derive(Clone, Debug, Serialize)]
-struct Tried {
-    temperature: Option<f64>,
-    layers: Option<usize>,
-    ridge: Option<f64>,
-    loss: Option<f64>,
-    standard_error: Option<f64>,
-}
-
-/// What was found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Evaluation {
-    judgement: Level,
-    reasons: Vec<String>,
-    chosen: Chosen,
-    rows: Vec<Row>,
-    mean: Option<Interval>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    estimators: Vec<Rival>,
-    counts: Counts,
-    #[serde(skip)]
-    tried: Vec<Tried>,
-    #[serde(skip)]
-    judged: Judgement,
-    #[serde(skip)]
-    pictures: Option<Pictures>,
-    /// Whether rows are in an order that means something: that of ids or of queries.
-    #[serde(skip)]
-    is_ordered: bool,
-    #[serde(skip)]
-    gamma: f64,
-    #[serde(skip)]
-    strict: bool,
-}
-
-impl Evaluation {
-    /// Whether the result should not be used.
-    pub fn is_refused(&self) -> bool {
-        self.judgement == Level::Refuse || self.strict && self.judgement == Level::Caution
-    }
-
-    /// Rows with their values.
-    pub fn rows(&self) -> &[Row] {
-        &self.rows
-    }
-}
-
-/// Evaluates a log, at the states of `queries` or else at its own.
+/// Evaluates a log, at the states of `queries` or else at its own. Where values diverge that is the judgement.
 pub fn run(
     logged: &Logged,
     queries: Option<&Queries>,
     config: &EvaluateConfig,
     progress: &Progress,
 ) -> Result<Evaluation, LabError> {
+    match evaluation(logged, queries, config, progress) {
+        Err(LabError::Diverged { source, .. }) => {
+            Ok(Evaluation::refused(Judgement::diverged(&source), logged, config))
+        }
+        found => found,
+    }
+}
+
+fn evaluation(
+    logged: &Logged,
+    queries: Option<&Queries>,
+    config: &EvaluateConfig,
+    progress: &Progress,
+) -> Result<Evaluation, LabError> {
     let Logged { reading, log } = logged;
-    let is_labels = matches!(reading.states, States::Labels(_));
-    let scaling = config.scaling.unwrap_or(if is_labels { Scaling::None } else { Scaling::Standardize });
+    let scaling = config.scaling(logged);
     let scaler = Scaler::of(scaling, log);
     let log = log.with_features(&scaler.apply(log.features()))?;
     let keys = landmarks(&log);
-    memory::admit(needs(log.num_states(), keys.as_deref()), "the number of different states")?;
+    memory::admit(memory_of(log.num_states(), keys.as_deref()), "the number of different states")?;
     let repeats = if keys.is_some() { 1 } else { REPEATS };
     let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
-        return Ok(too_few(&log, reading, scaling, config));
+        return Ok(Evaluation::refused(Judgement::too_few_episodes(log.num_episodes()), logged, config));
     };
     let whole = log.whole();
-    let without_features = is_labels && reading.visited > MAX_ONE_HOT;
-    let settings = Settings::new(config, &whole, keys.clone(), without_features)?;
+    let settings = Settings::new(config, &whole, keys.clone(), logged.has_features())?;
     progress.begin("evaluate: folds", "", 0)?;
     let loss = Loss::of(&log, &folds);
     let trials = Trials::new(&log, &folds, loss).map_err(failed)?;
@@ -271,6 +230,7 @@ pub fn run(
         None => Asked::of_log(logged, &log, &scaler),
     };
     let answers = asked.answers(&whole, keys.as_deref(), &intervals, progress)?;
+    let mean = intervals.mean().resting_on(answers.unknown_of_mean, intervals.range());
     let drifts = Drifts::of(&log, &values)?;
     let losses = losses(&trials, tuned.trial(), constant.trial());
     let shown: Vec<f64> = answers.rows.iter().map(|row| row.interval.value).collect();
@@ -317,7 +277,7 @@ pub fn run(
             landmarks: keys.as_ref().filter(|_| uses_kernel).map(|keys| keys.states().len()),
         },
         rows: answers.rows,
-        mean: Some(intervals.mean()),
+        mean: Some(mean),
         estimators: rivals,
         counts: reading.counts,
         tried: tried(&tuned),
@@ -329,69 +289,16 @@ pub fn run(
     })
 }
 
-/// Memory of a fit, besides that of reading: a linear system of the states with its factors and a copy, where there are few
-/// enough for one, and the weights of landmarks.
-fn needs(states: usize, keys: Option<&Keys>) -> f64 {
-    let [states, solved, keys] =
-        [states, states.min(Lstd::MAX_STATES), keys.map_or(0, |keys| keys.states().len())].map(|x| x as f64);
-    memory::DOUBLE * (4.2 * solved.powi(2) + states * keys)
-}
-
-/// What can be said of a single episode: nothing.
-fn too_few(log: &Log, reading: &Reading, scaling: Scaling, config: &EvaluateConfig) -> Evaluation {
-    let judged = Judgement::too_few_episodes(log.num_episodes());
-    Evaluation {
-        judgement: judged.level,
-        reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
-        chosen: Chosen {
-            estimator: config.estimator,
-            kernel: None,
-            temperature: config.temperature,
-            layers: config.layers,
-            ridge: config.ridge,
-            lambda: config.lambda,
-            scale: scaling,
-            loss: None,
-            losses: None,
-            bias: 0.0,
-            quantile: None,
-            landmarks: None,
-        },
-        rows: Vec::new(),
-        mean: None,
-        estimators: Vec::new(),
-        counts: reading.counts,
-        tried: Vec::new(),
-        judged,
-        pictures: None,
-        is_ordered: false,
-        gamma: config.gamma,
-        strict: config.strict,
-    }
-}
-
 fn losses(trials: &Trials<'_>, own: &Trial, constant: &Trial) -> Losses {
     Losses { loss: own.loss, constant: constant.loss, error: trials.advantage(own, constant).1 }
 }
 
-/// Every setting with its loss.
-fn tried(tuned: &Tuned) -> Vec<Tried> {
-    let finite = |x: f64| x.is_finite().then_some(x);
-    let pairs = tuned.settings.iter().zip(&tuned.trials);
-    pairs
-        .map(|(setting, trial)| Tried {
-            temperature: setting.temperature,
-            layers: setting.layers,
-            ridge: setting.ridge,
-            loss: finite(trial.loss),
-            standard_error: finite(trial.sem),
-        })
-        .collect()
-}
-
 /// An error of a fit as one of the command.
 fn failed(error: FitError) -> LabError {
-    LabError::refused("evaluate", error.to_string())
+    match error {
+        FitError::Diverged { .. } => LabError::diverged(error),
+        _ => LabError::refused("evaluate", error.to_string()),
+    }
 }
 
 /// Landmarks where there are many states.

@@ -172,6 +172,7 @@ impl Process {
             mapping: Vec::new(),
             state_columns: columns,
             visited: states.len(),
+            means: Vec::new(),
             states,
             ids: Vec::new(),
             first: Vec::new(),

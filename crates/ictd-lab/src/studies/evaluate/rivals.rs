@@ -41,6 +41,7 @@ pub(super) fn rivals(
                 why_not = Some("--lambda says which λ".into());
             }
             Err(LabError::Refused { problem, .. }) => why_not = Some(problem),
+            Err(LabError::Diverged { source, .. }) => why_not = Some(source.to_string()),
             Err(error) => return Err(error),
             Ok(tuned) => {
                 match settings.method(estimator, tuned.setting())?.fit(whole) {
