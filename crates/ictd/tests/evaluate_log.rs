@@ -131,7 +131,7 @@ fn order_of_episodes_and_numbers_of_states_do_not_matter() {
     for count in [40, 700] {
         let episodes = draw(5, count, 6, 20);
         let log = build(&episodes, 0.9, Some(0.6), features(6));
-        assert_eq!(log.num_blocks(), if count == 40 { 40 } else { log.num_blocks().clamp(200, 256) });
+        assert_eq!(log.num_blocks(), if count == 40 { 40 } else { log.num_blocks().clamp(100, 128) });
         assert_eq!(log.num_episodes(), count);
         let mut shuffled = episodes.clone();
         let mut stream = Stream::new(6, Purpose::Prompt, 0);

@@ -15,7 +15,7 @@ use crate::matrix::Matrix;
 /// Every episode is a block of its own up to this many episodes; beyond, there are [`FOLDED`] blocks.
 const MAX_BLOCKS: usize = 512;
 /// Blocks when there are more episodes; keys modulo this number.
-const FOLDED: u64 = 256;
+const FOLDED: u64 = 128;
 
 /// Counts episodes into a [`Log`]: memory grows with the number of distinct states and pairs of states, not with the number of
 /// transitions.

@@ -9,14 +9,17 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 
 use super::log::Log;
-use super::method::{Fit, FitError, Method, SoftmaxTd, SoftmaxTdFits};
+use super::method::{Basis, Fit, FitError, Lstd, Method, SoftmaxTd, SoftmaxTdFits, Table, TabularTd};
 use super::sample::Sample;
+use super::tune::in_order;
 use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
 use crate::statistics::fit::student;
 
 /// States that rest on fewer transitions than this say nothing of the bias: resampling cannot show their scatter.
 const FEWEST_TRANSITIONS: f64 = 2.0;
+/// Values rest on transitions beside their own, so that their scatter is known better than from two of these.
+const FEWEST_DEGREES: usize = 4;
 /// Points of the rule that integrates over the bias; more change it by less than 1e-4 of itself.
 const POINTS: usize = 2000;
 
@@ -69,19 +72,16 @@ fn poisson(u: f64) -> f64 {
 #[derive(Debug)]
 enum Fits {
     Softmax(Box<SoftmaxTdFits>),
-    Other(Vec<Box<dyn Fit>>),
+    /// Others, and how many transitions values rest on where that is known.
+    Other(Vec<Box<dyn Fit>>, Option<Box<dyn Fit>>),
 }
 
 impl Fits {
-    fn of(method: &dyn Method, samples: &[Sample<'_>]) -> Result<Self, FitError> {
-        Ok(Self::Other(samples.par_iter().map(|sample| method.fit(sample)).collect::<Result<_, _>>()?))
-    }
-
     /// Values of the log's states (rows) by sample (columns).
     fn values(&self) -> Matrix {
         match self {
             Self::Softmax(fits) => fits.values().clone(),
-            Self::Other(fits) => {
+            Self::Other(fits, _) => {
                 Matrix::from_fn(fits[0].values().len(), fits.len(), |s, b| fits[b].values()[s])
             }
         }
@@ -90,13 +90,25 @@ impl Fits {
     fn predict(&self, states: &Matrix) -> Result<Matrix, FitError> {
         match self {
             Self::Softmax(fits) => fits.predict(states),
-            Self::Other(fits) => {
-                let columns: Vec<Vec<f64>> =
-                    fits.par_iter().map(|fit| fit.predict(states)).collect::<Result<_, _>>()?;
+            Self::Other(fits, _) => {
+                let columns = in_order(fits.par_iter().map(|fit| fit.predict(states)))?;
                 Ok(Matrix::from_fn(states.num_rows(), columns.len(), |s, b| columns[b][s]))
             }
         }
     }
+
+    /// How many transitions the values at these features rest on; empty where that is not known.
+    fn effective(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
+        match self {
+            Self::Softmax(fits) => fits.effective(states),
+            Self::Other(_, support) => support.as_ref().map_or(Ok(Vec::new()), |fit| fit.predict(states)),
+        }
+    }
+}
+
+/// A method on every sample.
+fn fit_each(method: &dyn Method, samples: &[Sample<'_>]) -> Result<Vec<Box<dyn Fit>>, FitError> {
+    in_order(samples.par_iter().map(|sample| method.fit(sample)))
 }
 
 /// Values of a log with their intervals.
@@ -105,16 +117,20 @@ pub struct Intervals {
     fits: Fits,
     /// Held within the returns that were seen: rows are states, columns the log and its resamples.
     values: Matrix,
+    /// How many transitions the values of states rest on; empty where that is not known.
+    effective: Vec<f64>,
     /// Share of episodes that begin in each state, by column.
     initial: Vec<Vec<f64>>,
     range: (f64, f64),
     bias: f64,
-    quantile: f64,
+    is_corrected: bool,
+    /// Blocks of episodes less one.
+    degrees: usize,
 }
 
 impl Intervals {
     /// Intervals of softmax TD. `reference` is a rougher fit, narrower and not shallower; the bias of `method` is estimated from
-    /// the difference. `weights` as from [`resamples`].
+    /// the difference, unless the reference diverges. `weights` as from [`resamples`].
     pub fn of_softmax_td(
         log: &Log,
         method: &SoftmaxTd,
@@ -128,18 +144,35 @@ impl Intervals {
             if is_finite { Ok(fits) } else { Err(FitError::Diverged { layers: method.num_layers }) }
         };
         let mut intervals = Self::around(Fits::Softmax(Box::new(fit(method)?)), &samples)?;
-        // A rougher fit that diverges says nothing of the bias but that it is not known.
-        let rough = fit(reference)?;
-        let effective = rough.effective(log.features())?;
-        let rough = held(rough.values(), intervals.range);
-        intervals.bias = bias(&intervals.values, &rough, &effective, samples[0].visits());
+        match fit(reference) {
+            Ok(rough) => {
+                intervals.correct(rough.values(), &rough.effective(log.features())?, samples[0].visits());
+            }
+            Err(FitError::Diverged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(intervals)
+    }
+
+    /// Intervals of tabular TD, whose limit of infinite depth, tabular LSTD, takes the place of the rougher fit.
+    pub fn of_tabular_td(log: &Log, method: &TabularTd, weights: &[Vec<f64>]) -> Result<Self, FitError> {
+        let samples: Vec<Sample<'_>> = weights.par_iter().map(|w| log.sample(w)).collect();
+        let visits = samples[0].visits();
+        let support: Box<dyn Fit> = Box::new(Table::new(&samples[0], visits.to_vec(), 0.0));
+        let fits = Fits::Other(fit_each(method, &samples)?, Some(support));
+        let mut intervals = Self::around(fits, &samples)?;
+        let limit = Lstd { basis: Basis::Table, traces: false, ridge: 0.0 };
+        // Where the limit cannot be had its distance is not known.
+        if let Ok(rough) = fit_each(&limit, &samples) {
+            intervals.correct(&Fits::Other(rough, None).values(), visits, visits);
+        }
         Ok(intervals)
     }
 
     /// Intervals of any method from resampling alone: of an estimate that is biased they are too short.
     pub fn of_method(log: &Log, method: &dyn Method, weights: &[Vec<f64>]) -> Result<Self, FitError> {
         let samples: Vec<Sample<'_>> = weights.par_iter().map(|w| log.sample(w)).collect();
-        Self::around(Fits::of(method, &samples)?, &samples)
+        Self::around(Fits::Other(fit_each(method, &samples)?, None), &samples)
     }
 
     fn around(fits: Fits, samples: &[Sample<'_>]) -> Result<Self, FitError> {
@@ -151,17 +184,30 @@ impl Intervals {
         };
         Ok(Self {
             values: held(&fits.values(), range),
+            effective: fits.effective(samples[0].features())?,
             fits,
             initial: samples.iter().map(share).collect(),
             range,
             bias: 0.0,
-            quantile: quantile((samples[0].log().num_blocks() - 1).max(1)),
+            is_corrected: false,
+            degrees: (samples[0].log().num_blocks() - 1).max(1),
         })
+    }
+
+    /// Estimates the bias from a rougher fit.
+    fn correct(&mut self, rough: &Matrix, effective: &[f64], visits: &[f64]) {
+        self.bias = bias(&self.values, &held(rough, self.range), effective, visits);
+        self.is_corrected = true;
     }
 
     /// What is added in quadrature for the bias of stopping early.
     pub fn bias(&self) -> f64 {
         self.bias
+    }
+
+    /// Whether that is known.
+    pub fn is_corrected(&self) -> bool {
+        self.is_corrected
     }
 
     /// Holds the bias below this, where it is known that the mean square error is smaller.
@@ -171,9 +217,9 @@ impl Intervals {
         }
     }
 
-    /// How many standard deviations an interval reaches to each side.
+    /// How many standard deviations an interval reaches to each side where a value rests on many transitions.
     pub fn quantile(&self) -> f64 {
-        self.quantile
+        student(self.degrees)
     }
 
     /// The smallest and the largest return that was seen, which no value leaves.
@@ -183,37 +229,47 @@ impl Intervals {
 
     /// The states of the log.
     pub fn states(&self) -> Vec<Interval> {
-        self.values.rows().map(|row| self.interval(row, self.bias)).collect()
+        self.around_each(&self.values, &self.effective)
     }
 
     /// States with these features.
     pub fn predict(&self, states: &Matrix) -> Result<Vec<Interval>, FitError> {
         let values = held(&self.fits.predict(states)?, self.range);
-        Ok(values.rows().map(|row| self.interval(row, self.bias)).collect())
+        Ok(self.around_each(&values, &self.fits.effective(states)?))
     }
 
-    /// How many transitions the values at these features rest on; empty for methods without weights.
+    /// How many transitions the values at these features rest on; empty where that is not known.
     pub fn effective(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
-        match &self.fits {
-            Fits::Softmax(fits) => fits.effective(states),
-            Fits::Other(_) => Ok(Vec::new()),
-        }
+        self.fits.effective(states)
     }
 
-    /// The mean over the states in which episodes begin: what an episode is worth. Biases of single states average out there,
-    /// so that only the scatter counts.
+    /// The mean over the states in which episodes begin: what an episode is worth. Biases of many states average out there, that of
+    /// a single one does not.
     pub fn mean(&self) -> Interval {
         let mean = |b: usize| {
             let terms = self.initial[b].iter().enumerate().map(|(s, share)| share * self.values[(s, b)]);
             terms.sum()
         };
         let row: Vec<f64> = (0..self.initial.len()).map(mean).collect();
-        self.interval(&row, 0.0)
+        let squares: f64 = self.initial[0].iter().map(|share| share * share).sum();
+        self.interval(&row, self.bias * squares.sqrt(), f64::INFINITY)
     }
 
-    fn interval(&self, row: &[f64], bias: f64) -> Interval {
-        let spread = variance(&row[1..]) * (row.len() - 1) as f64 / (row.len() - 2).max(1) as f64;
-        let half = self.quantile * (spread + bias * bias).sqrt();
+    fn around_each(&self, values: &Matrix, effective: &[f64]) -> Vec<Interval> {
+        let support = |k: usize| effective.get(k).copied().unwrap_or(f64::INFINITY);
+        values.rows().enumerate().map(|(k, row)| self.interval(row, self.bias, support(k))).collect()
+    }
+
+    /// The interval of a value that rests on this many transitions: resampling e of them shows (e - 1)/e of their scatter, and
+    /// tells it as well as e - 1 degrees of freedom do, but for what the values that follow add.
+    fn interval(&self, row: &[f64], bias: f64, effective: f64) -> Interval {
+        let number = row.len() - 1;
+        let spread = variance(&row[1..]) * number as f64 / number.saturating_sub(1).max(1) as f64;
+        // NaN where nothing is near.
+        let effective = effective.max(FEWEST_TRANSITIONS);
+        let missing = if effective.is_finite() { effective / (effective - 1.0) } else { 1.0 };
+        let degrees = ((effective - 1.0) as usize).max(FEWEST_DEGREES).min(self.degrees);
+        let half = student(degrees) * (spread * missing + bias * bias).sqrt();
         let scatter = spread.sqrt();
         let (value, (lowest, highest)) = (row[0], self.range);
         // What no episode showed is not promised: the ends stay within the returns too.
@@ -224,21 +280,6 @@ impl Intervals {
             scatter,
         }
     }
-}
-
-/// Quantile of Student's t at 97.5 %: beyond ten degrees of freedom by its expansion about the normal's (Abramowitz and Stegun,
-/// 26.7.5), which is then good to 1e-5.
-fn quantile(degrees: usize) -> f64 {
-    if degrees <= 10 {
-        return student(degrees);
-    }
-    let (z, n) = (1.959_963_984_540_054_f64, degrees as f64);
-    let first = (z.powi(3) + z) / 4.0;
-    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
-    let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
-    let fourth = (79.0 * z.powi(9) + 776.0 * z.powi(7) + 1482.0 * z.powi(5) - 1920.0 * z.powi(3) - 945.0 * z)
-        / 92_160.0;
-    z + (first + (second + (third + fourth / n) / n) / n) / n
 }
 
 fn held(values: &Matrix, (low, high): (f64, f64)) -> Matrix {
@@ -303,16 +344,6 @@ mod tests {
         let mean = counts.iter().sum::<f64>() / f64::from(n);
         // Points in the middle of equal parts of the distribution function: off by less than a part of its tail.
         assert!((mean - 1.0).abs() < 1e-3 && (variance(&counts) - 1.0).abs() < 1e-3);
-    }
-
-    /// Values by SciPy's `t.ppf`.
-    #[test]
-    fn quantiles_of_student_are_those_of_tables() {
-        for (degrees, expected) in [(4, 2.776_445), (11, 2.200_985), (30, 2.042_272), (255, 1.969_311)] {
-            // Three digits are in the table, five in the expansion.
-            let tolerance = if degrees <= 10 { 5e-4 } else { 2e-5 };
-            assert!((quantile(degrees) - expected).abs() < tolerance, "{degrees}");
-        }
     }
 
     /// Values by SciPy's `quad` of the same integrals.

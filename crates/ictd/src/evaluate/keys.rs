@@ -16,7 +16,6 @@ pub struct Keys {
     features: Matrix,
     key_of: Vec<u32>,
     radius: f64,
-    largest_radius: f64,
 }
 
 impl Keys {
@@ -58,13 +57,11 @@ impl Keys {
         }
         let total: f64 = visits.iter().sum();
         let mean = left.iter().map(|&s| visits[s] / total * nearest[s].0).sum::<f64>();
-        let largest = left.iter().map(|&s| nearest[s].0).fold(0.0, f64::max);
         Self {
             features: Matrix::from_fn(states.len(), x.num_cols(), |k, a| x[(states[k], a)]),
             states,
             key_of: nearest.into_iter().map(|near| near.1).collect(),
             radius: mean.sqrt(),
-            largest_radius: largest.sqrt(),
         }
     }
 
@@ -87,10 +84,5 @@ impl Keys {
     /// one) when nothing is lost.
     pub fn radius(&self) -> f64 {
         self.radius
-    }
-
-    /// The largest distance of a state that was left from its landmark.
-    pub fn largest_radius(&self) -> f64 {
-        self.largest_radius
     }
 }

@@ -56,7 +56,7 @@ pub enum LogError {
 /// Sufficient statistics of logged episodes for every estimator of [`evaluate`](super): transitions, rewards and returns by
 /// pair of states, in blocks of whole episodes.
 ///
-/// Every episode is its own block up to 512 episodes; of more, those whose keys agree modulo 256 make a block. Blocks are what
+/// Every episode is its own block up to 512 episodes; of more, those whose keys agree modulo 128 make a block. Blocks are what
 /// is left out in cross-validation and drawn in a bootstrap, by weights ([`sample`](Self::sample)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
@@ -207,15 +207,6 @@ impl Log {
             }
         }
         losses
-    }
-
-    /// Number of transitions of every block.
-    pub fn block_transitions(&self) -> Vec<f64> {
-        let mut counts = vec![0.0; self.num_blocks()];
-        for pair in 0..self.transitions.num_pairs() {
-            self.transitions.cells(pair).for_each(|(block, cell)| counts[block] += cell.count);
-        }
-        counts
     }
 
     /// The same log with other features of its states, row s for state s; states whose features are now equal become one.

@@ -97,18 +97,17 @@ impl<'a> Sample<'a> {
         if divisor > 0.0 { self.reward_sums.iter().sum::<f64>() / divisor } else { 0.0 }
     }
 
-    /// The smallest and the largest return that was seen. Returns of truncated episodes are completed by
-    /// [`mean_value`](Self::mean_value), and averaged over visits of a block to the same state in episodes with the same last
-    /// state. `None` for an empty sample.
+    /// The smallest and the largest return that was seen. Where episodes were truncated what is to come is at least the smallest
+    /// return again, and at most the largest: low = min (g + d·low), which is min g/(1 - d), of means over the visits of a block
+    /// to the same state in episodes with the same last state. `None` for an empty sample.
     pub fn return_range(&self) -> Option<(f64, f64)> {
-        let mean = self.mean_value();
         let counted = |block: &usize| self.weights[*block] > 0.0;
         let terminated = (0..self.weights.len()).filter(counted).filter_map(|b| self.log.ranges[b]);
         let returns = &self.log.returns;
         let truncated = (0..returns.num_pairs()).filter(|&pair| returns.to(pair).is_some());
         let truncated = truncated.flat_map(|pair| returns.cells(pair)).filter(|(block, _)| counted(block));
-        let completed = truncated.map(|(_, cell)| (cell.sum + cell.discount * mean) / cell.count);
-        terminated.chain(completed.map(|g| (g, g))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+        let again = truncated.map(|(_, cell)| cell.sum / (cell.count - cell.discount));
+        terminated.chain(again.map(|g| (g, g))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
     /// Σ δ over the transitions that leave each state, δ = r + γ·v(s') - v(s), where nothing follows a terminated episode.

@@ -5,9 +5,9 @@ use super::cells::Cells;
 use super::grid::Grid;
 use super::log::{Log, LogError};
 
-/// States are compared with themselves at other times; of more states than this that hardly repeat, groups of them.
+/// States are compared with themselves at other times; where they hardly repeat, groups of them, at most so many.
 const MAX_GROUPS: usize = 256;
-/// States repeat where they are left so often on average that most are left at several times.
+/// States repeat where they are left so often on average that most are left at several times; groups are that large.
 const REPEATS: usize = 8;
 
 /// How one part of a log, a phase of episodes or a stretch of time, differs from the whole.
@@ -39,8 +39,9 @@ impl Drifts {
     /// Compares TD errors at these values with those of the same states at other times. In a process that does not change,
     /// what is expected of a TD error depends on its state alone, whatever the values.
     pub fn of(log: &Log, values: &[f64]) -> Result<Self, LogError> {
-        let is_grouped = log.num_states() > MAX_GROUPS && log.num_transitions() < REPEATS * log.num_states();
-        let cells = is_grouped.then(|| Cells::of(log, MAX_GROUPS)).transpose()?;
+        let is_grouped = log.num_transitions() < REPEATS * log.num_states();
+        let groups = (log.num_transitions() / REPEATS).clamp(1, MAX_GROUPS);
+        let cells = is_grouped.then(|| Cells::of(log, groups)).transpose()?;
         let groups: Vec<u32> = match &cells {
             Some(cells) => cells.cell_of().to_vec(),
             None => (0..log.num_states() as u32).collect(),
@@ -119,7 +120,6 @@ fn drifts(
     }
     let misfit = if is_grouped { ((between - noise) / total).max(0.0).sqrt() } else { 0.0 };
     let drift = |part: usize| {
-        // Rounding of sums of this size is no drift.
         let error = variance[part].sqrt();
         let z = if error > 0.0 { excess[part] / error } else { 0.0 };
         Drift { part, transitions: count[part], shift: excess[part] / count[part], z, misfit }

@@ -4,97 +4,16 @@ use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 
-use super::cell::ReturnCell;
+use super::folds::Folds;
 use super::log::Log;
-use super::method::{Basis, Fit, FitError, Lstd, Method, SoftmaxTd};
+use super::loss::{Kept, Loss, Target};
+use super::method::{Fit, FitError, Method, SoftmaxTd};
 use super::sample::Sample;
-use super::table::Merge;
 use crate::matrix::Matrix;
-use crate::random::{Purpose, Stream};
 use crate::statistics::MeanSem;
 
-/// What is compared with the held-out episodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Loss {
-    /// Σ (v(s) - g - d·v(last))² over held-out visits: the returns that followed.
-    Returns,
-    /// Σ (v(s) - w(s))² over held-out visits, with w the values of tabular LSTD on the held-out episodes alone: the same
-    /// returns where no state repeats, and less noisy where states do.
-    #[default]
-    HeldOutLstd,
-}
-
-/// Visits of which more than this share run into a state that no held-out episode leaves.
-const OPEN_ENDED: f64 = 0.02;
-
-impl Loss {
-    /// The loss for the folds of a log: the values of tabular LSTD, unless held-out episodes are truncated in states that no
-    /// other of them leaves. Tabular LSTD knows nothing of those, and takes one number for all of them; the returns take the
-    /// value of the estimate itself.
-    pub fn of(log: &Log, folds: &Folds) -> Self {
-        let (mut open, mut all) = (0.0, 0.0);
-        for (_, held_out) in folds.first() {
-            let sample = log.sample(&held_out);
-            let grid = log.returns();
-            for pair in (0..grid.num_states()).flat_map(|s| grid.pairs_of(s)) {
-                let is_open = grid.to(pair).is_some_and(|last| !(sample.visits()[last] > 0.0));
-                let cells = grid.cells(pair).filter(|(block, _)| held_out[*block] > 0.0);
-                let visits: f64 = cells.map(|(_, cell)| cell.count).sum();
-                all += visits;
-                open += if is_open { visits } else { 0.0 };
-            }
-        }
-        if open > OPEN_ENDED * all { Self::Returns } else { Self::HeldOutLstd }
-    }
-}
-
-/// Several partitions of the blocks of a log into folds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Folds {
-    /// By partition, by block.
-    fold_of: Vec<Vec<usize>>,
-    num_folds: usize,
-}
-
-impl Folds {
-    /// `repeats` random partitions into `num_folds` folds of as equal numbers of blocks as can be; as many folds as blocks
-    /// where there are fewer blocks.
-    pub fn new(log: &Log, num_folds: usize, repeats: usize, seed: u64) -> Result<Self, TuneError> {
-        let num_blocks = log.num_blocks();
-        if num_blocks < 2 {
-            return Err(TuneError::TooFewBlocks { found: num_blocks });
-        }
-        let num_folds = num_folds.clamp(2, num_blocks);
-        let partition = |repeat: usize| {
-            let mut stream = Stream::new(seed, Purpose::Resampling, 1 + repeat as u64);
-            let mut folds: Vec<usize> = (0..num_blocks).map(|block| block % num_folds).collect();
-            for k in (1..num_blocks).rev() {
-                folds.swap(k, stream.below(k as u32 + 1) as usize);
-            }
-            folds
-        };
-        Ok(Self { fold_of: (0..repeats.max(1)).map(partition).collect(), num_folds })
-    }
-
-    /// For every partition and fold: the weights of blocks that train, and of those that are held out.
-    fn weights(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
-        self.fold_of.iter().flat_map(|fold_of| self.of(fold_of)).collect()
-    }
-
-    /// The same of the first partition alone.
-    pub(super) fn first(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
-        self.of(&self.fold_of[0])
-    }
-
-    fn of(&self, fold_of: &[usize]) -> Vec<(Vec<f64>, Vec<f64>)> {
-        let weights = |fold: usize| {
-            let held_out: Vec<f64> = fold_of.iter().map(|f| f64::from(u8::from(*f == fold))).collect();
-            (held_out.iter().map(|w| 1.0 - w).collect(), held_out)
-        };
-        (0..self.num_folds).map(weights).collect()
-    }
-}
+/// How often returns are completed anew at most.
+const ROUNDS: usize = 8;
 
 /// Settings that are fitted together, because one run gives the values of all.
 pub trait Candidates: Sync {
@@ -113,8 +32,7 @@ impl Candidates for Box<dyn Method> {
     }
 
     fn visit(&self, training: &[Sample<'_>], show: &mut dyn FnMut(Result<&Matrix, FitError>) -> f64) {
-        let fits: Result<Vec<Box<dyn Fit>>, FitError> =
-            training.par_iter().map(|sample| self.fit(sample)).collect();
+        let fits = in_order(training.par_iter().map(|sample| self.fit(sample)));
         let side_by_side = |fits: Vec<Box<dyn Fit>>| {
             Matrix::from_fn(fits[0].values().len(), fits.len(), |s, b| fits[b].values()[s])
         };
@@ -168,13 +86,15 @@ pub struct Trial {
     pub sem: f64,
     /// The sum of losses in every fold.
     folds: Vec<f64>,
+    /// Values where the loss needs them again, by fold.
+    kept: Vec<Kept>,
     /// Why the setting has no values.
     pub error: Option<FitError>,
 }
 
 impl Trial {
     fn without_values(error: Option<FitError>) -> Self {
-        Self { loss: f64::NAN, sem: f64::NAN, folds: Vec::new(), error }
+        Self { loss: f64::NAN, sem: f64::NAN, folds: Vec::new(), kept: Vec::new(), error }
     }
 }
 
@@ -200,50 +120,12 @@ pub enum TuneError {
     NoCandidate { settings: usize, first: Option<FitError> },
 }
 
-/// What is held out in a fold, in the form its loss needs.
-#[derive(Debug)]
-enum Target {
-    Returns(Vec<(usize, Option<usize>, ReturnCell)>),
-    Values { targets: Vec<f64>, visits: Vec<f64> },
-}
-
-impl Target {
-    fn new(loss: Loss, held_out: &Sample<'_>) -> Result<Self, FitError> {
-        if loss == Loss::HeldOutLstd {
-            let lstd = Lstd { basis: Basis::Table, traces: false, ridge: 0.0 };
-            let targets = lstd.fit(held_out)?.values().to_vec();
-            return Ok(Self::Values { targets, visits: held_out.visits().to_vec() });
-        }
-        let grid = held_out.log().returns();
-        let mut cells = Vec::new();
-        for s in 0..held_out.num_states() {
-            for pair in grid.pairs_of(s) {
-                let mut counted = grid.cells(pair).filter(|(block, _)| held_out.weights()[*block] > 0.0);
-                if let Some((_, &first)) = counted.next() {
-                    let mut merged = first;
-                    counted.for_each(|(_, cell)| merged.merge(cell));
-                    cells.push((s, grid.to(pair), merged));
-                }
-            }
-        }
-        Ok(Self::Returns(cells))
-    }
-
-    /// The sum of losses over visits.
-    fn loss(&self, value: impl Fn(usize) -> f64) -> f64 {
-        match self {
-            Self::Returns(cells) => {
-                let square = |&(s, last, cell): &(usize, Option<usize>, ReturnCell)| {
-                    cell.squares(value(s), last.map_or(0.0, &value))
-                };
-                cells.iter().map(square).sum()
-            }
-            Self::Values { targets, visits } => {
-                let square = |s: usize| visits[s] * (value(s) - targets[s]).powi(2);
-                (0..targets.len()).filter(|&s| visits[s] > 0.0).map(square).sum()
-            }
-        }
-    }
+/// Results of work in parallel, or the first error in order: which one comes first in time depends on the threads.
+pub(super) fn in_order<T: Send>(
+    work: impl IndexedParallelIterator<Item = Result<T, FitError>>,
+) -> Result<Vec<T>, FitError> {
+    let results: Vec<Result<T, FitError>> = work.collect();
+    results.into_iter().collect()
 }
 
 /// Folds of a log, ready for settings to be tried on.
@@ -267,8 +149,8 @@ impl<'a> Trials<'a> {
         let training: Vec<Sample<'a>> = weights.par_iter().map(|(train, _)| log.sample(train)).collect();
         let held_out: Vec<Sample<'_>> =
             weights.par_iter().map(|(_, held_out)| log.sample(held_out)).collect();
-        let targets =
-            held_out.par_iter().map(|sample| Target::new(loss, sample)).collect::<Result<_, _>>()?;
+        let pairs = training.par_iter().zip(&held_out);
+        let targets = in_order(pairs.map(|(training, held_out)| Target::new(loss, training, held_out)))?;
         let range = |sample: &Sample<'_>| sample.return_range().unwrap_or((f64::NAN, f64::NAN));
         Ok(Self {
             ranges: training.iter().map(range).collect(),
@@ -308,10 +190,40 @@ impl<'a> Trials<'a> {
             if value.is_finite() { value.max(low).min(high) } else { f64::NAN }
         };
         let loss = |fold: usize| self.targets[fold].loss(|s| held(s, fold));
-        let folds: Vec<f64> = (0..self.targets.len()).into_par_iter().map(loss).collect();
-        let (loss, residuals) = self.ratio(&folds);
-        let sem = MeanSem::of(&residuals).map_or(f64::NAN, |mean| mean.sem);
-        Trial { loss, sem, folds, error: None }
+        let (folds, kept) = (0..self.targets.len()).into_par_iter().map(loss).unzip();
+        self.trial(folds, kept)
+    }
+
+    fn trial(&self, folds: Vec<f64>, kept: Vec<Kept>) -> Trial {
+        let (loss, sem) = self.mean(&folds);
+        Trial { loss, sem, folds, kept, error: None }
+    }
+
+    /// Completes the returns of truncated episodes with the values of the best of these trials, and judges all of them anew, until
+    /// the best is the same; gives its place. Other losses are what they were.
+    pub fn settle(&mut self, trials: &mut [Trial]) -> Option<usize> {
+        let mut chosen = best(trials)?;
+        if !self.targets.iter().all(|target| matches!(target, Target::Returns { .. })) {
+            return Some(chosen);
+        }
+        for _ in 0..ROUNDS {
+            for (target, kept) in self.targets.iter_mut().zip(&trials[chosen].kept) {
+                if let Target::Returns { worth, .. } = target {
+                    *worth = kept.lasts.iter().map(|&v| f64::from(v)).collect();
+                }
+            }
+            for trial in trials.iter_mut().filter(|trial| !trial.kept.is_empty()) {
+                let kept = std::mem::take(&mut trial.kept);
+                let folds = self.targets.iter().zip(&kept).map(|(target, kept)| target.again(kept)).collect();
+                *trial = self.trial(folds, kept);
+            }
+            let next = best(trials)?;
+            if next == chosen {
+                break;
+            }
+            chosen = next;
+        }
+        Some(chosen)
     }
 
     /// Sums by fold over visits, and what each fold deviates by, as a share of its visits.
@@ -322,17 +234,22 @@ impl<'a> Trials<'a> {
         (ratio, folds.iter().zip(&self.visits).map(|(sum, n)| (sum - ratio * n) / share).collect())
     }
 
-    /// By how much the loss of the second is larger, and the standard error of that. Partitions of the same episodes are not
-    /// independent, so that only the folds of one of them count.
+    /// By how much the loss of the second is larger, and the standard error of that.
     pub fn advantage(&self, of: &Trial, over: &Trial) -> (f64, f64) {
         if of.folds.len() != over.folds.len() || of.folds.is_empty() {
             return (f64::NAN, f64::NAN);
         }
         let gaps: Vec<f64> = of.folds.iter().zip(&over.folds).map(|(a, b)| b - a).collect();
-        let (gap, residuals) = self.ratio(&gaps);
+        self.mean(&gaps)
+    }
+
+    /// The mean per visit of sums by fold, and its standard error. Partitions of the same episodes are not independent, so that
+    /// only the folds of one of them count.
+    fn mean(&self, folds: &[f64]) -> (f64, f64) {
+        let (mean, residuals) = self.ratio(folds);
         let repeats = residuals.len() as f64 / self.num_folds as f64;
         let sem = MeanSem::of(&residuals).map_or(f64::NAN, |mean| mean.sem);
-        (gap, sem * repeats.sqrt())
+        (mean, sem * repeats.sqrt())
     }
 }
 
@@ -351,10 +268,10 @@ pub fn tune(
 ) -> Result<Curve, TuneError> {
     let settings = candidates.iter().map(|c| c.num_settings()).sum();
     let held_out = Trials::new(log, folds, loss);
-    let held_out = held_out.map_err(|error| TuneError::NoCandidate { settings, first: Some(error) })?;
+    let mut held_out = held_out.map_err(|error| TuneError::NoCandidate { settings, first: Some(error) })?;
     // One after the other: each works in parallel, and needs memory for weights.
-    let trials: Vec<Trial> = candidates.iter().flat_map(|&candidates| held_out.of(candidates)).collect();
-    match best(&trials) {
+    let mut trials: Vec<Trial> = candidates.iter().flat_map(|&candidates| held_out.of(candidates)).collect();
+    match held_out.settle(&mut trials) {
         Some(best) => Ok(Curve { trials, best }),
         None => {
             let first = trials.into_iter().find_map(|trial| trial.error);

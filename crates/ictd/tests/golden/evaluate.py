@@ -168,13 +168,13 @@ def return_loss(data, v):
 
 
 def return_range(data):
-    """Returns of all steps; those of truncated episodes completed by the constant, and averaged over visits of an episode to a state."""
+    """Returns of all steps; those of truncated episodes go on as they were, g + d·g + …, of means over visits of an episode to a state."""
     g, d = data.returns()
     found = list(g[d == 0])
     for e in set(data.e):
         for s in set(data.s[(data.e == e) & (d > 0)]):
             chosen = (data.e == e) & (data.s == s)
-            found.append(np.mean(g[chosen] + d[chosen] * data.c))
+            found.append(g[chosen].mean() / (1 - d[chosen].mean()))
     return min(found), max(found)
 
 
@@ -203,7 +203,10 @@ def intervals(case, rng, chosen, rough):
     weight = np.exp(log_weight - log_weight.max())
     bias = np.sqrt((weight * b**2).sum() / weight.sum())
     scatter = v[1:].std(0, ddof=1)
-    half = stats.t.ppf(0.975, len(case["episodes"]) - 1) * np.sqrt(scatter**2 + bias**2)
+    k = weigh("rbf", chosen[0], np.vstack([whole.x, case["queries"]]), whole.x[whole.s])
+    rests = np.maximum(k.sum(1) ** 2 / (k**2).sum(1), 2)
+    degrees = np.clip(np.floor(rests - 1), 4, len(case["episodes"]) - 1)
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(scatter**2 * rests / (rests - 1) + bias**2)
     start = np.array([s.w[s.first] @ values[s.s[s.first]] / s.w[s.first].sum() for s, values in zip(samples, v)])
     return dict(weights=weights, chosen=chosen, rough=rough, value=v[0].tolist(), scatter=scatter.tolist(), bias=float(bias),
                 low=np.clip(v[0] - half, low, None).tolist(), high=np.clip(v[0] + half, None, high).tolist(),

@@ -62,6 +62,11 @@ pub(super) struct Settings {
     ridges: Vec<f64>,
 }
 
+/// Tabular TD of this depth: softmax TD where a state is like itself alone.
+pub(super) fn tabular_td(setting: Setting) -> TabularTd {
+    TabularTd { num_layers: setting.layers.unwrap_or(0), step_size: 1.0, centred: true }
+}
+
 /// How the settings of an estimator did.
 #[derive(Debug)]
 pub(super) struct Tuned {
@@ -79,6 +84,11 @@ impl Tuned {
 
     pub fn trial(&self) -> &Trial {
         &self.trials[self.best]
+    }
+
+    /// Completes returns of truncated episodes by the best setting, and chooses anew.
+    pub fn settle(&mut self, trials: &mut Trials<'_>) {
+        self.best = trials.settle(&mut self.trials).unwrap_or(self.best);
     }
 }
 
@@ -143,13 +153,14 @@ impl Settings {
         let lstd = |basis, traces| -> Box<dyn Method> { Box::new(Lstd { basis, traces, ridge }) };
         let num_layers = setting.layers.unwrap_or(0);
         Ok(match estimator {
+            Estimator::SoftmaxTd if !self.has_features => Box::new(tabular_td(setting)),
             Estimator::SoftmaxTd => Box::new(self.softmax_td(setting)?),
             Estimator::KernelLstd => lstd(Basis::Kernel(self.kernel(setting)?), false),
             Estimator::LinearLstd => lstd(Basis::Linear, false),
             Estimator::Lstd => lstd(Basis::Table, false),
             Estimator::LstdLambda => lstd(Basis::Table, true),
             Estimator::Kbrl => Box::new(Kbrl { kernel: self.kernel(setting)? }),
-            Estimator::TabularTd => Box::new(TabularTd { num_layers, step_size: 1.0, centred: true }),
+            Estimator::TabularTd => Box::new(tabular_td(setting)),
             Estimator::LinearTd => Box::new(LinearTd { num_layers, step_size: LINEAR_STEP, centred: true }),
             Estimator::MonteCarlo => Box::new(MonteCarlo),
             Estimator::Constant => Box::new(ConstantMean),
@@ -165,6 +176,7 @@ impl Settings {
             depths.iter().map(|&n| Setting { layers: Some(n), ..s }).collect()
         };
         match estimator {
+            Estimator::SoftmaxTd if !self.has_features => layers(none, &self.plain_depths),
             Estimator::SoftmaxTd => kernels().flat_map(|s| layers(s, &self.depths)).collect(),
             Estimator::KernelLstd => kernels().flat_map(ridges).collect(),
             Estimator::Kbrl => kernels().collect(),
@@ -201,20 +213,22 @@ impl Settings {
         }
         let mut found = Vec::with_capacity(settings.len());
         // All depths of softmax TD come from one run.
-        let step = if estimator == Estimator::SoftmaxTd { self.depths.len() } else { 1 };
+        let together = estimator == Estimator::SoftmaxTd && self.has_features;
+        let step = if together { self.depths.len() } else { 1 };
         progress.begin(
             format!("evaluate: settings of {} on held-out episodes", estimator.title()),
             "settings",
             (settings.len() / step) as u64,
         )?;
         for settings in settings.chunks(step) {
-            let candidates: Box<dyn Candidates> = match estimator {
-                Estimator::SoftmaxTd => Box::new(Depths {
+            let candidates: Box<dyn Candidates> = if together {
+                Box::new(Depths {
                     method: self.softmax_td(settings[0])?,
                     depths: self.depths.clone(),
                     patience: PATIENCE,
-                }),
-                _ => Box::new(self.method(estimator, settings[0])?),
+                })
+            } else {
+                Box::new(self.method(estimator, settings[0])?)
             };
             found.extend(trials.of(&*candidates));
             progress.step(1)?;

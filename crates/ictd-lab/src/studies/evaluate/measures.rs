@@ -18,10 +18,22 @@ pub(super) fn limit_gap(whole: &Sample<'_>, values: &[f64]) -> Option<f64> {
     Some((gap / spread).sqrt()).filter(|gap| gap.is_finite())
 }
 
-/// Standard deviation of the returns that followed states.
+/// How far apart the values of states that were left are, and how far what follows them on average.
+pub(super) fn ranges(whole: &Sample<'_>, values: &[f64]) -> (f64, f64) {
+    let left = || (0..values.len()).filter(|&s| whole.visits()[s] > 0.0);
+    let range = |of: &dyn Fn(usize) -> f64| {
+        let ends = (f64::INFINITY, f64::NEG_INFINITY);
+        let (low, high) = left().map(of).fold(ends, |(low, high), x| (low.min(x), high.max(x)));
+        high - low
+    };
+    let errors = whole.td_errors(values);
+    (range(&|s| values[s]), range(&|s| values[s] + errors[s] / whole.visits()[s]))
+}
+
+/// Root mean square difference of the returns that followed states from the constant that fits best.
 pub(super) fn return_spread(whole: &Sample<'_>) -> f64 {
-    let mean = whole.return_sums().iter().sum::<f64>() / whole.num_visits();
-    whole.return_loss(&vec![mean; whole.num_states()]).sqrt()
+    // The same constant after the end of a truncated episode.
+    whole.return_loss(&vec![whole.mean_value(); whole.num_states()]).sqrt()
 }
 
 /// The bias that intervals account for, and the root mean square of the scatter over visits.

@@ -31,9 +31,9 @@ use ictd::matrix::Matrix;
 use crate::logs::{self, Queries, Reading, States, Wanted};
 use crate::{LabError, Progress, memory};
 use asked::Asked;
-use candidates::Settings;
+use candidates::{Settings, tabular_td};
 use evaluation::{Chosen, tried};
-use measures::{limit_gap, memory_of, return_spread, widths};
+use measures::{limit_gap, memory_of, ranges, return_spread, widths};
 use pictures::Pictures;
 use rivals::rivals;
 
@@ -198,7 +198,8 @@ fn evaluation(
     let scaling = config.scaling(logged);
     let scaler = Scaler::of(scaling, log);
     let log = log.with_features(&scaler.apply(log.features()))?;
-    let keys = landmarks(&log);
+    // Labels that have no features have no places either.
+    let keys = if logged.has_features() { landmarks(&log) } else { None };
     memory::admit(memory_of(log.num_states(), keys.as_deref()), "the number of different states")?;
     let repeats = if keys.is_some() { 1 } else { REPEATS };
     let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
@@ -208,12 +209,16 @@ fn evaluation(
     let settings = Settings::new(config, &whole, keys.clone(), logged.has_features())?;
     progress.begin("evaluate: folds", "", 0)?;
     let loss = Loss::of(&log, &folds);
-    let trials = Trials::new(&log, &folds, loss).map_err(failed)?;
+    let mut trials = Trials::new(&log, &folds, loss).map_err(failed)?;
+    let mut tuned = settings.tune(config.estimator, &trials, progress)?;
+    tuned.settle(&mut trials);
     let constant = settings.tune(Estimator::Constant, &trials, progress)?;
-    let tuned = settings.tune(config.estimator, &trials, progress)?;
     progress.begin("evaluate: intervals", "", 0)?;
     let weights = resamples(&log, RESAMPLES, config.seed);
     let intervals = match config.estimator {
+        Estimator::SoftmaxTd if !logged.has_features() => {
+            Intervals::of_tabular_td(&log, &tabular_td(tuned.setting()), &weights)
+        }
         Estimator::SoftmaxTd => {
             let method = settings.softmax_td(tuned.setting())?;
             let reference = settings.reference(tuned.setting())?;
@@ -240,7 +245,11 @@ fn evaluation(
         truncated: log.num_truncated(),
         gamma: config.gamma,
         losses: Some(losses),
-        depth: tuned.setting().layers.map(|layers| (layers, limit_gap(&whole, &values))),
+        depth: tuned.setting().layers.map(|layers| {
+            let is_table = matches!(config.estimator, Estimator::SoftmaxTd | Estimator::TabularTd);
+            (layers, if is_table && keys.is_none() { limit_gap(&whole, &values) } else { None })
+        }),
+        ranges: ranges(&whole, &values),
         values: &shown,
         effective: &answers.effective,
         extrapolated: &answers.extrapolated,
@@ -249,7 +258,7 @@ fn evaluation(
         landmark_gap: keys.as_ref().zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
         states: whole.visits().iter().filter(|n| **n > 0.0).count(),
         widths: widths(&intervals, &whole),
-        is_corrected: config.estimator == Estimator::SoftmaxTd,
+        is_corrected: intervals.is_corrected(),
         drifts: &drifts,
     };
     let judged = evidence.judge();
@@ -259,12 +268,13 @@ fn evaluation(
     let pictures = Pictures::of(&log, &folds, &settings, &tuned, &intervals, reading)?;
     let setting = tuned.setting();
     let uses_kernel = setting.temperature.is_some();
+    let is_table = config.estimator == Estimator::SoftmaxTd && !logged.has_features();
     Ok(Evaluation {
         judgement: judged.level,
         reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
         chosen: Chosen {
             estimator: config.estimator,
-            kernel: uses_kernel.then(|| settings.kernel.as_str()),
+            kernel: (uses_kernel || is_table).then(|| settings.kernel.as_str()),
             temperature: setting.temperature,
             layers: setting.layers,
             ridge: setting.ridge,

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use ictd::evaluate::{Bin, Folds, Intervals, Log, calibration, depths};
+use ictd::evaluate::{Bin, Folds, Intervals, Log, Method as _, calibration, depths};
 use serde::Serialize;
 
-use super::candidates::{Settings, Tuned};
+use super::candidates::{Setting, Settings, Tuned, tabular_td};
 use super::show::short;
 use super::{Estimator, failed};
 use crate::LabError;
@@ -92,21 +92,32 @@ fn ways(
     layers.push(chosen);
     layers.sort_unstable();
     layers.dedup();
-    let mut method = settings.softmax_td(tuned.setting())?;
-    method.num_layers = deepest;
     let way = |&s: &u32| Way { state: name(&reading.states, s), layers: Vec::new(), values: Vec::new() };
     let mut ways: Vec<Way> = numbers.iter().map(way).collect();
     let mut next = layers.iter();
-    let fits = method.fit_all(std::slice::from_ref(&whole), &layers, |values| {
-        let finite = values.as_slice().iter().all(|v| v.is_finite());
+    let mut show = |values: &[f64]| {
+        let finite = values.iter().all(|v| v.is_finite());
         let (true, Some(&depth)) = (finite, next.next()) else { return ControlFlow::Break(()) };
         for (way, &s) in ways.iter_mut().zip(&numbers) {
             way.layers.push(depth);
-            way.values.push(values[(log.number_of(s), 0)]);
+            way.values.push(values[log.number_of(s)]);
         }
         ControlFlow::Continue(())
-    });
-    fits.map(|_| ways).map_err(failed)
+    };
+    if tuned.setting().temperature.is_none() {
+        for &depth in &layers {
+            let method = tabular_td(Setting { layers: Some(depth), ..tuned.setting() });
+            if show(method.fit(&whole).map_err(failed)?.values()).is_break() {
+                break;
+            }
+        }
+    } else {
+        let mut method = settings.softmax_td(tuned.setting())?;
+        method.num_layers = deepest;
+        let samples = std::slice::from_ref(&whole);
+        method.fit_all(samples, &layers, |values| show(values.as_slice())).map_err(failed)?;
+    }
+    Ok(ways)
 }
 
 /// A state in few words.

@@ -133,24 +133,31 @@ impl Lstd {
     fn sweep(&self, sample: &Sample<'_>, constant: f64, brackets: &Brackets<'_>) -> Option<Vec<f64>> {
         let left: Vec<usize> = (0..sample.num_states()).filter(|&s| sample.visits()[s] > 0.0).collect();
         let ridge = self.ridge * sample.num_visits();
-        let mut values = vec![constant; sample.num_states()];
+        // Of differences to the constant, which may be small against it.
+        let right: Vec<f64> = left.iter().map(|&s| brackets.at(s, |_| constant)).collect();
+        let mut values = vec![0.0; sample.num_states()];
         for _ in 0..MAX_SWEEPS {
             let (mut change, mut size): (f64, f64) = (0.0, 0.0);
             // Backwards: logs are not ordered in time, but one direction is as good as the other.
-            for &s in left.iter().rev() {
-                // What the bracket still lacks, over what a unit of the state's own value takes from it.
-                let own: f64 =
-                    brackets.next[s].iter().filter(|(to, _)| *to == s).map(|(_, weight)| weight).sum();
-                let lack = brackets.at(s, |to| values[to]) - ridge * (values[s] - constant);
-                let step = lack / (sample.visits()[s] + ridge - own);
-                values[s] += step;
-                (change, size) = (change.max(step.abs()), size.max((values[s] - constant).abs()));
-                if !step.is_finite() {
+            for (&s, right) in left.iter().zip(&right).rev() {
+                let (mut own, mut others) = (sample.visits()[s] + ridge, *right);
+                for &(to, weight) in &brackets.next[s] {
+                    if to == s {
+                        own -= weight;
+                    } else {
+                        others += weight * values[to];
+                    }
+                }
+                let value: f64 = others / own;
+                change = change.max((value - values[s]).abs());
+                size = size.max(value.abs());
+                values[s] = value;
+                if !value.is_finite() {
                     return None;
                 }
             }
             if change <= 1e-14 * size {
-                return Some(values);
+                return Some(values.into_iter().map(|u| constant + u).collect());
             }
         }
         None

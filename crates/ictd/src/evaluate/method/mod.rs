@@ -19,6 +19,7 @@ pub use linear::LinearTd;
 pub use lstd::{Basis, Lstd};
 pub use monte_carlo::MonteCarlo;
 pub use softmax_td::{SoftmaxTd, SoftmaxTdFits};
+pub(super) use table::Table;
 pub use table::TabularTd;
 
 use super::sample::Sample;

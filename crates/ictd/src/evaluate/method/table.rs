@@ -6,7 +6,7 @@ use crate::matrix::Matrix;
 
 /// Values of the states of a log; any other state has the constant that fits best.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(in crate::evaluate) struct Table {
     features: Matrix,
     values: Vec<f64>,
     constant: f64,
