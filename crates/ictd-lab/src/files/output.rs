@@ -123,6 +123,15 @@ impl OutputDir {
         change(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Removes a file that an earlier run may have left under a name that this one does not write.
+    pub fn clear(&self, name: &str) -> Result<(), LabError> {
+        let path = self.root.join(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => Err(LabError::Write { path, source }),
+            _ => Ok(()),
+        }
+    }
+
     /// What was written since this was last asked.
     pub fn take_written(&self) -> Written {
         self.remember(std::mem::take)

@@ -20,6 +20,8 @@ pub struct Reading {
     pub visited: usize,
     /// Means of the features over all rows, where missing ones were to be replaced by them.
     pub means: Vec<f64>,
+    /// Whether the log says which episodes terminated.
+    pub tells_ends: bool,
     /// Every id with its last state, in the order of the file.
     pub ids: Vec<(String, u32)>,
     /// The first transitions as they were understood.
@@ -91,6 +93,7 @@ impl Reading {
             states,
             visited,
             means: Vec::new(),
+            tells_ends: true,
             ids,
             first,
             counts,
@@ -120,6 +123,7 @@ impl Reading {
     /// Adds what the columns were taken for.
     pub(super) fn explain(&mut self, mapping: &Mapping) {
         self.mapping = mapping.lines();
+        self.tells_ends = mapping.terminated.is_some();
         self.state_columns = mapping.state_names();
         self.warnings.splice(0..0, mapping.warnings.iter().cloned());
     }

@@ -2,6 +2,7 @@
 
 use super::judgement::{FEWEST_EPISODES, Judgement, Level, Reason, thin};
 use super::stationarity::{Drift, Drifts};
+use super::wording::plain;
 
 /// Resampling fewer episodes gives intervals that are too short: a standard deviation of 30 numbers is known to 13 %.
 const FEW_EPISODES: usize = 30;
@@ -9,6 +10,10 @@ const FEW_EPISODES: usize = 30;
 const FEW_WITHOUT_REPEATS: usize = 200;
 /// States repeat where there are so many transitions per state.
 const REPEATS: f64 = 2.0;
+/// Beyond this share of values it matters what follows states that no episode leaves.
+const UNKNOWN: f64 = 0.1;
+/// Beyond this share of values lying after the end of episodes intervals hold less than they say: of simulated subscriptions 60 to 90 %.
+const MOSTLY_BEYOND: f64 = 0.8;
 /// Standard errors by which an advantage is clear.
 const CLEARLY: f64 = 2.0;
 /// A value that rests on this share of all transitions weighs them all alike.
@@ -61,6 +66,14 @@ pub struct Evidence<'a> {
     pub effective: &'a [f64],
     /// Which of them lie farther from all data than data from each other.
     pub extrapolated: &'a [bool],
+    /// The share of values that rests on states which no episode leaves and nothing like which is known.
+    pub unknown: f64,
+    /// The share of values that lies beyond the end of episodes that were cut short.
+    pub beyond_end: f64,
+    /// Whether the log says which episodes terminated.
+    pub tells_ends: bool,
+    /// The feature in which a few visits are so far away, in standard deviations, that the others look alike.
+    pub outlier: Option<(String, f64)>,
     /// The smallest and largest return that was seen.
     pub returns: (f64, f64),
     /// Standard deviation of returns.
@@ -117,8 +130,41 @@ impl Evidence<'_> {
                         too short";
             say(Level::Caution, text.into());
         }
-        if self.truncated == n && n > 0 {
+        self.ends(say);
+        if let Some((feature, deviations)) = &self.outlier {
+            let text = format!(
+                "a few visits are up to {deviations:.0} standard deviations away in {feature}, beside which the others look alike: numbers \
+                 that stand for a missing value should be left empty, and others may want a logarithm"
+            );
+            say(Level::Caution, text);
+        }
+    }
+
+    /// What follows the ends of episodes.
+    fn ends(&self, say: &mut impl FnMut(Level, String)) {
+        let percent = |share: f64| 100.0 * share;
+        if !self.tells_ends {
+            let text = "the log does not say which episodes terminated: all are taken as cut short, and what follows their end from the \
+                        values";
+            say(Level::Caution, text.into());
+        } else if self.truncated == self.episodes && self.episodes > 0 {
             say(Level::Trust, "no episode terminates: what follows its end is taken from the values".into());
+        }
+        if self.unknown > UNKNOWN {
+            let level = if self.unknown > 0.5 { Level::Refuse } else { Level::Caution };
+            let text = format!(
+                "{:.0} % of values rests on states that no episode leaves: nobody knows what follows them; where nothing does, \
+                 say so by terminated",
+                percent(self.unknown)
+            );
+            say(level, text);
+        }
+        if self.beyond_end > MOSTLY_BEYOND {
+            let text = format!(
+                "episodes are short: {:.0} % of a value lies beyond the end of what was recorded, and intervals may be too short",
+                percent(self.beyond_end)
+            );
+            say(Level::Caution, text);
         }
     }
 
@@ -128,9 +174,11 @@ impl Evidence<'_> {
             Some(Losses { loss, constant, error }) if !(constant - loss > CLEARLY * error) => say(
                 Level::Caution,
                 format!(
-                    "on held-out episodes the values are not clearly better than one number for all states (loss {loss:.4} \
-                     against {constant:.4}, difference ± {error:.4}): the states tell little of what follows, or there is \
-                     too little data"
+                    "on held-out episodes the values are not clearly better than one number for all states (loss {} \
+                     against {}, difference ± {}): the states tell little of what follows, or there is too little data",
+                    plain(loss),
+                    plain(constant),
+                    plain(error)
                 ),
             ),
             Some(Losses { loss, constant, .. }) => say(
@@ -146,10 +194,15 @@ impl Evidence<'_> {
             ),
         }
         if let Some((layers, Some(gap))) = self.depth {
-            let text = format!(
-                "{layers} layers are {:.0} % from the values of infinitely many, on purpose: those would repeat the data, noise included",
-                100.0 * gap
-            );
+            let layers = if layers == 1 { "1 layer is".into() } else { format!("{layers} layers are") };
+            let text = if gap < 0.005 {
+                format!("{layers} as good as infinitely many: values are those of tabular LSTD")
+            } else {
+                format!(
+                    "{layers} {:.0} % from the values of infinitely many, on purpose: those would repeat the data, noise included",
+                    100.0 * gap
+                )
+            };
             say(Level::Trust, text);
         }
         if let Some(gap) = self.landmark_gap {
@@ -183,7 +236,9 @@ impl Evidence<'_> {
             say(
                 Level::Caution,
                 format!(
-                    "{outside} of {rows} values lie outside the returns that were seen, {low:.4} to {high:.4}"
+                    "{outside} of {rows} values lie outside the returns that were seen, {} to {}",
+                    plain(low),
+                    plain(high)
                 ),
             );
         }
@@ -270,6 +325,10 @@ mod tests {
             values: &[0.1, 0.2, 0.3],
             effective: &[30.0, 40.0, 50.0],
             extrapolated: &[false, false, false],
+            unknown: 0.0,
+            beyond_end: 0.5,
+            tells_ends: true,
+            outlier: None,
             returns: (0.0, 1.0),
             return_spread: 0.5,
             landmark_gap: None,
@@ -311,6 +370,11 @@ mod tests {
             Refuse,
             "whatever the state",
         );
+        assert_level(&Evidence { unknown: 0.2, ..sound() }, Caution, "20 % of values rests on");
+        assert_level(&Evidence { unknown: 0.6, ..sound() }, Refuse, "terminated");
+        assert_level(&Evidence { beyond_end: 0.95, ..sound() }, Caution, "95 % of a value");
+        assert_level(&Evidence { tells_ends: false, ..sound() }, Caution, "which episodes terminated");
+        assert_level(&Evidence { outlier: Some(("x".into(), 40.0)), ..sound() }, Caution, "40 standard");
         assert_level(&Evidence { widths: (0.4, 0.1), ..sound() }, Caution, "4 times as wide");
         assert_level(&Evidence { landmark_gap: Some(1.5), ..sound() }, Caution, "landmarks");
         // One number for all is what depth 0 promises.

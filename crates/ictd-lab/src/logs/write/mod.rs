@@ -147,6 +147,11 @@ pub fn convert(
     progress: &Progress,
 ) -> Result<Conversion, LabError> {
     let target = Target::of(output)?;
+    if let (Ok(from), Ok(to)) = (input.canonicalize(), output.canonicalize())
+        && from == to
+    {
+        return Err(LabError::value("output", output.display(), "another file than the one that is read"));
+    }
     let (mut reading, kept) = read(input, wanted, || Ok(Kept::default()), progress)?;
     let log = Log { reading: &reading, episodes: &kept };
     memory::admit(log.memory() + log.written_memory(target), "the number of rows")?;

@@ -13,6 +13,8 @@ use crate::{LabError, Progress};
 /// Entries of a table of weights that is made at once.
 const MAX_WEIGHTS: usize = 1 << 24;
 
+/// Arrivals after which a state that was never left is one that is not left.
+const OFTEN: f64 = 5.0;
 /// A share of a value beyond which it mostly rests on what nothing is known of.
 const MOSTLY: f64 = 0.5;
 
@@ -59,8 +61,9 @@ pub(super) struct Answers {
     pub rows: Vec<Row>,
     pub effective: Vec<f64>,
     pub extrapolated: Vec<bool>,
-    /// Which share of what an episode is worth rests on states that nothing is known of.
+    /// Which share of what an episode is worth, and of values over visits, rests on states that nothing is known of.
     pub unknown_of_mean: f64,
+    pub unknown: f64,
 }
 
 impl<'a> Asked<'a> {
@@ -143,12 +146,14 @@ impl<'a> Asked<'a> {
         let step = (MAX_WEIGHTS / sources).max(1);
         progress.begin("evaluate: values", "rows", wanted.len() as u64)?;
         let (mean, initial) = (whole.mean_value(), whole.initial());
-        let begun: f64 = initial.iter().zip(&unknown).map(|(n, share)| n * share).sum();
+        let sum = |counts: &[f64]| counts.iter().zip(&unknown).map(|(n, share)| n * share).sum::<f64>();
+        let (begun, left) = (sum(&initial), sum(whole.visits()));
         let mut answers = Answers {
             rows: Vec::new(),
             effective: Vec::new(),
             extrapolated: Vec::new(),
             unknown_of_mean: begun / initial.iter().sum::<f64>(),
+            unknown: left / whole.num_visits(),
         };
         for start in (0..wanted.len()).step_by(step) {
             let end = (start + step).min(wanted.len());
@@ -185,6 +190,10 @@ impl<'a> Asked<'a> {
 /// The share of the value of every state that rests on states nothing like which was left.
 fn unknown(whole: &Sample<'_>, reach: Option<&Reach>) -> Vec<f64> {
     let never: Vec<usize> = (0..whole.num_states()).filter(|&s| whole.visits()[s] == 0.0).collect();
+    let mut arrivals = vec![0.0; whole.num_states()];
+    for s in 0..whole.num_states() {
+        whole.successors(s).for_each(|(next, n)| arrivals[next] += n);
+    }
     let x = whole.features();
     // A label is like no other.
     let beyond = reach.map_or_else(
@@ -192,7 +201,9 @@ fn unknown(whole: &Sample<'_>, reach: Option<&Reach>) -> Vec<f64> {
         |reach| reach.beyond(&Matrix::from_fn(never.len(), x.num_cols(), |k, a| x[(never[k], a)])),
     );
     let mut is_unknown = vec![false; whole.num_states()];
-    never.into_iter().zip(beyond).for_each(|(s, beyond)| is_unknown[s] = beyond);
+    // What is reached again and again and never left is no place where recording happened to stop.
+    let ends = |s: usize| arrivals[s] >= OFTEN;
+    never.into_iter().zip(beyond).for_each(|(s, beyond)| is_unknown[s] = beyond || ends(s));
     share_unknown(whole, &is_unknown)
 }
 

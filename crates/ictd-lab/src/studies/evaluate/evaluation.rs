@@ -51,6 +51,9 @@ pub struct Evaluation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) estimators: Vec<Rival>,
     pub(super) counts: Counts,
+    /// What the columns of the file were taken for, and what was doubtful in it.
+    pub(super) columns: Vec<String>,
+    pub(super) warnings: Vec<String>,
     #[serde(skip)]
     pub(super) tried: Vec<Tried>,
     #[serde(skip)]
@@ -100,6 +103,8 @@ impl Evaluation {
             mean: None,
             estimators: Vec::new(),
             counts: logged.reading.counts,
+            columns: logged.columns(),
+            warnings: logged.reading.warnings.clone(),
             tried: Vec::new(),
             judged,
             pictures: None,

@@ -5,6 +5,9 @@ use ictd::evaluate::{Intervals, Keys, Method, Sample};
 
 use crate::memory;
 
+/// Nine tenths of a normal distribution spread over 3.3 standard deviations; less than a tenth of that is a crowd.
+const ALIKE: f64 = 0.33;
+
 /// How far values are from those of infinite depth, over the spread of those; absent where those are not known.
 pub(super) fn limit_gap(whole: &Sample<'_>, values: &[f64]) -> Option<f64> {
     let limit = Lstd { basis: Basis::Table, traces: false, ridge: 0.0 }.fit(whole).ok()?;
@@ -16,6 +19,38 @@ pub(super) fn limit_gap(whole: &Sample<'_>, values: &[f64]) -> Option<f64> {
     let gap = mean_square(&|s| values[s] - limit.values()[s]);
     let spread = mean_square(&|s| limit.values()[s] - mean);
     Some((gap / spread).sqrt()).filter(|gap| gap.is_finite())
+}
+
+/// The share of values that lies beyond the end of episodes that were cut short: the mean over visits of the discount there.
+pub(super) fn beyond_end(whole: &Sample<'_>) -> f64 {
+    let returns = whole.log().returns();
+    let cells = (0..returns.num_pairs()).flat_map(|pair| returns.cells(pair));
+    cells.map(|(_, cell)| cell.discount).sum::<f64>() / whole.num_visits()
+}
+
+/// The feature in which few visits are so far away, in standard deviations, that nine tenths of all look alike.
+pub(super) fn outlier(whole: &Sample<'_>, names: &[String]) -> Option<(String, f64)> {
+    let (x, visits, total) = (whole.features(), whole.visits(), whole.num_visits());
+    let farthest = |a: usize| {
+        let mut entries: Vec<(f64, f64)> =
+            (0..x.num_rows()).filter(|&s| visits[s] > 0.0).map(|s| (x[(s, a)], visits[s] / total)).collect();
+        entries.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mean: f64 = entries.iter().map(|(x, share)| share * x).sum();
+        let deviation = entries.iter().map(|(x, share)| share * (x - mean).powi(2)).sum::<f64>().sqrt();
+        let quantile = |q: f64| {
+            let mut below = 0.0;
+            entries.iter().find(|(_, share)| {
+                below += share;
+                below >= q
+            })
+        };
+        let (low, high) = (quantile(0.05)?.0, quantile(0.95)?.0);
+        let top = entries.iter().map(|(x, _)| (x - mean).abs()).fold(0.0, f64::max);
+        // What is nearly always the same, as rare events are, is no crowd that something else has pushed together.
+        (high > low && high - low < ALIKE * deviation).then_some(top / deviation)
+    };
+    let found = names.iter().enumerate().filter_map(|(a, name)| Some((name.clone(), farthest(a)?)));
+    found.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// How far apart the values of states that were left are, and how far what follows them on average.

@@ -33,7 +33,7 @@ use crate::{LabError, Progress, memory};
 use asked::Asked;
 use candidates::{Settings, tabular_td};
 use evaluation::{Chosen, tried};
-use measures::{limit_gap, memory_of, ranges, return_spread, widths};
+use measures::{beyond_end, limit_gap, memory_of, outlier, ranges, return_spread, widths};
 use pictures::Pictures;
 use rivals::rivals;
 
@@ -96,6 +96,26 @@ impl EvaluateConfig {
         }
     }
 
+    /// Refuses settings that the estimator does not have, which would change nothing.
+    fn check(&self) -> Result<(), LabError> {
+        use Estimator as E;
+        let given = [
+            ("temperature", self.temperature.is_some(), &[E::SoftmaxTd, E::KernelLstd, E::Kbrl][..]),
+            ("layers", self.layers.is_some(), &[E::SoftmaxTd, E::TabularTd, E::LinearTd]),
+            ("ridge", self.ridge.is_some(), &[E::KernelLstd, E::LinearLstd]),
+            ("lambda", self.lambda.is_some(), &[E::LstdLambda]),
+        ];
+        match given.iter().find(|(_, is_given, of)| *is_given && !of.contains(&self.estimator)) {
+            Some((name, _, of)) if !self.compare => {
+                let names = of.iter().map(|e| e.as_str()).collect::<Vec<_>>().join(", ");
+                let problem =
+                    format!("{} has none, expected one of {names}, or --compare", self.estimator.as_str());
+                Err(LabError::refused(*name, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How the features of a log are scaled. Where labels are too many for features of their own there is nothing to scale.
     fn scaling(&self, logged: &Logged) -> Scaling {
         let usual = if logged.has_labels() { Scaling::None } else { Scaling::Standardize };
@@ -123,6 +143,7 @@ impl Logged {
         config: &EvaluateConfig,
         progress: &Progress,
     ) -> Result<Self, LabError> {
+        config.check()?;
         let make = || Ok(LogBuilder::new(config.gamma, config.traces())?);
         // Before the file is read.
         make()?;
@@ -142,6 +163,12 @@ impl Logged {
 
     fn has_labels(&self) -> bool {
         matches!(self.reading.states, States::Labels(_))
+    }
+
+    /// What columns were taken for, in one line each.
+    fn columns(&self) -> Vec<String> {
+        let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.reading.mapping.iter().map(words).collect()
     }
 
     /// What the reader understood.
@@ -253,6 +280,13 @@ fn evaluation(
         values: &shown,
         effective: &answers.effective,
         extrapolated: &answers.extrapolated,
+        unknown: answers.unknown,
+        beyond_end: beyond_end(&whole),
+        tells_ends: reading.tells_ends,
+        outlier: match &reading.states {
+            States::Features { names, .. } => outlier(&whole, names),
+            States::Labels(_) => None,
+        },
         returns: intervals.range(),
         return_spread: return_spread(&whole),
         landmark_gap: keys.as_ref().zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
@@ -290,6 +324,8 @@ fn evaluation(
         mean: Some(mean),
         estimators: rivals,
         counts: reading.counts,
+        columns: logged.columns(),
+        warnings: reading.warnings.clone(),
         tried: tried(&tuned),
         judged,
         pictures: Some(pictures),

@@ -123,6 +123,10 @@ pub(super) fn processes() -> Result<Vec<Process>, LabError> {
     }
     let levels = |s: usize, _: usize, _: usize| ((s * 7) % 11) as f64 / 5.0 - 1.0;
     let names = Finite::new((names, vec![1.0 / m as f64; m]), levels, 0.9, (0.5, WITHOUT_END), None)?;
+    // Three plans, recorded for a year of a hundred months that count: most of what follows is not seen.
+    let plans = Matrix::from_vec(3, 3, vec![0.88, 0.04, 0.0, 0.02, 0.92, 0.03, 0.0, 0.02, 0.965]);
+    let fees = |s: usize, _: usize, _: usize| [10.0, 30.0, 60.0][s];
+    let plans = Finite::new((plans, vec![0.6, 0.3, 0.1]), fees, 0.99, (5.0, 12), None)?;
     let finite = |name, gamma, finite| Process {
         name,
         gamma,
@@ -134,6 +138,7 @@ pub(super) fn processes() -> Result<Vec<Process>, LabError> {
         finite("ring: 30 states on a circle, noisy rewards", 0.95, ring),
         finite("endless ring: recorded for 20 steps", 0.9, endless),
         finite("names: 40 states without features", 0.9, names),
+        finite("plans: three names, recorded for 12 steps of 100 that count", 0.99, plans),
         Process {
             name: "points: two numbers, no state twice",
             gamma: POINTS_GAMMA,
@@ -172,6 +177,7 @@ impl Process {
             mapping: Vec::new(),
             state_columns: columns,
             visited: states.len(),
+            tells_ends: true,
             means: Vec::new(),
             states,
             ids: Vec::new(),

@@ -41,6 +41,16 @@ pub(super) fn html(evaluation: &Evaluation) -> String {
         escape(chosen.estimator.title()),
         escape(&chosen.words())
     );
+    if !evaluation.columns.is_empty() {
+        let _ = writeln!(
+            body,
+            "<p class=\"small\">Columns as they were read: {}.</p>",
+            escape(&evaluation.columns.join("; "))
+        );
+    }
+    for warning in &evaluation.warnings {
+        let _ = writeln!(body, "<p class=\"small\">Note: {}.</p>", escape(warning));
+    }
     charts(&mut body, evaluation);
     estimators(&mut body, evaluation);
     rows(&mut body, evaluation);

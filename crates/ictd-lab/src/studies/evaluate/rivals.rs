@@ -32,6 +32,7 @@ pub(super) fn rivals(
     let has_traces = whole.log().lambda().is_some();
     let initial = whole.initial();
     let episodes: f64 = initial.iter().sum();
+    let (low, high) = whole.return_range().unwrap_or((f64::NAN, f64::NAN));
     let mut rivals = Vec::new();
     for estimator in Estimator::ALL.into_iter().filter(|e| *e != own.estimator) {
         let (mut settled, mut why_not) = (None, None);
@@ -47,7 +48,7 @@ pub(super) fn rivals(
                 match settings.method(estimator, tuned.setting())?.fit(whole) {
                     Err(error) => why_not = Some(error.to_string()),
                     Ok(fit) => {
-                        let terms = initial.iter().zip(fit.values()).map(|(n, v)| n * v);
+                        let terms = initial.iter().zip(fit.values()).map(|(n, v)| n * v.max(low).min(high));
                         mean = Some(terms.sum::<f64>() / episodes);
                     }
                 }

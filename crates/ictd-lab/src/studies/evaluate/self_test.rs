@@ -67,7 +67,9 @@ pub fn self_test(logs: u64, seed: u64, progress: &Progress) -> Result<SelfTest, 
             lines.push(line(process, number, episodes, logs, seed, progress)?);
         }
     }
-    Ok(SelfTest { holds: lines.iter().all(Line::holds), lines })
+    // Intervals that are never trusted say nothing of those that are.
+    let is_tested = lines.iter().any(|line| line.trusted > 0);
+    Ok(SelfTest { holds: is_tested && lines.iter().all(Line::holds), lines })
 }
 
 fn line(

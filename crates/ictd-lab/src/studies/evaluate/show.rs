@@ -215,6 +215,14 @@ impl Report for Evaluation {
 
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         let (tables, figures) = (self.tables()?, self.figures());
+        for name in ["values", "calibration", "tuning", "layers"] {
+            if !figures.iter().any(|(written, _)| written == name) {
+                ["svg", "pdf", "png"].iter().try_for_each(|ending| out.clear(&format!("{name}.{ending}")))?;
+            }
+        }
+        if self.estimators.is_empty() {
+            out.clear("estimators.csv")?;
+        }
         let parquet = usize::from(cfg!(feature = "parquet"));
         out.expect(tables.len(), figures.len(), 2 + parquet);
         tables.iter().try_for_each(|records| out.records(records))?;
