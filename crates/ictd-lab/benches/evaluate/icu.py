@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array
-from scipy.stats import t as student
 
 from common import WORK, KeptEvaluation, folder_of, mean_and_error, say
 
@@ -149,7 +148,7 @@ def study(criteria):
     errors = {(name, size): [] for name in ESTIMATORS for size in SIZES}
     held = {(name, size): [] for name in INTERVALS for size in SIZES}
     seconds = {(name, size): [] for name in ESTIMATORS for size in SIZES}
-    hidden, judgements = {size: [] for size in SIZES}, {size: {} for size in SIZES}
+    judgements = {size: {} for size in SIZES}
     for seed in SEEDS:
         for size in SIZES:
             say(f"icu: data set {seed + 1} of {len(SEEDS)}, {size} episodes")
@@ -167,17 +166,12 @@ def study(criteria):
             value, low, high = (np.array(ours.column(name)) for name in ("value", "low", "high"))
             inside = (low <= problem.truth) & (problem.truth <= high)
             held["ours", size].append((float(problem.occupancy @ inside), float(problem.occupancy @ (high - low))))
-            # Intervals end where returns do, which the longer half tells unless both ends are cut.
-            half, bias = np.maximum(high - value, value - low), ours.chosen["bias"]
-            quantile = student.ppf(0.975, (size if size <= 512 else 256) - 1)
-            scatter = np.sqrt(np.maximum((half / quantile) ** 2 - bias**2, 0))
+            scatter, quantile = np.array(ours.column("scatter")), ours.chosen["quantile"]
             held["resampling", size].append(coverage(problem, value, quantile * scatter))
-            both = (low == low.min()) & (high == high.max())
-            hidden[size].append(float(problem.occupancy @ both))
             shift = first_correction(problem, episodes, ours.chosen, value)
             held["first", size].append(coverage(problem, value, quantile * np.sqrt(scatter**2 + shift**2)))
             judgements[size][ours.judgement] = judgements[size].get(ours.judgement, 0) + 1
-    show(problem, errors, held, seconds, hidden, judgements)
+    show(problem, errors, held, seconds, judgements)
     for size in SIZES:
         ratio, sets = against(errors, RIVAL, size)
         criteria.check(ratio <= 1.05, f"{size} episodes: the error of softmax TD is {ratio:.3f} of that of ridge kernel LSTD on {sets} data sets, at most 1.05")
@@ -193,7 +187,7 @@ def against(errors, rival, size):
     return sum(errors[OURS, size][: len(theirs)]) / sum(theirs), len(theirs)
 
 
-def show(problem, errors, held, seconds, hidden, judgements):
+def show(problem, errors, held, seconds, judgements):
     header = "| | " + " | ".join(f"{size}" for size in SIZES) + " |\n|---|" + "---:|" * len(SIZES)
     spread = math.sqrt(problem.occupancy @ (problem.truth - problem.occupancy @ problem.truth) ** 2)
     print(f"\n## ICU-Sepsis: {len(SEEDS)} data sets of each size, mean ± standard error over data sets\n")
@@ -225,8 +219,6 @@ def show(problem, errors, held, seconds, hidden, judgements):
         print(f"| {label} | {' | '.join(row)} |")
     low = " | ".join(f"{min(c for c, _ in held['ours', size]):.3f}" for size in SIZES)
     print(f"| `ictd evaluate`, the worst data set | {low} |")
-    both = " | ".join(f"{mean_and_error(hidden[size])[0]:.3f}" for size in SIZES)
-    print(f"| cut at both ends, where resampling alone is taken as long as what is left | {both} |")
     print("\nSeconds for a data set, all of the program: read, tune, fit, intervals.\n")
     print(header)
     for name, label in ESTIMATORS.items():
