@@ -24,6 +24,9 @@ struct Row<'a> {
     truncated: bool,
 }
 
+/// The column of labels in every format.
+pub(in super::super) const LABEL: &str = "state";
+
 impl Log<'_> {
     /// Names of the episodes: parts of one that was cut are told apart.
     pub(super) fn names(&self) -> Vec<String> {
@@ -47,7 +50,7 @@ impl Log<'_> {
 
     /// Names of the state columns: their own where a reader will know them again.
     pub(super) fn state_columns(&self) -> Vec<String> {
-        let States::Features { names, .. } = &self.reading.states else { return vec!["state".into()] };
+        let States::Features { names, .. } = &self.reading.states else { return vec![LABEL.into()] };
         let header = self.header(names);
         let own = Mapping::guess(Path::new(""), "", header.clone(), &Wanted::default());
         let kept = own.is_ok_and(|mapping| mapping.state_names() == *names);
