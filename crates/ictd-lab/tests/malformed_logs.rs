@@ -406,7 +406,7 @@ fn refused() -> Vec<Case> {
             "a.jsonl",
             [text("\n{\"state\":\"caf"), b"\xe9\",\"reward\":1,\"terminated\":true}\n".to_vec()].concat(),
             "",
-            "row 2: found bytes that are no UTF-8 at character 14, expected UTF-8 text",
+            "row 2: found bytes that are no UTF-8 at byte 14, expected UTF-8 text",
         ),
         Case(
             "a.jsonl",
@@ -455,6 +455,12 @@ fn refused() -> Vec<Case> {
             text("{\"features\": [[1], [2, 3]], \"rewards\": [1]}"),
             "",
             "row 1 of episode 0 has 2 entries, expected 1",
+        ),
+        Case(
+            "a.json",
+            text("{\"features\": [[1], [Infinity]], \"rewards\": [1]}"),
+            "--missing mean",
+            "invalid type: string \"Infinity\", expected f64 at line 1 column",
         ),
         Case("a.json", text("[]"), "", "found no rows, expected some"),
         // Arrays.

@@ -314,3 +314,22 @@ fn is_half(kind: &Datatype) -> Option<DatatypeByteOrder> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_that_does_not_fit_beside_the_others_is_refused_before_it_is_read() {
+        let mut file = hdf5_pure::FileBuilder::new();
+        file.create_dataset("rewards").with_f64_data(&[1.0; 3]);
+        let file = File::from_bytes(file.finish().unwrap()).unwrap();
+        let dataset = file.root().dataset("rewards").unwrap();
+        // In the file and in memory it takes 24 bytes.
+        for (spare, fits) in [(48.0, true), (47.0, false)] {
+            let held = ictd::pretrain::MEMORY_LIMIT - 1000.0 - spare;
+            let source = Source { path: Path::new("a.hdf5"), size: 1000, held: Cell::new(held) };
+            assert_eq!(source.values("rewards", &dataset).is_ok(), fits, "{spare}");
+        }
+    }
+}

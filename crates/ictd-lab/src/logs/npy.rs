@@ -242,3 +242,29 @@ pub(crate) fn to_bytes(shape: &[usize], values: &Values) -> Vec<u8> {
     out.extend(data);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_is_read() {
+        // From numpy: float16 of these numbers.
+        let bits: [u16; 8] = [0x0000, 0x8000, 0x3c00, 0xc000, 0x3555, 0x0001, 0x7bff, 0xfc00];
+        let numbers =
+            [0.0, -0.0, 1.0, -2.0, 0.333_251_953_125, 5.960_464_477_539_063e-8, 65504.0, f64::NEG_INFINITY];
+        assert_eq!(halves(&bits.map(u16::to_le_bytes).concat(), false), numbers);
+        assert_eq!(halves(&bits.map(u16::to_be_bytes).concat(), true), numbers);
+        assert!(halves(&[0, 0x7e], false)[0].is_nan());
+    }
+
+    #[test]
+    fn an_array_that_does_not_fit_beside_the_others_is_refused_before_it_is_made() {
+        let file = to_bytes(&[3], &Values::Float(vec![1.0; 3]));
+        let limit = ictd::pretrain::MEMORY_LIMIT;
+        assert!(array(&file, limit - 24.0).is_ok());
+        assert!(
+            array(&file, limit - 23.0).unwrap_err().contains("at most 8 GB: lower the size of the arrays")
+        );
+    }
+}

@@ -360,4 +360,18 @@ mod tests {
         // A length of four gigabytes in six bytes.
         assert_eq!(unpacked(1, &[255, 255, 255, 255, 15, 0], u32::MAX as usize), Err(broken()));
     }
+
+    #[test]
+    fn long_texts_of_a_dictionary_are_counted_before_they_are_copied() {
+        let dictionary = Values::Text(vec!["x".repeat(1000)]);
+        let limit = ictd::pretrain::MEMORY_LIMIT;
+        assert!(picked(&dictionary, &[0; 10], limit - 11_000.0).is_ok());
+        assert!(picked(&dictionary, &[0; 10], limit - 10_000.0).unwrap_err().contains("at most 8 GB"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused() {
+        let found = plain(Kind::Text, b"\x02\0\0\0\xe9t", 1);
+        assert_eq!(found, Err("found '\u{fffd}t', expected UTF-8 text".into()));
+    }
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use ictd::context::End;
 use serde_json::{Map, Value, json};
 
-use super::super::npy;
 use super::super::table::Values;
 use super::super::zip;
 use super::super::{Mapping, OwnedEpisode, States, Wanted};
+use super::super::{cell, npy};
 use super::Log;
 
 /// A row of the table that is written.
@@ -92,8 +92,7 @@ fn time(times: &[f64], t: usize) -> f64 {
 pub(super) fn warn(log: &Log<'_>, warnings: &mut Vec<String>) {
     let States::Labels(labels) = &log.reading.states else { return };
     let numbers = labels.iter().filter(|label| label.parse::<f64>().is_ok()).count();
-    let whole =
-        labels.iter().filter(|label| label.parse::<i64>().is_ok_and(|n| n.to_string() == **label)).count();
+    let whole = labels.iter().filter(|label| cell::whole(label).as_ref() == Some(*label)).count();
     if numbers > 0 && whole < labels.len() {
         warnings.push("some labels are numbers: read the file with --state state:label".into());
     }
