@@ -248,5 +248,13 @@ fn mistakes_are_one_line_and_cost_nothing() {
     let text = HEADER.to_owned() + "a,0,x,1,0\na,1,y,1,0\na,2,x,,\nb,0,x,1,1\n";
     fs::write(dir.path().join("log.csv"), text).unwrap();
     let run = ictd_in(dir.path(), &["evaluate", "log.csv", "--gamma", "1", "--quiet"]);
-    assert_refused(&run, "gamma is 1, expected gamma < 1 or terminated episodes only");
+    assert_refused(
+        &run,
+        "log.csv: row 2: episode a is truncated and gamma is 1, expected gamma < 1 or terminated episodes only",
+    );
+    // Nor is a sum that leaves the range.
+    let text = HEADER.to_owned() + "zoe,0,x,1e200,1\n";
+    fs::write(dir.path().join("log.csv"), text).unwrap();
+    let run = ictd_in(dir.path(), &["evaluate", "log.csv", "--gamma", "1", "--quiet"]);
+    assert_refused(&run, "log.csv: row 2: episode zoe: the returns overflow");
 }
