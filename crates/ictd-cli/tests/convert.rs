@@ -79,3 +79,29 @@ fn the_mapping_is_said_and_refusals_have_code_2() {
     }
     assert!(!dir.path().join("a").exists());
 }
+
+#[test]
+fn standard_input_is_known_by_how_it_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = b"episode,t,state,reward,terminated\na,0,x,1,0\na,1,y,2,1\n";
+    // By gzip.compress of Python, without a time.
+    let packed = [
+        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 45, 200, 44, 206, 79, 73, 213, 41, 209, 41, 46, 73, 44, 73, 213,
+        41, 74, 45, 79, 44, 74, 209, 41, 73, 45, 202, 205, 204, 3, 10, 164, 112, 37, 234, 24, 232, 84, 232,
+        24, 234, 24, 0, 89, 134, 58, 149, 58, 70, 58, 134, 92, 0, 213, 41, 148, 101, 54, 0, 0, 0,
+    ];
+    let list = b"[\n  {\"episode\": \"a\", \"state\": \"x\", \"reward\": 1, \"terminated\": 0},\n  \
+                 {\"episode\": \"a\", \"state\": \"y\", \"reward\": 2, \"terminated\": 1}\n]\n";
+    let written = [&plain[..], &packed, list].map(|input| {
+        let run = Command::cargo_bin("ictd")
+            .unwrap()
+            .current_dir(dir.path())
+            .args(["convert", "-", "out.csv", "--quiet"])
+            .write_stdin(input)
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+        fs::read_to_string(dir.path().join("out.csv")).unwrap()
+    });
+    assert!(written[0] == written[1] && written[1] == written[2], "{written:?}");
+}

@@ -230,7 +230,8 @@ fn mistakes_are_one_line_and_cost_nothing() {
         (&["log.csv"][..], "--gamma"),
         (&["log.csv", "--gamma", "1.5"], "gamma is 1.5, expected 0 <= gamma <= 1"),
         (&["log.csv", "--gamma", "nan"], "gamma is NaN"),
-        (&["log.csv", "--gamma", "0.9", "--lambda", "2"], "lambda is 2"),
+        (&["log.csv", "--gamma", "0.9", "--estimator", "lstd-lambda", "--lambda", "2"], "lambda is 2"),
+        (&["log.csv", "--gamma", "0.9", "--ridge", "1"], "ridge: softmax-td has none, expected one of"),
         (&["log.csv", "--gamma", "0.9", "--temperature", "-1"], "temperature"),
         (&["log.csv", "--gamma", "0.9", "--ridge", "-1", "--estimator", "linear-lstd"], "ridge"),
         (&["log.csv", "--gamma", "0.9", "--layers", "9999999"], "layers"),
@@ -248,5 +249,13 @@ fn mistakes_are_one_line_and_cost_nothing() {
     let text = HEADER.to_owned() + "a,0,x,1,0\na,1,y,1,0\na,2,x,,\nb,0,x,1,1\n";
     fs::write(dir.path().join("log.csv"), text).unwrap();
     let run = ictd_in(dir.path(), &["evaluate", "log.csv", "--gamma", "1", "--quiet"]);
-    assert_refused(&run, "gamma is 1, expected gamma < 1 or terminated episodes only");
+    assert_refused(
+        &run,
+        "log.csv: row 2: episode a is truncated and gamma is 1, expected gamma < 1 or terminated episodes only",
+    );
+    // Nor is a sum that leaves the range.
+    let text = HEADER.to_owned() + "zoe,0,x,1e200,1\n";
+    fs::write(dir.path().join("log.csv"), text).unwrap();
+    let run = ictd_in(dir.path(), &["evaluate", "log.csv", "--gamma", "1", "--quiet"]);
+    assert_refused(&run, "log.csv: row 2: episode zoe: the returns overflow");
 }

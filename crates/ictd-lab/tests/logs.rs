@@ -1,48 +1,17 @@
 //! Logs are read as they are meant, whatever they are kept in.
 #![allow(missing_docs)]
 
+mod common {
+    pub mod logs;
+}
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ictd::End;
-use ictd_lab::logs::{Kept, Missing, Reading, States, Wanted, convert, read};
-use ictd_lab::{LabError, Progress};
+use common::logs::{data, missing, ok, read_kept, read_text, told};
+use ictd_lab::Progress;
+use ictd_lab::logs::{Kept, Missing, States, Wanted, convert, read};
 use tempfile::TempDir;
-
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/logs").join(name)
-}
-
-fn read_kept(path: &Path, wanted: &Wanted) -> Result<(Reading, Kept), LabError> {
-    read(path, wanted, || Ok(Kept::default()), &Progress::default())
-}
-
-/// A text as a file of that name, read.
-fn read_text(name: &str, text: impl AsRef<[u8]>, wanted: &Wanted) -> Result<(Reading, Kept), LabError> {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(name);
-    fs::write(&path, text).unwrap();
-    read_kept(&path, wanted)
-}
-
-fn ok(text: &str) -> (Reading, Kept) {
-    read_text("log.csv", text, &Wanted::default()).unwrap()
-}
-
-fn missing(missing: Missing) -> Wanted {
-    Wanted { missing, ..Wanted::default() }
-}
-
-/// Episodes as texts: states, rewards, end.
-fn told(reading: &Reading, kept: &Kept) -> Vec<String> {
-    let state = |s: &u32| reading.states.describe(*s);
-    let line = |e: &ictd_lab::logs::OwnedEpisode| {
-        let states: Vec<String> = e.states.iter().map(state).collect();
-        let end = if e.end == End::Terminated { "terminated" } else { "truncated" };
-        format!("{}: {} | {:?} {end}", e.name, states.join(" "), e.rewards)
-    };
-    kept.0.iter().map(line).collect()
-}
 
 const PLAIN: &str = "episode,t,state,reward,terminated\n\
                      a,0,x,1,0\na,1,y,2,1\n\

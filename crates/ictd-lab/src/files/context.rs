@@ -156,6 +156,16 @@ pub(crate) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Resu
 
 /// The text with Python's `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`.
 pub(crate) fn numbers_or_null(text: &str) -> Cow<'_, str> {
+    replaced(text, [("NaN", "null"), ("-Infinity", "null"), ("Infinity", "null")])
+}
+
+/// Only `NaN` as `null`: infinities become texts, which nobody takes for numbers.
+pub(crate) fn nan_or_null(text: &str) -> Cow<'_, str> {
+    replaced(text, [("NaN", "null"), ("-Infinity", "\"-Infinity\""), ("Infinity", "\"Infinity\"")])
+}
+
+/// The text with words that stand outside of strings replaced.
+fn replaced<'a>(text: &'a str, words: [(&str, &str); 3]) -> Cow<'a, str> {
     if !text.contains("NaN") && !text.contains("Infinity") {
         return Cow::Borrowed(text);
     }
@@ -163,11 +173,10 @@ pub(crate) fn numbers_or_null(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     let mut in_string = false;
     while let Some(c) = rest.chars().next() {
-        let literal =
-            ["NaN", "-Infinity", "Infinity"].into_iter().find(|l| !in_string && rest.starts_with(l));
-        if let Some(literal) = literal {
-            out.push_str("null");
-            rest = &rest[literal.len()..];
+        let found = words.into_iter().find(|(word, _)| !in_string && rest.starts_with(word));
+        if let Some((word, instead)) = found {
+            out.push_str(instead);
+            rest = &rest[word.len()..];
             continue;
         }
         let mut length = c.len_utf8();

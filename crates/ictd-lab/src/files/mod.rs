@@ -12,7 +12,7 @@ mod task;
 mod tensorboard;
 
 pub use context::{ContextFile, read_context};
-pub(crate) use context::{EpisodeFile, at, numbers_or_null, parse_json, read_bytes};
+pub(crate) use context::{EpisodeFile, at, nan_or_null, numbers_or_null, parse_json, read_bytes};
 pub use model::{Description, ModelFile, chosen, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written, is_writing};

@@ -11,6 +11,7 @@ use ictd::context::End;
 
 use super::batch::{Batch, NONE};
 use super::cell::Failure;
+use super::clock::Clock;
 use super::episode::{Episode, Sink};
 use super::ids::Ids;
 use super::interner::hash;
@@ -48,15 +49,13 @@ pub(crate) enum Naming {
     Step,
 }
 
-/// Transitions that are shown as they were understood.
-const SHOWN: usize = 3;
-
 pub(crate) struct Assembler<'a, S> {
     path: &'a Path,
     naming: Naming,
     columns: Arc<Columns>,
     missing: Missing,
     is_calendar: bool,
+    clock: Clock,
     has_episodes: bool,
     sink: &'a mut S,
     table: StateTable,
@@ -74,6 +73,8 @@ pub(crate) struct Assembler<'a, S> {
     counts: Counts,
     first: Vec<Transition>,
     used: Used,
+    /// The first place at which a state is to be a mean.
+    missing_at: Option<String>,
     /// Room to put an episode together.
     scratch: Vec<u32>,
 }
@@ -99,6 +100,7 @@ impl<'a, S: Sink> Assembler<'a, S> {
         Self {
             path,
             naming: Naming::Row,
+            clock: Clock::new(&columns.time),
             columns: Arc::new(columns),
             missing,
             is_calendar,
@@ -115,6 +117,7 @@ impl<'a, S: Sink> Assembler<'a, S> {
             counts: Counts::default(),
             first: Vec::new(),
             used: Used::default(),
+            missing_at: None,
             scratch: Vec::new(),
         }
     }
@@ -141,12 +144,15 @@ impl<'a, S: Sink> Assembler<'a, S> {
         &self.mapping.header
     }
 
-    fn error(&self, row: u64, failure: &Failure) -> LabError {
-        let place = match self.naming {
+    fn place(&self, row: u64) -> String {
+        match self.naming {
             Naming::Row => format!("row {row}"),
             Naming::Step => format!("episode {}, step {row}", String::from_utf8_lossy(&self.name)),
-        };
-        LabError::parse(self.path, format!("{place}{}", failure.text()))
+        }
+    }
+
+    fn error(&self, row: u64, failure: &Failure) -> LabError {
+        LabError::parse(self.path, format!("{}{}", self.place(row), failure.text()))
     }
 
     /// Takes rows that follow those before.
@@ -156,9 +162,16 @@ impl<'a, S: Sink> Assembler<'a, S> {
             Naming::Step => 0,
         };
         self.next_row += batch.places;
+        self.clock.has_dates |= batch.has_dates;
+        self.counts.limits += batch.limits;
         let mut numbers = vec![NONE; batch.table.len()];
         let mut ids = Vec::new();
         for (name, length) in batch.ids.iter() {
+            if std::str::from_utf8(name).is_err() {
+                let column = self.mapping.id.map_or("", |k| &self.mapping.header[k]);
+                let failure = Failure::cell(0, column, name, "UTF-8 text");
+                return Err(self.error(first + u64::from(batch.rows[ids.len()]), &failure).into());
+            }
             let id = self.ids.number(name);
             ids.extend(std::iter::repeat_n(id, length));
         }
@@ -256,6 +269,9 @@ impl<'a, S: Sink> Assembler<'a, S> {
         match self.table.number(batch, local, first, &self.columns.state) {
             Ok(number) => {
                 numbers[local as usize] = number;
+                if self.missing_at.is_none() && batch.table.key(local as usize).is_empty() {
+                    self.missing_at = Some(self.place(first + u64::from(batch.origins[local as usize])));
+                }
                 Ok(number)
             }
             Err(TableError::Cell(failure)) => Err(self.error(first + failure.row, &failure).into()),
@@ -284,9 +300,10 @@ impl<'a, S: Sink> Assembler<'a, S> {
             self.error(rows.places[0], &Failure::row(0, "bytes that are no text", expected))
         })?;
         let key = hash(&self.name);
-        let counter = !self.is_calendar && rows.times.iter().all(|t| t.fract() == 0.0);
         let columns = self.columns.clone();
-        let segments = Segments::new(rows, counter, self.missing, &columns);
+        let pace = self.clock.pace(rows, &name).map(|pace| pace.cloned());
+        let pace = pace.map_err(|(row, failure)| self.error(rows.places[row], &failure))?;
+        let segments = Segments { rows, pace: pace.as_ref(), missing: self.missing, columns: &columns };
         let mut k = 0;
         let mut parts = 0;
         let mut states = std::mem::take(&mut self.scratch);
@@ -313,10 +330,10 @@ impl<'a, S: Sink> Assembler<'a, S> {
                     end,
                     times: times.then(|| &rows.times[k..upto]),
                 };
-                if self.first.len() < SHOWN {
-                    self.show(&episode);
-                }
-                self.sink.episode(episode)?;
+                let (table, order) = (&self.table, &self.used.order);
+                Transition::show(&mut self.first, &episode, |used| table.describe(order[used as usize]));
+                let taken = self.sink.episode(episode);
+                taken.map_err(|error| self.refused(error, rows.places[k]))?;
                 // A gap is not where an episode ends.
                 self.counts.truncated = self.counts.truncated.saturating_sub(u64::from(parts > 0));
                 parts += 1;
@@ -336,29 +353,14 @@ impl<'a, S: Sink> Assembler<'a, S> {
         Ok(())
     }
 
-    fn show(&mut self, episode: &Episode<'_>) {
-        for t in 0..episode.rewards.len() {
-            if self.first.len() >= SHOWN {
-                return;
-            }
-            let is_last = t + 1 == episode.rewards.len();
-            let next = match episode.end {
-                End::Terminated if is_last => "(end)".into(),
-                _ => self.describe(episode.states[t + 1]),
-            };
-            let state = self.describe(episode.states[t]);
-            self.first.push(Transition {
-                episode: episode.name.into(),
-                step: t,
-                state,
-                reward: episode.rewards[t],
-                next,
-            });
-        }
-    }
-
-    fn describe(&self, used: u32) -> String {
-        self.table.describe(self.used.order[used as usize])
+    /// An error of the sink, with the place of its episode.
+    fn refused(&self, error: LabError, row: u64) -> LabError {
+        let LabError::Log(error) = error else { return error };
+        // The sink knows episodes by their numbers.
+        let text = error.to_string();
+        let text = text.trim_start_matches("episode ").trim_start_matches(|c: char| c.is_ascii_digit());
+        let place = if self.naming == Naming::Row { format!("row {row}: ") } else { String::new() };
+        LabError::parse(self.path, format!("{place}episode {}{text}", String::from_utf8_lossy(&self.name)))
     }
 
     /// Hands on what is left.
@@ -376,15 +378,23 @@ impl<'a, S: Sink> Assembler<'a, S> {
                 self.hand_on(&mut all.chosen(part))?;
             }
         }
-        let Self { path, table, counts, first, mapping, ids, mut used, .. } = self;
+        let Self { path, table, clock, counts, first, mapping, ids, mut used, missing_at, .. } = self;
         if counts.transitions == 0 {
             let message = format!("found no transition in {} rows, expected at least one", counts.rows);
             return Err(LabError::parse(path, message).into());
         }
         let visited = used.order.len();
         let ids = ids.finish(|state| used.number(state));
-        let (states, means, replaced) = table.finish(&used.order, mapping.state_names())?;
-        let mut reading = Reading::new(states, visited, Counts { replaced, ..counts }, first, ids);
+        if let Some(place) = missing_at.filter(|_| table.has_labels()) {
+            let failure =
+                Failure::cell(0, &mapping.header[mapping.states[0]], b"", "a label: labels have no mean");
+            return Err(LabError::parse(path, format!("{place}{}", failure.text())).into());
+        }
+        let (states, means, replaced) = table
+            .finish(&used.order, mapping.state_names())
+            .map_err(|message| LabError::parse(path, message))?;
+        let mut reading =
+            Reading::new(states, visited, Counts { replaced, uneven: clock.uneven, ..counts }, first, ids);
         reading.means = means;
         reading.explain(&mapping);
         Ok(reading)

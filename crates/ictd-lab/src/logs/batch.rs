@@ -53,6 +53,10 @@ pub(crate) struct Batch {
     pub episodes: Runs,
     pub ids: Runs,
     pub times: Vec<f64>,
+    /// Whether some of them are dates.
+    pub has_dates: bool,
+    /// Ends that were marked as terminated and truncated, and are taken for truncated.
+    pub limits: u64,
     /// Numbers in `table`, or [`NONE`].
     pub states: Vec<u32>,
     /// The states that followed.

@@ -75,6 +75,18 @@ fn why_no_number(text: &str) -> &'static str {
     }
 }
 
+/// A whole number as it is written without a plus and leading zeros. One that is too large for an integer is the name of
+/// something: as a number it would not be told apart from its neighbours.
+pub(crate) fn whole(text: &str) -> Option<String> {
+    if let Ok(n) = text.parse::<i64>() {
+        return Some(n.to_string());
+    }
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    is_whole.then(|| format!("{sign}{}", digits.trim_start_matches('0')))
+}
+
 /// Yes or no.
 pub(crate) fn flag(cell: &[u8]) -> Option<bool> {
     match cell {
@@ -84,12 +96,14 @@ pub(crate) fn flag(cell: &[u8]) -> Option<bool> {
     }
 }
 
-/// A number, or a date with or without a time of day: seconds since 1970.
-pub(crate) fn time(cell: &[u8]) -> Result<f64, &'static str> {
+/// A number, or a date with or without a time of day as seconds since 1970; and whether it is a date.
+pub(crate) fn time(cell: &[u8]) -> Result<(f64, bool), &'static str> {
     if cell.len() >= 10 && cell[4] == b'-' && cell[7] == b'-' {
-        return date(cell).ok_or("a date as 2026-01-31 or 2026-01-31T12:30:00");
+        let seconds = date(cell).ok_or("a date as 2026-01-31 or 2026-01-31T12:30:00")?;
+        return Ok((seconds, true));
     }
-    number(cell).map_err(|why| if why == "a number" { "a number or a date as 2026-01-31" } else { why })
+    let explain = |why| if why == "a number" { "a number or a date as 2026-01-31" } else { why };
+    number(cell).map(|x| (x, false)).map_err(explain)
 }
 
 fn date(cell: &[u8]) -> Option<f64> {
@@ -134,11 +148,12 @@ fn date(cell: &[u8]) -> Option<f64> {
         }
         let offset = match rest {
             b"" | b"Z" => 0.0,
-            [sign @ (b'+' | b'-'), h1, h0, .., m1, m0] if matches!(rest.len(), 5 | 6) => {
-                let two =
-                    |a: &u8, b: &u8| Some(f64::from(10 * (a.checked_sub(b'0')?) + b.checked_sub(b'0')?));
-                let [h1, h0, m1, m0] = [h1, h0, m1, m0].map(|d| if d.is_ascii_digit() { *d } else { b'0' });
-                let size = 3600.0 * two(&h1, &h0)? + 60.0 * two(&m1, &m0)?;
+            [sign @ (b'+' | b'-'), h1, h0, m1, m0] | [sign @ (b'+' | b'-'), h1, h0, b':', m1, m0] => {
+                if [h1, h0, m1, m0].iter().any(|digit| !digit.is_ascii_digit()) {
+                    return None;
+                }
+                let two = |a: &u8, b: &u8| f64::from(10 * (a - b'0') + b - b'0');
+                let size = 3600.0 * two(h1, h0) + 60.0 * two(m1, m0);
                 if *sign == b'+' { size } else { -size }
             }
             _ => return None,
@@ -186,14 +201,20 @@ mod tests {
             ("2024-02-29T12:30:00+02:00", 1_709_202_600.0),
             ("1970-01-01T00:00:00-0100", 3600.0),
         ] {
-            assert_eq!(time(text.as_bytes()), Ok(seconds), "{text}");
+            assert_eq!(time(text.as_bytes()), Ok((seconds, true)), "{text}");
         }
-        for text in
-            ["2023-02-29", "2023-13-01", "2023-01-00", "2023-01-01x", "2023-01-01T25:00", "2023-01-01T10"]
-        {
+        for text in [
+            "2023-02-29",
+            "2023-13-01",
+            "2023-01-00",
+            "2023-01-01x",
+            "2023-01-01T25:00",
+            "2023-01-01T10",
+            "2026-01-01T00:00:00+xy:zz",
+        ] {
             assert!(time(text.as_bytes()).is_err(), "{text}");
         }
-        assert_eq!(time(b"17.5"), Ok(17.5));
+        assert_eq!(time(b"17.5"), Ok((17.5, false)));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::input::Input;
 use super::job::Job;
 use super::parser::{Line, RowParser, Span};
 use super::reading::Reading;
+use super::records::Records;
 use crate::LabError;
 
 /// Bytes of a piece. It must not depend on the number of threads: which states a piece knows decides nothing, but the first of
@@ -22,6 +23,8 @@ use crate::LabError;
 const PIECE: usize = 1 << 20;
 /// No line is longer.
 const LONGEST_LINE: usize = 1 << 26;
+/// Columns that a log has at least.
+const LEAST: usize = 2;
 const SEPARATORS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
 /// The first line of a file.
@@ -31,13 +34,46 @@ pub(super) struct Header {
     pub separator: u8,
 }
 
+impl Header {
+    /// Names in the cells of a line, at least so many.
+    pub fn new<'a>(
+        input: &Input,
+        line: u64,
+        cells: impl Iterator<Item = &'a [u8]>,
+        separator: u8,
+        least: usize,
+    ) -> Result<Self, LabError> {
+        let fail = |message: String| LabError::parse(input.path(), format!("row {line}: {message}"));
+        let name = |cell: &[u8]| std::str::from_utf8(cell).map(|name| name.trim().to_owned());
+        let names = cells.map(name).collect::<Result<Vec<String>, _>>();
+        let names = names.map_err(|_| fail("found bytes that are no UTF-8, expected UTF-8 text".into()))?;
+        if names.len() < least {
+            let found = cell::quoted(names.concat().as_bytes());
+            return Err(fail(format!(
+                "found {found}, expected names of columns separated by commas, tabs, semicolons or bars"
+            )));
+        }
+        if names.iter().all(|name| cell::number(name.as_bytes()).is_ok()) {
+            return Err(fail("found numbers, expected names of columns".into()));
+        }
+        Ok(Self { names, separator })
+    }
+
+    /// What to say about a separator that the name of the file does not promise.
+    fn warning(&self, input: &Input) -> Option<String> {
+        let is_other = input.path().extension().is_some_and(|e| e == "csv") && self.separator != b',';
+        let separator = (self.separator as char).escape_default();
+        is_other.then(|| format!("cells are separated by '{separator}', not by commas"))
+    }
+}
+
 /// Reads a table whose cells have no line breaks.
 pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
     let Job { input, progress, .. } = *job;
     let path = input.path();
     let mut lines = Pieces { reader: input.reader()?, carry: Vec::new(), ended: false };
     let mut first = lines.next(input)?.unwrap_or_default();
-    let body = without_mark(input, &mut first)?;
+    let body = without_mark(input, &first)?;
     let end = first[body..].iter().position(|b| *b == b'\n').map_or(first.len(), |k| body + k + 1);
     let header = header(input, &first[body..end])?;
     let (parser, assembler) = job.rows("row 1", header.names.clone(), sink)?;
@@ -47,6 +83,8 @@ pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop
     let pieces = 2 * rayon::current_num_threads();
     let mut group: Vec<Vec<u8>> = vec![first.split_off(end)];
     let mut parsed: Vec<Result<Batch, Stop>> = Vec::new();
+    // Rows before a place that cannot be read come first, however many are read at once.
+    let mut failed = None;
     while !group.is_empty() || !parsed.is_empty() {
         let bytes: usize = group.iter().map(Vec::len).sum();
         // The pieces of this round are parsed while those of the last are put together.
@@ -57,46 +95,36 @@ pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop
         done?;
         parsed = next;
         group.clear();
-        while group.len() < pieces
-            && let Some(piece) = lines.next(input)?
-        {
-            group.push(piece);
+        while group.len() < pieces && failed.is_none() {
+            match lines.next(input) {
+                Ok(Some(piece)) => group.push(piece),
+                Ok(None) => break,
+                Err(error) => failed = Some(error),
+            }
         }
         progress.step(bytes as u64 >> 20)?;
     }
-    let mut reading = assembler.finish()?;
-    if path.extension().is_some_and(|e| e == "csv") && header.separator != b',' {
-        let separator = (header.separator as char).escape_default();
-        reading.warnings.push(format!("cells are separated by '{separator}', not by commas"));
+    if let Some(error) = failed {
+        return Err(error.into());
     }
+    let mut reading = assembler.finish()?;
+    reading.warnings.extend(header.warning(input));
     Ok(reading)
 }
 
 /// Reads a table in which cells in quotes may have line breaks: slower, one line after the other.
 pub(super) fn read_quoted<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
     let Job { input, progress, .. } = *job;
-    let path = input.path();
-    let mut bytes = input.bytes()?;
-    let body = without_mark(input, &mut bytes)?;
-    let text = &bytes[body..];
-    let mut records = csv::ReaderBuilder::new();
-    records
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(separator(text.split(|b| *b == b'\n').next().unwrap_or_default()));
-    let mut records = records.from_reader(text);
-    let failed = |e: csv::Error| LabError::parse(path, e.to_string());
+    let bytes = input.bytes()?;
+    let mut records = Records::new(input, &bytes, LEAST)?;
+    let (parser, mut assembler) = job.rows("row 1", records.header.names.clone(), sink)?;
+    progress.begin(format!("reading {}", input.path().display()), "MB", bytes.len() as u64 >> 20)?;
     let mut record = csv::ByteRecord::new();
-    records.read_byte_record(&mut record).map_err(failed)?;
-    let names = record.iter().map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()).collect();
-    let (parser, mut assembler) = job.rows("row 1", names, sink)?;
-    progress.begin(format!("reading {}", path.display()), "MB", bytes.len() as u64 >> 20)?;
     let (mut batch, mut begin, mut spans) = (Batch::default(), 1, Vec::new());
     loop {
-        let before = records.position().byte();
-        let more = records.read_byte_record(&mut record).map_err(failed)?;
-        if more {
-            let line = record.position().map_or(begin, csv::Position::line);
+        let before = records.bytes();
+        let line = records.next(&mut record)?;
+        if let Some(line) = line {
             spans.clear();
             spans.extend(
                 (0..record.len()).filter_map(|k| record.range(k)).map(|r| (r.start as u32, r.end as u32)),
@@ -108,19 +136,21 @@ pub(super) fn read_quoted<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Readin
             {
                 batch.failure = Some(failure);
             }
-            progress.advance((records.position().byte() >> 20) - (before >> 20));
+            progress.advance((records.bytes() >> 20) - (before >> 20));
         }
-        if !more || batch.rows.len() >= 1 << 14 || batch.failure.is_some() {
+        if line.is_none() || batch.rows.len() >= 1 << 14 || batch.failure.is_some() {
             assembler.batch(&batch)?;
             begin += batch.places;
             batch = Batch::default();
             progress.check()?;
         }
-        if !more {
+        if line.is_none() {
             break;
         }
     }
-    assembler.finish()
+    let mut reading = assembler.finish()?;
+    reading.warnings.extend(records.header.warning(input));
+    Ok(reading)
 }
 
 /// Pieces of a file that end with a line.
@@ -158,7 +188,7 @@ impl Pieces {
 }
 
 /// Where the text begins, after the mark that Windows programs put in front; refuses what is no text.
-pub(super) fn without_mark(input: &Input, bytes: &mut [u8]) -> Result<usize, LabError> {
+pub(super) fn without_mark(input: &Input, bytes: &[u8]) -> Result<usize, LabError> {
     let refuse = |found: &str| {
         Err(LabError::parse(input.path(), format!("row 1: found {found}, expected UTF-8 text")))
     };
@@ -182,29 +212,17 @@ pub(super) fn separator(line: &[u8]) -> u8 {
 }
 
 fn header(input: &Input, line: &[u8]) -> Result<Header, Stop> {
-    let fail = |message: String| Stop::Error(LabError::parse(input.path(), format!("row 1: {message}")));
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.contains(&b'\r') {
-        return Err(fail("found lines that end with CR alone, expected LF or CRLF".into()));
+        let message = "row 1: found lines that end with CR alone, expected LF or CRLF";
+        return Err(LabError::parse(input.path(), message).into());
     }
     let separator = separator(line);
     let mut spans = Vec::new();
     split(line, separator, line.contains(&b'"'), &mut spans).map_err(|()| Stop::Quoted)?;
-    let text = std::str::from_utf8(line)
-        .map_err(|_| fail("found bytes that are no UTF-8, expected UTF-8 text".into()))?;
-    let names: Vec<String> =
-        spans.iter().map(|&(start, end)| text[start as usize..end as usize].trim().to_owned()).collect();
-    if names.len() < 2 {
-        let found = cell::quoted(line);
-        return Err(fail(format!(
-            "found {found}, expected names of columns separated by commas, tabs, semicolons or bars"
-        )));
-    }
-    if names.iter().all(|name| cell::number(name.as_bytes()).is_ok()) {
-        return Err(fail("found numbers, expected names of columns".into()));
-    }
-    Ok(Header { names, separator })
+    let cells = spans.iter().map(|&(start, end)| &line[start as usize..end as usize]);
+    Ok(Header::new(input, 1, cells, separator, LEAST)?)
 }
 
 /// Finds the cells of a line; an error where quotes do not close in it, or have quotes inside.

@@ -1,21 +1,21 @@
 //! HDF5 files of Minari, D4RL and d3rlpy.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::cell::Cell;
+use std::path::Path;
 
-use hdf5_pure::{AttrValue, DType, Dataset, File, Group};
-use serde_json::Value;
+use hdf5_pure::{AttrValue, DType, Dataset, Datatype, DatatypeByteOrder, File, Group};
 
 use super::assembler::{Assembler, Stop};
+use super::cell;
 use super::episode::Sink;
 use super::job::Job;
+use super::minari::Metadata;
 use super::parser::RowParser;
 use super::reading::Reading;
-use super::states::States;
 use super::table::{Block, Places, Table, Values};
 use super::write::FILLED;
-use crate::LabError;
-use crate::files::numbers_or_null;
+use super::{names, npy};
+use crate::{LabError, memory};
 
 /// No data set unpacks to more than so many times the bytes of its file: deflate reaches 1032.
 const RATIO: u64 = 1100;
@@ -28,19 +28,19 @@ pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop
     let bytes = job.input.bytes()?;
     let size = bytes.len() as u64;
     let file = File::from_bytes(bytes).map_err(|e| failed(path, "", e))?;
-    let source = Source { path, size };
+    let source = Source { path, size, held: Cell::new(0.0) };
     let root = file.root();
     let groups = root.groups().map_err(|e| failed(path, "", e))?;
     let datasets = root.datasets().map_err(|e| failed(path, "", e))?;
     let episodes = numbered(&groups, "episode_");
     if !episodes.is_empty() {
         let blocks = |k: usize| source.minari(&root, &format!("episode_{}", episodes[k]));
-        let metadata = source.metadata(&root)?;
+        let metadata = Metadata::of(path, &root)?;
         let names = metadata.names.clone().filter(|names| names.len() == episodes.len());
         let names = names.unwrap_or_else(|| episodes.iter().map(u64::to_string).collect());
         let mut reading = source.episodes(job, &names, blocks, sink)?;
         metadata.compare(path, episodes.len() as u64, &mut reading)?;
-        metadata.name(&mut reading.states);
+        metadata.name(&mut reading);
         return Ok(reading);
     }
     let has = |name: &str| datasets.iter().any(|d| d == name);
@@ -53,11 +53,11 @@ pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop
     let mut blocks = Vec::new();
     for name in &datasets {
         let dataset = root.dataset(name).map_err(|e| failed(path, name, e))?;
-        // Beside the arrays there may be pictures or words about them.
-        if let Ok((shape, values)) = source.values(name, &dataset)
-            && !shape.is_empty()
-        {
-            blocks.push(Block::new(name, &shape, values));
+        match source.values(name, &dataset) {
+            Ok((shape, values)) if !shape.is_empty() => blocks.push(Block::new(name, &shape, values)),
+            Err(error) if names::is_role(name) || job.wanted.names(name) => return Err(error.into()),
+            // Beside the arrays there may be pictures or words about them.
+            _ => {}
         }
     }
     if blocks.is_empty() {
@@ -85,11 +85,18 @@ struct Source<'a> {
     path: &'a Path,
     /// Of the file.
     size: u64,
+    /// Bytes of the arrays that were read and are still needed.
+    held: Cell<f64>,
 }
 
 impl Source<'_> {
     fn fail(&self, place: &str, message: impl std::fmt::Display) -> LabError {
         LabError::parse(self.path, format!("{place}: {message}"))
+    }
+
+    /// Refuses so many bytes more.
+    fn admit(&self, bytes: f64) -> Result<(), LabError> {
+        memory::admit(self.size as f64 + self.held.get() + bytes, "the size of the arrays")
     }
 
     /// Reads one table per episode.
@@ -104,8 +111,10 @@ impl Source<'_> {
         let mut sink = Some(sink);
         job.progress.begin(format!("reading {}", self.path.display()), "steps", 0)?;
         for (k, name) in names.iter().enumerate() {
+            self.held.set(0.0);
             let mut found = blocks(k)?;
             let rows = found.iter().map(Block::rows).max().unwrap_or(0);
+            self.admit(rows as f64 * Values::text_memory(name.len()))?;
             found.push(Block {
                 name: "episode".into(),
                 width: None,
@@ -241,8 +250,17 @@ impl Source<'_> {
         if bytes.is_none_or(|bytes| bytes > RATIO.saturating_mul(self.size)) {
             return Err(self.fail(name, format!("found shape {shape:?}, expected one that fits the file")));
         }
+        let kind = dataset.dtype().map_err(wrap)?;
+        // Once as they are kept in the file, once as they are kept here.
+        let count = shape.iter().product::<u64>() as f64;
+        let each = match kind {
+            DType::String | DType::VariableLengthString => Values::text_memory(unit as usize),
+            _ => memory::DOUBLE,
+        };
+        self.admit(count * (unit as f64 + each))?;
+        self.held.set(self.held.get() + count * each);
         let shape = shape.into_iter().map(|d| d as usize).collect();
-        let values = match dataset.dtype().map_err(wrap)? {
+        let values = match kind {
             DType::F32 | DType::F64 => Values::Float(dataset.read_f64().map_err(wrap)?),
             DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 | DType::U32 => {
                 Values::Whole(dataset.read_i64().map_err(wrap)?)
@@ -258,7 +276,20 @@ impl Source<'_> {
             DType::Enum(_) => {
                 Values::Whole(dataset.read_u8().map_err(wrap)?.into_iter().map(i64::from).collect())
             }
-            DType::String | DType::VariableLengthString => Values::Text(dataset.read_string().map_err(wrap)?),
+            DType::String | DType::VariableLengthString => {
+                let list = dataset.read_string().map_err(wrap)?;
+                // What is no text was replaced while it was read.
+                if let Some(k) = list.iter().position(|text| text.contains(char::REPLACEMENT_CHARACTER)) {
+                    let found = cell::quoted(list[k].as_bytes());
+                    return Err(self.fail(name, format!("found {found} in entry {k}, expected UTF-8 text")));
+                }
+                Values::Text(list)
+            }
+            DType::Other(kind) if is_half(&kind).is_some() => {
+                let is_big = is_half(&kind) == Some(DatatypeByteOrder::BigEndian);
+                let bytes = dataset.read_raw().map_err(wrap)?;
+                Values::Float(npy::halves(&bytes, is_big))
+            }
             other => {
                 return Err(
                     self.fail(name, format!("found entries of type {other}, expected numbers or texts"))
@@ -267,33 +298,6 @@ impl Source<'_> {
         };
         Ok((shape, values))
     }
-
-    /// What is said about the whole: in `metadata.json` beside the file, or in attributes of the root.
-    fn metadata(&self, root: &Group) -> Result<Metadata, LabError> {
-        let beside = self.path.with_file_name("metadata.json");
-        if let Ok(text) = std::fs::read_to_string(&beside) {
-            let value: Value = serde_json::from_str(&numbers_or_null(&text))
-                .map_err(|e| LabError::parse(&beside, e.to_string()))?;
-            let number = |key: &str| value.get(key).and_then(Value::as_u64);
-            let texts = |key: &str| -> Option<Vec<String>> {
-                value.get(key)?.as_array()?.iter().map(|text| text.as_str().map(String::from)).collect()
-            };
-            return Ok(Metadata {
-                episodes: number("total_episodes"),
-                steps: number("total_steps"),
-                names: texts("ictd_episodes"),
-                labels: texts("ictd_labels"),
-                features: texts("ictd_features"),
-            });
-        }
-        let attributes: HashMap<String, AttrValue> = root.attrs().unwrap_or_default();
-        let number = |key: &str| attributes.get(key).and_then(AttrValue::as_u64);
-        Ok(Metadata {
-            episodes: number("total_episodes"),
-            steps: number("total_steps"),
-            ..Metadata::default()
-        })
-    }
 }
 
 /// Dictionary keys are joined by an underscore, the name of the episode is left out.
@@ -301,70 +305,31 @@ fn inner_name(place: &str) -> String {
     place.split('/').skip(1).collect::<Vec<_>>().join("_")
 }
 
-/// What Minari says about a data set, and what `ictd convert` adds to it.
-#[derive(Default)]
-struct Metadata {
-    episodes: Option<u64>,
-    steps: Option<u64>,
-    names: Option<Vec<String>>,
-    labels: Option<Vec<String>>,
-    features: Option<Vec<String>>,
-}
-
-impl Metadata {
-    /// Gives states the names that they had before they were written as numbers.
-    fn name(self, states: &mut States) {
-        match (states, self.labels, self.features) {
-            (States::Labels(numbers), Some(labels), _) => {
-                let label = |n: &String| n.parse().ok().and_then(|k: usize| labels.get(k));
-                if let Some(named) = numbers.iter().map(|n| label(n).cloned()).collect() {
-                    *numbers = named;
-                }
-            }
-            (States::Features { names, .. }, _, Some(features)) if features.len() == names.len() => {
-                *names = features
-            }
-            _ => {}
+/// The order of bytes in floating-point numbers of 16 bits; none for other types.
+fn is_half(kind: &Datatype) -> Option<DatatypeByteOrder> {
+    match kind {
+        Datatype::FloatingPoint { size: 2, byte_order, layout } if layout.exponent_size == 5 => {
+            Some(*byte_order)
         }
-    }
-
-    fn compare(&self, path: &Path, episodes: u64, reading: &mut Reading) -> Result<(), LabError> {
-        if let Some(said) = self.episodes.filter(|said| *said != episodes) {
-            return Err(LabError::parse(
-                path,
-                format!("found {episodes} episodes, expected {said} as total_episodes says"),
-            ));
-        }
-        let steps = reading.counts.transitions + reading.counts.dropped_transitions;
-        if let Some(said) = self.steps.filter(|said| *said != steps) {
-            reading.warnings.push(format!("{steps} steps, while total_steps says {said}"));
-        }
-        Ok(())
+        _ => None,
     }
 }
 
-/// The file of a Minari data set given by its folder or its id; `None` where it is neither.
-pub(super) fn minari_file(path: &Path) -> Result<Option<PathBuf>, LabError> {
-    let mut folder = path.to_owned();
-    if !path.exists() {
-        let root = std::env::var_os("MINARI_DATASETS_PATH").map(PathBuf::from);
-        let root = root.or_else(|| std::env::home_dir().map(|home| home.join(".minari/datasets")));
-        match root.map(|root| root.join(path)).filter(|_| path.is_relative()) {
-            Some(found) if found.is_dir() => folder = found,
-            _ => return Ok(None),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_that_does_not_fit_beside_the_others_is_refused_before_it_is_read() {
+        let mut file = hdf5_pure::FileBuilder::new();
+        file.create_dataset("rewards").with_f64_data(&[1.0; 3]);
+        let file = File::from_bytes(file.finish().unwrap()).unwrap();
+        let dataset = file.root().dataset("rewards").unwrap();
+        // In the file and in memory it takes 24 bytes.
+        for (spare, fits) in [(48.0, true), (47.0, false)] {
+            let held = ictd::pretrain::MEMORY_LIMIT - 1000.0 - spare;
+            let source = Source { path: Path::new("a.hdf5"), size: 1000, held: Cell::new(held) };
+            assert_eq!(source.values("rewards", &dataset).is_ok(), fits, "{spare}");
         }
     }
-    if !folder.is_dir() {
-        return Ok(None);
-    }
-    let inner = folder.join("data");
-    let data = if inner.is_dir() { inner } else { folder };
-    let file = data.join("main_data.hdf5");
-    if file.is_file() {
-        return Ok(Some(file));
-    }
-    if data.join("metadata.json").is_file() {
-        return Ok(Some(data));
-    }
-    Err(LabError::parse(path, "found a folder without main_data.hdf5, expected a Minari data set"))
 }

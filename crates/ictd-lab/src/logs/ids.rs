@@ -26,7 +26,8 @@ impl Ids {
     /// file. A terminal state is none: its value is known.
     pub fn remember(&mut self, rows: &Rows, is_calendar: bool) {
         for (k, &id) in rows.ids.iter().enumerate() {
-            let is_terminal = rows.rewards[k].is_nan() && k > 0 && rows.flags[k - 1] & TERMINATED != 0;
+            let before = if k > 0 { rows.flags[k - 1] } else { 0 };
+            let is_terminal = rows.rewards[k].is_nan() && (before | rows.flags[k]) & TERMINATED != 0;
             let time = if is_calendar { rows.times[k] } else { 0.0 };
             let known = &mut self.last[id as usize];
             if rows.states[k] != NONE && !is_terminal && time >= known.0 {

@@ -9,6 +9,9 @@ use super::gzip::Gunzip;
 use crate::LabError;
 use crate::files::read_bytes;
 
+/// What files of gzip begin with.
+const GZIP: &[u8; 2] = &[0x1f, 0x8b];
+
 /// What can be read from the beginning more than once.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
@@ -29,7 +32,7 @@ impl Input {
         let mut start = [0; 2];
         let read = File::open(path).and_then(|mut file| file.read(&mut start));
         match read.map_err(|source| LabError::Read { path: path.to_owned(), source })? {
-            2 if start == [0x1f, 0x8b] => Ok(Self::Gzip(path.to_owned())),
+            2 if start == *GZIP => Ok(Self::Gzip(path.to_owned())),
             _ => Ok(Self::File(path.to_owned())),
         }
     }
@@ -46,6 +49,7 @@ impl Input {
         match self {
             Self::File(path) => std::fs::metadata(path).map_or(0, |m| m.len()),
             Self::Gzip(_) => 0,
+            Self::Memory(_, bytes) if bytes.starts_with(GZIP) => 0,
             Self::Memory(_, bytes) => bytes.len() as u64,
         }
     }
@@ -56,6 +60,9 @@ impl Input {
         Ok(match self {
             Self::File(path) => Box::new(open(path)?),
             Self::Gzip(path) => Box::new(Gunzip::new(open(path)?)),
+            Self::Memory(_, bytes) if bytes.starts_with(GZIP) => {
+                Box::new(Gunzip::new(Cursor::new(bytes.clone())))
+            }
             Self::Memory(_, bytes) => Box::new(Cursor::new(bytes.clone())),
         })
     }

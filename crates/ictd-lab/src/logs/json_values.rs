@@ -21,10 +21,14 @@ impl Object {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
+    /// The value of the key for rewards.
+    pub fn rewards(&self) -> Option<&Value> {
+        self.0.iter().find(|(name, _)| names::is_reward(name)).map(|(_, value)| value)
+    }
+
     /// Whether it has lists where a row has values: rewards of many steps.
     pub fn is_episode(&self) -> bool {
-        let is_reward = |name: &&String| names::REWARD.contains(&name.to_ascii_lowercase().as_str());
-        self.keys().find(is_reward).and_then(|name| self.get(name)).is_some_and(is_list)
+        self.rewards().is_some_and(is_list)
     }
 
     /// Whether it is a context as `ictd task` writes it.
@@ -66,41 +70,108 @@ pub(super) fn is_list(value: &Value) -> bool {
     value.is_array()
 }
 
-/// A column of values, each with its row; none for objects in objects, which are passed over.
-pub(super) fn block(name: &str, cells: &[(u64, Option<&Value>)]) -> Result<Option<Block>, String> {
+/// A value with its row; none where the key is not there.
+pub(super) type Cell<'a> = (u64, Option<&'a Value>);
+
+/// What the values of a key are. The first rows decide, whatever they are read together with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Objects in objects, which are passed over.
+    Passed,
+    /// Numbers, texts and truth values.
+    Plain,
+    /// Lists of so many numbers.
+    List(usize),
+}
+
+impl Kind {
+    /// By the first value that is there.
+    pub fn of(cells: &[Cell<'_>]) -> Self {
+        match cells.iter().filter_map(|(_, value)| *value).find(|value| !value.is_null()) {
+            Some(Value::Object(_)) => Self::Passed,
+            Some(list @ Value::Array(_)) => Self::List(entries(list)),
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Keys of the first of some rows, in its order, each with what its values are.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    first: u64,
+    kinds: Vec<(String, Kind)>,
+}
+
+impl Keys {
+    /// `cells` gives the values of a key in these rows.
+    pub fn new<'a>(
+        (first, object): (u64, &Object),
+        cells: impl Fn(&str) -> Result<Vec<Cell<'a>>, String>,
+    ) -> Result<Self, String> {
+        let kind = |name: &String| Ok((name.clone(), Kind::of(&cells(name)?)));
+        Ok(Self { first, kinds: object.keys().map(kind).collect::<Result<_, String>>()? })
+    }
+
+    /// The columns of rows; a key that one lacks has no value there.
+    pub fn blocks<'a>(
+        &self,
+        rows: &[(u64, Object)],
+        cells: impl Fn(&str) -> Result<Vec<Cell<'a>>, String>,
+    ) -> Result<Vec<Block>, String> {
+        for (number, object) in rows {
+            if let Some(other) =
+                object.keys().find(|name| !self.kinds.iter().any(|(known, _)| known == *name))
+            {
+                let first = self.first;
+                return Err(format!("row {number}: found the key '{other}', expected those of row {first}"));
+            }
+        }
+        let mut blocks = Vec::new();
+        for (name, kind) in &self.kinds {
+            match kind {
+                Kind::Passed => {}
+                Kind::Plain => blocks.push(block(name, &cells(name)?)?),
+                Kind::List(width) => blocks.push(wide(name, *width, &cells(name)?)?),
+            }
+        }
+        Ok(blocks)
+    }
+}
+
+/// A column of plain values.
+fn block(name: &str, cells: &[Cell<'_>]) -> Result<Block, String> {
     let present =
         || cells.iter().filter_map(|(row, value)| value.filter(|v| !v.is_null()).map(|v| (*row, v)));
-    if present().next().is_some_and(|(_, v)| v.is_object()) {
-        return Ok(None);
-    }
     let fail = |row: u64, found: &str, expected: &str| {
         Err(format!("row {row}, column {name}: found {found}, expected {expected}"))
     };
-    let lists = present().filter(|(_, v)| is_list(v)).count();
-    if lists > 0 {
-        return wide(name, cells).map(Some);
-    }
     let count = |what: fn(&Value) -> bool| present().filter(|(_, v)| what(v)).count();
-    if let Some((row, _)) = present().find(|(_, v)| v.is_object()) {
-        return fail(row, "an object", "a number or a text");
+    if let Some((row, value)) = present().find(|(_, v)| v.is_object() || is_list(v)) {
+        return fail(row, if is_list(value) { "a list" } else { "an object" }, "a number or a text");
     }
     let (texts, flags) = (count(Value::is_string), count(Value::is_boolean));
-    let (whole, all) = (count(is_whole), present().count());
-    // Whole numbers stay what they are beside cells without a value, and texts or flags beside numbers can be told apart.
-    let values =
-        if texts > 0 || (0 < flags && flags < all) || (0 < whole && whole == all && all < cells.len()) {
-            Values::Text(cells.iter().map(|(_, value)| text(*value)).collect())
-        } else if whole == cells.len() {
-            let whole = |v: &Value| v.as_i64().unwrap_or_else(|| i64::from(v.as_bool() == Some(true)));
-            Values::Whole(present().map(|(_, v)| whole(v)).collect())
-        } else {
-            Values::Float(cells.iter().map(|(_, v)| v.and_then(Value::as_f64).unwrap_or(f64::NAN)).collect())
-        };
-    Ok(Some(Block { name: name.into(), width: None, values }))
+    let (whole, small, all) = (count(is_whole), count(is_small), present().count());
+    // Whole numbers stay what they are beside cells without a value and where they are large, and texts or flags beside
+    // numbers can be told apart.
+    let as_text = whole == all && 0 < all && small < cells.len();
+    let values = if texts > 0 || (0 < flags && flags < all) || as_text {
+        Values::Text(cells.iter().map(|(_, value)| text(*value)).collect())
+    } else if small == cells.len() {
+        let whole = |v: &Value| v.as_i64().unwrap_or_else(|| i64::from(v.as_bool() == Some(true)));
+        Values::Whole(present().map(|(_, v)| whole(v)).collect())
+    } else {
+        Values::Float(cells.iter().map(|(_, v)| v.and_then(Value::as_f64).unwrap_or(f64::NAN)).collect())
+    };
+    Ok(Block { name: name.into(), width: None, values })
 }
 
 fn is_whole(value: &Value) -> bool {
-    value.is_boolean() || value.as_i64().is_some()
+    value.is_boolean() || value.is_i64() || value.is_u64()
+}
+
+/// Whether it is a whole number below 2⁶³, or a truth value.
+fn is_small(value: &Value) -> bool {
+    value.is_boolean() || value.is_i64()
 }
 
 fn text(value: Option<&Value>) -> String {
@@ -111,10 +182,9 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// Lists of numbers, all of one length.
-fn wide(name: &str, cells: &[(u64, Option<&Value>)]) -> Result<Block, String> {
+/// Lists of so many numbers.
+fn wide(name: &str, width: usize, cells: &[Cell<'_>]) -> Result<Block, String> {
     let mut flat = Vec::new();
-    let mut width = None;
     let place = |row: u64| format!("row {row}, column {name}: found");
     for (row, value) in cells {
         let before = flat.len();
@@ -123,23 +193,25 @@ fn wide(name: &str, cells: &[(u64, Option<&Value>)]) -> Result<Block, String> {
                 flatten(list, &mut flat)
                     .map_err(|found| format!("{} {found}, expected a number", place(*row)))?;
             }
-            None | Some(Value::Null) => flat.extend(vec![f64::NAN; width.unwrap_or(0)]),
+            None | Some(Value::Null) => flat.resize(before + width, f64::NAN),
             Some(other) => {
                 return Err(format!("{} {}, expected a list as before", place(*row), short(other)));
             }
         }
         let length = flat.len() - before;
-        if *width.get_or_insert(length) != length {
-            let expected = width.unwrap_or(0);
-            return Err(format!("{} {length} entries, expected {expected} as before", place(*row)));
+        if length != width {
+            return Err(format!("{} {length} entries, expected {width} as before", place(*row)));
         }
     }
     match width {
-        Some(0) | None => {
-            Err(format!("{} an empty list, expected numbers", place(cells.first().map_or(0, |c| c.0))))
-        }
-        width => Ok(Block { name: name.into(), width, values: Values::Float(flat) }),
+        0 => Err(format!("{} an empty list, expected numbers", place(cells.first().map_or(0, |c| c.0)))),
+        _ => Ok(Block { name: name.into(), width: Some(width), values: Values::Float(flat) }),
     }
+}
+
+/// How many entries there are in a list and the lists in it.
+fn entries(value: &Value) -> usize {
+    value.as_array().map_or(1, |list| list.iter().map(entries).sum())
 }
 
 fn flatten(value: &Value, flat: &mut Vec<f64>) -> Result<(), String> {

@@ -54,6 +54,18 @@ pub struct Wanted {
     pub missing: Missing,
 }
 
+impl Wanted {
+    /// Whether a column or an array of that name is asked for.
+    pub(super) fn names(&self, name: &str) -> bool {
+        let said = [&self.episode, &self.time, &self.reward, &self.terminated, &self.truncated, &self.id];
+        let begins =
+            |part: &str| name.get(..part.len()).is_some_and(|start| start.eq_ignore_ascii_case(part));
+        let mut states = self.state.iter().flat_map(|said| said.trim_end_matches(":label").split(','));
+        said.into_iter().flatten().any(|said| said.eq_ignore_ascii_case(name))
+            || states.any(|part| !part.trim().is_empty() && begins(part.trim()))
+    }
+}
+
 /// What every column of a table was taken for. Numbers are positions in `header`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mapping {
@@ -75,6 +87,8 @@ pub struct Mapping {
     pub truncated: Option<usize>,
     /// The column of ids.
     pub id: Option<usize>,
+    /// Whether the column of terminal ends marks those of recording too: where both are set, recording ended.
+    pub done_is_any_end: bool,
     /// Whether a single state column is to be taken for labels whatever it holds.
     pub is_label: bool,
     /// What a reader of the mapping should know.
@@ -91,8 +105,9 @@ impl Mapping {
             }
         }
         let mut found = Self { header, ..Self::default() };
-        let find = |role: &str, aliases: &[&str], said: &Option<String>| {
-            found.role(role, aliases, said.as_deref()).map_err(fail)
+        let said = found.said(wanted).map_err(fail)?;
+        let find = |role: &str, aliases: &[&str], name: &Option<String>| {
+            found.role(role, aliases, name.as_deref(), &said).map_err(fail)
         };
         let episode = find("episode", names::EPISODE, &wanted.episode)?;
         let reward = find("reward", names::REWARD, &wanted.reward)?;
@@ -107,7 +122,7 @@ impl Mapping {
         let truncated = find("truncated", names::TRUNCATED, &wanted.truncated)?;
         let time = find("time", names::TIME, &wanted.time)?;
         let id = match &wanted.id {
-            Some(name) if wanted.id_may_lack && !found.header.contains(name) => None,
+            Some(name) if wanted.id_may_lack && found.named("id", name).is_err() => None,
             Some(_) => find("id", &[], &wanted.id)?,
             None => None,
         };
@@ -138,13 +153,37 @@ impl Mapping {
         Ok(found)
     }
 
-    /// The column of a role: the one that was named, or the only one whose name is among the aliases of highest rank.
-    fn role(&self, role: &str, aliases: &[&str], said: Option<&str>) -> Result<Option<usize>, String> {
-        if let Some(name) = said {
+    /// Columns that a user gives a role: each has one. An id may be the name of an episode as well.
+    fn said(&self, wanted: &Wanted) -> Result<Vec<usize>, String> {
+        let Wanted { episode, time, reward, terminated, truncated, .. } = wanted;
+        let roles = ["episode", "time", "reward", "terminated", "truncated"];
+        let mut said: Vec<(usize, &str)> = Vec::new();
+        for (role, name) in roles.into_iter().zip([episode, time, reward, terminated, truncated]) {
+            let Some(name) = name else { continue };
+            let column = self.named(role, name)?;
+            if let Some((_, other)) = said.iter().find(|(known, _)| *known == column) {
+                return Err(format!("found '{name}' for --{other} and --{role}, expected different columns"));
+            }
+            said.push((column, role));
+        }
+        Ok(said.into_iter().map(|(column, _)| column).collect())
+    }
+
+    /// The column of a role: the one that was named, or the only one whose name is among the aliases of highest rank and that
+    /// has no role in `taken`.
+    fn role(
+        &self,
+        role: &str,
+        aliases: &[&str],
+        name: Option<&str>,
+        taken: &[usize],
+    ) -> Result<Option<usize>, String> {
+        if let Some(name) = name {
             return self.named(role, name).map(Some);
         }
+        let is_free = |k: &usize| !taken.contains(k);
         let alike = |alias: &&str| self.header.iter().position(|name| name.eq_ignore_ascii_case(alias));
-        Ok(aliases.iter().find_map(alike))
+        Ok(aliases.iter().filter_map(alike).find(is_free))
     }
 
     /// The column that a user named.
@@ -179,7 +218,7 @@ impl Mapping {
         let prefixed = prefixed.map(|found| found.into_iter().filter(free).collect::<Vec<_>>());
         if let Some(found) = prefixed.into_iter().find(|found| !found.is_empty()) {
             self.states = found;
-        } else if let Some(one) = self.role("state", names::STATE, None)?.filter(free) {
+        } else if let Some(one) = self.role("state", names::STATE, None, &taken)? {
             self.states = vec![one];
         } else {
             let is_state = |k: &usize| free(k) && !NOT_STATES.matches(&self.header[*k]);
@@ -196,13 +235,22 @@ impl Mapping {
 
     fn said_states(&mut self, said: &str) -> Result<(), String> {
         let (said, is_label) = said.strip_suffix(":label").map_or((said, false), |name| (name, true));
+        let taken = self.taken();
+        let ends = [Some(self.reward), self.terminated, self.truncated];
         for part in said.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let mut found: Vec<usize> = match self.header.iter().position(|column| column == part) {
                 Some(one) => vec![one],
-                None => self.with_prefix(part),
+                None => self.with_prefix(part).into_iter().filter(|k| !taken.contains(k)).collect(),
             };
             if found.is_empty() {
                 found = vec![self.named("state", part)?];
+            }
+            if let [one] = *found
+                && ends.contains(&Some(one))
+            {
+                return Err(format!(
+                    "found '{part}' for --state and for another role, expected different columns"
+                ));
             }
             found.retain(|k| !self.states.contains(k));
             self.states.append(&mut found);
@@ -221,7 +269,7 @@ impl Mapping {
     fn find_next(&mut self) {
         let after = |k: &usize| {
             let name = &self.header[*k];
-            ["next_", "new_"].iter().find_map(|n| self.header.iter().position(|c| *c == format!("{n}{name}")))
+            names::NEXT.iter().find_map(|n| self.header.iter().position(|c| *c == format!("{n}{name}")))
         };
         self.next = self.states.iter().map(after).collect::<Option<_>>().unwrap_or_default();
     }
@@ -239,13 +287,17 @@ impl Mapping {
 
     fn warn(&mut self, wanted: &Wanted) {
         let Self { header, .. } = self;
-        if let (Some(k), None, None) = (self.terminated, &wanted.terminated, self.truncated)
+        if let (Some(k), None) = (self.terminated, &wanted.terminated)
             && header[k].to_ascii_lowercase().starts_with("done")
         {
+            // Old Gym, Stable-Baselines3 and rsl_rl set it at time limits too.
+            self.done_is_any_end = self.truncated.is_some();
             let name = &header[k];
-            self.warnings.push(format!(
-                "'{name}' is taken for terminated; if it also marks where recording stopped, values there are wrong"
-            ));
+            if self.truncated.is_none() {
+                self.warnings.push(format!(
+                    "'{name}' is taken for terminated; if it also marks where recording stopped, values there are wrong"
+                ));
+            }
         }
         if self.terminated.is_none() {
             self.warnings.push(

@@ -7,6 +7,7 @@
 mod assembler;
 mod batch;
 mod cell;
+mod clock;
 mod csv;
 mod episode;
 mod gzip;
@@ -18,6 +19,7 @@ mod job;
 mod json;
 mod json_values;
 mod mapping;
+mod minari;
 mod names;
 mod npy;
 #[cfg(feature = "parquet")]
@@ -25,6 +27,7 @@ pub(crate) mod parquet;
 mod parser;
 mod queries;
 mod reading;
+mod records;
 mod rows;
 mod segments;
 mod states;
@@ -56,7 +59,7 @@ pub fn read<S: Sink>(
     make: impl Fn() -> Result<S, LabError>,
     progress: &Progress,
 ) -> Result<(Reading, S), LabError> {
-    let file = hdf5::minari_file(path)?;
+    let file = minari::file(path)?;
     let input = Input::open(file.as_deref().unwrap_or(path))?;
     let format = Format::of(&input)?;
     let (mut gather, mut quoted) = (false, false);
@@ -128,7 +131,7 @@ impl Format {
                 return Err(LabError::parse(input.path(), "found no signature of NumPy, expected arrays"));
             }
             _ if [".json", ".jsonl", ".ndjson"].iter().any(|end| name.ends_with(end)) => Self::Json,
-            _ if text.starts_with(b"{") || text.starts_with(b"[{") => Self::Json,
+            _ if text.strip_prefix(b"[").unwrap_or(text).trim_ascii_start().starts_with(b"{") => Self::Json,
             _ => Self::Text,
         })
     }

@@ -44,12 +44,20 @@ pub(super) const TIME: &[&str] = &[
     "turn",
 ];
 
-/// Whether a column of times counts the steps of an episode, so that a number that is left out is a gap. Any other holds times
-/// of a calendar, which need not be evenly spaced and do not begin anew with an episode.
+/// Times of a calendar that are counted if they are whole numbers.
+const COUNTED: &[&str] = &["day", "week", "month", "period"];
+
+/// Whether a column of times counts the steps of an episode. Any other holds times of a calendar, which do not begin anew with
+/// an episode.
 pub(super) fn counts_steps(column: &str) -> bool {
-    let calendar = ["time", "timestamp", "datetime", "date", "day", "week", "month", "period"];
+    let calendar = ["time", "timestamp", "datetime", "date"];
     let name = column.to_ascii_lowercase();
-    TIME.contains(&name.as_str()) && !calendar.contains(&name.as_str())
+    TIME.contains(&name.as_str()) && ![&calendar, COUNTED].concat().contains(&name.as_str())
+}
+
+/// Whether whole numbers in a column of times are consecutive, so that one that is left out is a gap.
+pub(super) fn may_count_steps(column: &str) -> bool {
+    counts_steps(column) || COUNTED.contains(&column.to_ascii_lowercase().as_str())
 }
 
 pub(super) const REWARD: &[&str] = &["reward", "rewards", "r"];
@@ -76,6 +84,22 @@ pub(super) const STATE: &[&str] = &["state", "states", "obs", "observation", "ob
 /// What names of features begin with.
 pub(super) const PREFIXES: &[&str] =
     &["s_", "obs_", "state_", "states_", "observation_", "observations_", "x_", "feature_", "features_"];
+
+/// Whether a column of that name holds rewards.
+pub(super) fn is_reward(name: &str) -> bool {
+    REWARD.contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// Whether a column of that name is known to have a part in a log.
+pub(super) fn is_role(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let state = NEXT.iter().find_map(|next| name.strip_prefix(next)).unwrap_or(&name);
+    let roles = [EPISODE, TIME, REWARD, TERMINATED, TRUNCATED];
+    roles.iter().any(|role| role.contains(&name.as_str())) || STATE.contains(&state)
+}
+
+/// What names of the state that followed begin with.
+pub(super) const NEXT: &[&str] = &["next_", "new_"];
 
 /// Columns that are no part of a state unless somebody says so.
 pub(super) struct Others {
@@ -109,19 +133,17 @@ pub(super) const NOT_STATES: Others = Others {
         "action_prob",
         "action_logp",
         "target_prob",
-        "done",
-        "dones",
-        "terminal",
-        "terminals",
-        "timeout",
-        "timeouts",
     ],
     prefixes: &["action_", "actions_", "a_", "info_", "infos_", "next_", "new_", "unnamed:", "action_dist"],
 };
 
 impl Others {
+    /// Also what may have another role, and names of something.
     pub(super) fn matches(&self, name: &str) -> bool {
         let name = name.to_ascii_lowercase();
-        self.names.contains(&name.as_str()) || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+        self.names.contains(&name.as_str())
+            || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+            || name.ends_with("_id")
+            || is_role(&name)
     }
 }

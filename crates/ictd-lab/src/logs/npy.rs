@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use super::assembler::Stop;
+use super::cell;
 use super::episode::Sink;
 use super::job::Job;
 use super::reading::Reading;
 use super::table::{Block, Table, Values};
 use super::zip;
-use crate::{LabError, memory};
+use crate::LabError;
+use crate::memory::{self, DOUBLE};
 
 /// Reads the arrays of an archive as the columns of a table, or a single array with names for its fields.
 pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
@@ -28,9 +30,8 @@ fn archive(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
     for (name, content) in entries {
         let name = name.strip_suffix(".npy").unwrap_or(&name);
         let (shape, values) =
-            array(&content).map_err(|message| LabError::parse(path, format!("{name}: {message}")))?;
+            array(&content, size).map_err(|message| LabError::parse(path, format!("{name}: {message}")))?;
         size += values.memory();
-        memory::admit(size, "the size of the arrays")?;
         // Single numbers beside the arrays say something about the whole.
         if !shape.is_empty() {
             blocks.push(Block::new(name, &shape, values));
@@ -47,14 +48,15 @@ pub(super) fn arrays(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> 
     if bytes.starts_with(b"PK") {
         return archive(path, bytes);
     }
-    let (shape, values) = array(bytes).map_err(|message| LabError::parse(path, message))?;
+    let (shape, values) =
+        array(bytes, bytes.len() as f64).map_err(|message| LabError::parse(path, message))?;
     Ok(vec![Block::new("", &shape, values)])
 }
 
 /// One array: its columns are in the order episode, t, state…, reward, terminated.
 fn single(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
     let fail = |message: String| LabError::parse(path, message);
-    let (shape, values) = array(bytes).map_err(fail)?;
+    let (shape, values) = array(bytes, 2.0 * bytes.len() as f64).map_err(fail)?;
     let Values::Float(list) = values else {
         return Err(fail("found an array of whole numbers or texts, expected floating-point columns".into()));
     };
@@ -78,7 +80,9 @@ fn single(path: &Path, bytes: &[u8]) -> Result<Vec<Block>, LabError> {
 }
 
 /// The shape and the entries of an array in the format NPY.
-pub(crate) fn array(bytes: &[u8]) -> Result<(Vec<usize>, Values), String> {
+///
+/// `held` bytes of memory are taken already.
+pub(crate) fn array(bytes: &[u8], held: f64) -> Result<(Vec<usize>, Values), String> {
     let broken = || "found no header of NPY, expected an array that NumPy saved".to_owned();
     let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or_else(broken)?;
     let (length, start) = match rest {
@@ -105,7 +109,7 @@ pub(crate) fn array(bytes: &[u8]) -> Result<(Vec<usize>, Values), String> {
         );
     }
     let data = &rest[start + length..];
-    let values = entries(kind, count, data)?;
+    let values = entries(kind, count, data, held)?;
     Ok((shape, values))
 }
 
@@ -121,13 +125,20 @@ fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// The entries of an array of that type.
-fn entries(kind: &str, count: usize, data: &[u8]) -> Result<Values, String> {
+fn entries(kind: &str, count: usize, data: &[u8], held: f64) -> Result<Values, String> {
     let size: usize = kind.get(2..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
     let unit = if kind.get(1..2) == Some("U") { 4 * size } else { size };
     let wanted = count.checked_mul(unit).filter(|wanted| *wanted <= data.len());
     let Some(wanted) = wanted else {
         return Err(format!("found {} bytes of data, expected {count} entries of {unit}", data.len()));
     };
+    let each = match (kind.get(1..2), size) {
+        (Some("U" | "S"), _) => Values::text_memory(unit),
+        // Large ones become texts.
+        (Some("u"), 8) => DOUBLE + Values::text_memory(20),
+        _ => DOUBLE,
+    };
+    memory::admit(held + each * count as f64, "the size of the arrays").map_err(|e| e.to_string())?;
     let data = &data[..wanted];
     let big = kind.starts_with('>');
     macro_rules! numbers {
@@ -142,6 +153,7 @@ fn entries(kind: &str, count: usize, data: &[u8]) -> Result<Values, String> {
     Ok(match (kind.get(1..2), size) {
         (Some("f"), 8) => numbers!(f64, f64, Float),
         (Some("f"), 4) => numbers!(f32, f64, Float),
+        (Some("f"), 2) => Values::Float(halves(data, big)),
         (Some("i"), 8) => numbers!(i64, i64, Whole),
         (Some("i"), 4) => numbers!(i32, i64, Whole),
         (Some("i"), 2) => numbers!(i16, i64, Whole),
@@ -158,10 +170,8 @@ fn entries(kind: &str, count: usize, data: &[u8]) -> Result<Values, String> {
         (Some("u"), 4) => numbers!(u32, i64, Whole),
         (Some("u"), 2) => numbers!(u16, i64, Whole),
         (Some("u" | "b"), 1) => numbers!(u8, i64, Whole),
-        (Some("U"), size) if size > 0 => {
-            Values::Text(data.chunks_exact(unit).map(|t| wide_text(t, big)).collect())
-        }
-        (Some("S"), size) if size > 0 => Values::Text(data.chunks_exact(unit).map(narrow_text).collect()),
+        (Some("U"), size) if size > 0 => texts(data.chunks_exact(unit).map(|t| wide_text(t, big).ok_or(t)))?,
+        (Some("S"), size) if size > 0 => texts(data.chunks_exact(unit).map(|t| narrow_text(t).ok_or(t)))?,
         (Some("O"), _) => {
             return Err(
                 "found Python objects, expected numbers or texts: convert with numpy's astype(str)".into()
@@ -171,15 +181,39 @@ fn entries(kind: &str, count: usize, data: &[u8]) -> Result<Values, String> {
     })
 }
 
-fn wide_text(bytes: &[u8], big: bool) -> String {
-    let code = |b: &[u8; 4]| if big { u32::from_be_bytes(*b) } else { u32::from_le_bytes(*b) };
-    let codes = bytes.as_chunks::<4>().0.iter().map(code).take_while(|c| *c != 0);
-    codes.map(|c| char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+/// Floating-point numbers of 16 bits: a sign, five bits of exponent, ten of fraction.
+pub(super) fn halves(bytes: &[u8], big: bool) -> Vec<f64> {
+    let number = |b: &[u8; 2]| {
+        let bits = if big { u16::from_be_bytes(*b) } else { u16::from_le_bytes(*b) };
+        let fraction = f64::from(bits & 0x3ff) / 1024.0;
+        let size = match i32::from(bits >> 10 & 0x1f) {
+            0 => fraction * 2f64.powi(-14),
+            31 if fraction == 0.0 => f64::INFINITY,
+            31 => f64::NAN,
+            exponent => (1.0 + fraction) * 2f64.powi(exponent - 15),
+        };
+        if bits >> 15 == 0 { size } else { -size }
+    };
+    bytes.as_chunks::<2>().0.iter().map(number).collect()
 }
 
-fn narrow_text(bytes: &[u8]) -> String {
+/// Texts, or the first entry that is none.
+fn texts<'a>(list: impl Iterator<Item = Result<String, &'a [u8]>>) -> Result<Values, String> {
+    let explain = |(k, text): (usize, Result<String, &[u8]>)| {
+        text.map_err(|bytes| format!("found {} in entry {k}, expected UTF-8 text", cell::quoted(bytes)))
+    };
+    list.enumerate().map(explain).collect::<Result<_, _>>().map(Values::Text)
+}
+
+fn wide_text(bytes: &[u8], big: bool) -> Option<String> {
+    let code = |b: &[u8; 4]| if big { u32::from_be_bytes(*b) } else { u32::from_le_bytes(*b) };
+    let codes = bytes.as_chunks::<4>().0.iter().map(code).take_while(|c| *c != 0);
+    codes.map(char::from_u32).collect()
+}
+
+fn narrow_text(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |k| k + 1);
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
+    String::from_utf8(bytes[..end].to_vec()).ok()
 }
 
 /// An array as a file.
@@ -207,4 +241,30 @@ pub(crate) fn to_bytes(shape: &[usize], values: &Values) -> Vec<u8> {
     out.extend(header.as_bytes());
     out.extend(data);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_precision_is_read() {
+        // From numpy: float16 of these numbers.
+        let bits: [u16; 8] = [0x0000, 0x8000, 0x3c00, 0xc000, 0x3555, 0x0001, 0x7bff, 0xfc00];
+        let numbers =
+            [0.0, -0.0, 1.0, -2.0, 0.333_251_953_125, 5.960_464_477_539_063e-8, 65504.0, f64::NEG_INFINITY];
+        assert_eq!(halves(&bits.map(u16::to_le_bytes).concat(), false), numbers);
+        assert_eq!(halves(&bits.map(u16::to_be_bytes).concat(), true), numbers);
+        assert!(halves(&[0, 0x7e], false)[0].is_nan());
+    }
+
+    #[test]
+    fn an_array_that_does_not_fit_beside_the_others_is_refused_before_it_is_made() {
+        let file = to_bytes(&[3], &Values::Float(vec![1.0; 3]));
+        let limit = ictd::pretrain::MEMORY_LIMIT;
+        assert!(array(&file, limit - 24.0).is_ok());
+        assert!(
+            array(&file, limit - 23.0).unwrap_err().contains("at most 8 GB: lower the size of the arrays")
+        );
+    }
 }

@@ -12,12 +12,14 @@ pub(crate) trait Cells {
     fn text(&self, column: usize) -> Cow<'_, [u8]>;
     /// Whether it says that there is no value.
     fn is_missing(&self, column: usize) -> bool;
+    /// Whether there is nothing at all: where everything is a label, so are words that say that there is no value.
+    fn is_empty(&self, column: usize) -> bool;
     /// A finite number, or what was expected.
     fn number(&self, column: usize) -> Result<f64, &'static str>;
     /// Yes or no.
     fn flag(&self, column: usize) -> Option<bool>;
-    /// A number or a date.
-    fn time(&self, column: usize) -> Result<f64, &'static str>;
+    /// A number or a date, and whether it is a date.
+    fn time(&self, column: usize) -> Result<(f64, bool), &'static str>;
 }
 
 /// Where a cell begins and ends in its line.
@@ -50,6 +52,10 @@ impl Cells for Line<'_> {
         cell::is_missing(self.cell(column))
     }
 
+    fn is_empty(&self, column: usize) -> bool {
+        self.cell(column).is_empty()
+    }
+
     fn number(&self, column: usize) -> Result<f64, &'static str> {
         cell::number(self.cell(column))
     }
@@ -58,7 +64,7 @@ impl Cells for Line<'_> {
         cell::flag(self.cell(column))
     }
 
-    fn time(&self, column: usize) -> Result<f64, &'static str> {
+    fn time(&self, column: usize) -> Result<(f64, bool), &'static str> {
         cell::time(self.cell(column))
     }
 }
@@ -82,10 +88,11 @@ impl RowParser {
             let expected = format!("{expected} as in the header");
             return Err(Failure::row(place, format!("{found} cells"), expected));
         }
-        match self.mapping.episode {
-            _ if found != expected => Ok(()),
-            Some(k) if line.cell(k).is_empty() && line.is_blank() => Ok(()),
-            _ => self.row(batch, line, place),
+        // One cell tells of most lines that they are not blank.
+        let some = self.mapping.episode.unwrap_or(self.mapping.reward);
+        match found != expected || (line.cell(some).is_empty() && line.is_blank()) {
+            true => Ok(()),
+            false => self.row(batch, line, place),
         }
     }
 
@@ -93,14 +100,14 @@ impl RowParser {
     pub fn row(&self, batch: &mut Batch, cells: &impl Cells, place: usize) -> Result<(), Failure> {
         let Mapping { episode, time, states, next, reward, terminated, truncated, id, .. } = &self.mapping;
         let fail = |column: usize, expected: &str| self.failure(place, column, cells, expected);
-        let needed = [(episode, "the name of an episode"), (time, "a time")];
+        let needed = [(episode, "the name of an episode"), (time, "a time"), (id, "an id")];
         if let Some((Some(k), expected)) = needed.iter().find(|(k, _)| k.is_some_and(|k| cells.is_missing(k)))
         {
             return Err(fail(*k, expected));
         }
-        let moment = match *time {
+        let (moment, is_date) = match *time {
             Some(k) => cells.time(k).map_err(|expected| fail(k, expected))?,
-            None => 0.0,
+            None => (0.0, false),
         };
         let paid = match cells.is_missing(*reward) {
             true => f64::NAN,
@@ -117,6 +124,10 @@ impl RowParser {
                 (None, _) => return Err(fail(k, "true or false, or 1 or 0")),
             }
         }
+        if flags == TERMINATED | TRUNCATED && self.mapping.done_is_any_end {
+            flags = TRUNCATED;
+            batch.limits += 1;
+        }
         let state = match dropped {
             true => NONE,
             false => self.state(batch, states, cells, place, true)?,
@@ -131,6 +142,7 @@ impl RowParser {
         }
         if time.is_some() {
             batch.times.push(moment);
+            batch.has_dates |= is_date;
         }
         batch.rewards.push(paid);
         batch.flags.push(flags);
@@ -163,7 +175,8 @@ impl RowParser {
             self.failure(place, k, cells, &format!("{expected}{hint}"))
         };
         if let [k] = *columns {
-            return match cells.is_missing(k) {
+            let is_missing = if self.mapping.is_label { cells.is_empty(k) } else { cells.is_missing(k) };
+            return match is_missing {
                 false => Ok(batch.state(&cells.text(k), place)),
                 true if self.missing == Missing::Drop || !needed => Ok(NONE),
                 true if self.missing == Missing::Mean => Ok(batch.state(b"", place)),
@@ -183,9 +196,9 @@ impl RowParser {
             let x = match (cells.is_missing(k), self.missing) {
                 // Not a second zero.
                 (false, _) => cells.number(k).map_err(|expected| no_feature(k, expected))? + 0.0,
+                (true, _) if !needed => return Ok(NONE),
                 (true, Missing::Mean) => f64::NAN,
                 (true, Missing::Drop) => return Ok(NONE),
-                (true, Missing::Refuse) if !needed => return Ok(NONE),
                 (true, Missing::Refuse) => return refuse(k),
             };
             *bytes = x.to_le_bytes();

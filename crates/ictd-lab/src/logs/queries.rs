@@ -1,20 +1,21 @@
 //! States whose values are asked for, in a file of their own.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use ictd::matrix::Matrix;
 
 use super::cell::{self, Failure};
-use super::csv::{separator, without_mark};
 use super::input::Input;
 use super::json::{columns, objects};
 use super::mapping::Wanted;
 use super::npy::arrays;
 use super::parser::Cells as _;
 use super::reading::Reading;
+use super::records::Records;
 use super::states::States;
 use super::table::{Block, Table, TableRow, Values};
-use super::{Format, hdf5};
+use super::{Format, minari};
 use crate::LabError;
 
 /// States in the order of their file.
@@ -39,7 +40,7 @@ pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Querie
         #[cfg(feature = "parquet")]
         Format::Parquet => numbered(Table::new(super::parquet::columns(path, &input.bytes()?)?)),
         Format::Hdf5 => {
-            let found = if hdf5::minari_file(path)?.is_some() { "a Minari data set" } else { "HDF5" };
+            let found = if minari::file(path)?.is_some() { "a Minari data set" } else { "HDF5" };
             let message = format!("found {found}, expected states as CSV, JSON lines or NPY");
             return Err(LabError::parse(path, message));
         }
@@ -53,15 +54,24 @@ pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Querie
         })
     };
     let chosen = names.iter().map(place).collect::<Result<Vec<usize>, LabError>>()?;
-    let id = wanted.id.as_ref().and_then(|id| header.iter().position(|h| h == id));
-    let asked = Asked { path, header: &header, places: &places };
+    let twice =
+        header.iter().enumerate().find(|(k, name)| names.contains(name) && header[..*k].contains(name));
+    if let Some((_, name)) = twice {
+        let message = format!("found the column '{name}' twice, expected different names");
+        return Err(LabError::parse(path, message));
+    }
+    let alike = |id: &String| header.iter().position(|h| h.eq_ignore_ascii_case(id));
+    let id = wanted.id.as_ref().and_then(|id| header.iter().position(|h| h == id).or_else(|| alike(id)));
+    let is_label = wanted.state.as_ref().is_some_and(|said| said.ends_with(":label"));
+    let asked = Asked { path, header: &header, places: &places, is_label };
     let rows: Vec<TableRow<'_>> = (0..table.num_rows()).map(|row| table.row(row)).collect();
     if rows.is_empty() {
         return Err(LabError::parse(path, "found no rows, expected at least one state"));
     }
     let states = match (&reading.states, chosen.as_slice()) {
-        (States::Labels(_), &[column]) => {
-            let label = |(k, row): (usize, &TableRow<'_>)| asked.label(k, row, column);
+        (States::Labels(labels), &[column]) => {
+            let known = labels.iter().map(String::as_str).collect();
+            let label = |(k, row): (usize, &TableRow<'_>)| asked.label(k, row, column, &known);
             States::Labels(rows.iter().enumerate().map(label).collect::<Result<_, _>>()?)
         }
         _ => {
@@ -86,6 +96,8 @@ struct Asked<'a> {
     path: &'a Path,
     header: &'a [String],
     places: &'a [u64],
+    /// Whether everything is a label, so that nothing is the same that is written differently.
+    is_label: bool,
 }
 
 impl Asked<'_> {
@@ -95,11 +107,23 @@ impl Asked<'_> {
     }
 
     /// As the log has it: whole numbers that are written differently are the same.
-    fn label(&self, k: usize, row: &TableRow<'_>, column: usize) -> Result<String, LabError> {
-        if row.is_missing(column) {
+    fn label(
+        &self,
+        k: usize,
+        row: &TableRow<'_>,
+        column: usize,
+        known: &HashSet<&str>,
+    ) -> Result<String, LabError> {
+        if if self.is_label { row.is_empty(column) } else { row.is_missing(column) } {
             return Err(self.refuse(k, row, column, "a state"));
         }
-        Ok(String::from_utf8_lossy(&row.text(column)).into_owned())
+        let text = String::from_utf8_lossy(&row.text(column)).into_owned();
+        if self.is_label || known.contains(text.as_str()) {
+            return Ok(text);
+        }
+        // An array of numbers has a point where the log has none.
+        let plain = cell::whole(text.strip_suffix(".0").unwrap_or(&text));
+        Ok(plain.filter(|plain| known.contains(plain.as_str())).unwrap_or(text))
     }
 
     fn feature(
@@ -121,32 +145,21 @@ impl Asked<'_> {
 
 /// The cells of a text, and the lines of its rows.
 fn text(input: &Input) -> Result<(Table, Vec<u64>), LabError> {
-    let mut bytes = input.bytes()?;
-    let body = without_mark(input, &mut bytes)?;
-    let text = &bytes[body..];
-    let separator = separator(text.split(|b| *b == b'\n').next().unwrap_or_default());
-    let mut reader = csv::ReaderBuilder::new();
-    let mut reader = reader.has_headers(false).flexible(true).delimiter(separator).from_reader(text);
-    let (mut header, mut cells, mut places) = (Vec::new(), Vec::<Vec<String>>::new(), Vec::new());
-    for record in reader.byte_records() {
-        let record = record.map_err(|e| LabError::parse(input.path(), e.to_string()))?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let texts = record.iter().map(|cell| String::from_utf8_lossy(cell.trim_ascii()).into_owned());
-        if header.is_empty() {
-            header = texts.collect();
-            if header.iter().all(|name| cell::number(name.as_bytes()).is_ok()) {
-                let message = format!("row {line}: found numbers, expected names of columns");
-                return Err(LabError::parse(input.path(), message));
-            }
-            cells.resize(header.len(), Vec::new());
-            continue;
-        }
+    let bytes = input.bytes()?;
+    let mut records = Records::new(input, &bytes, 1)?;
+    let header = records.header.names.clone();
+    let (mut cells, mut places) = (vec![Vec::new(); header.len()], Vec::new());
+    let mut record = csv::ByteRecord::new();
+    while let Some(line) = records.next(&mut record)? {
+        let fail = |failure: Failure| LabError::parse(input.path(), format!("row {line}{}", failure.text()));
         if record.len() != header.len() {
-            let (found, expected) = (record.len(), header.len());
-            let message = format!("row {line}: found {found} cells, expected {expected} as in the header");
-            return Err(LabError::parse(input.path(), message));
+            let expected = format!("{} as in the header", header.len());
+            return Err(fail(Failure::row(0, format!("{} cells", record.len()), expected)));
         }
-        cells.iter_mut().zip(texts).for_each(|(column, text)| column.push(text));
+        for ((column, name), cell) in cells.iter_mut().zip(&header).zip(&record) {
+            let text = std::str::from_utf8(cell.trim_ascii());
+            column.push(text.map_err(|_| fail(Failure::cell(0, name, cell, "UTF-8 text")))?.to_owned());
+        }
         places.push(line);
     }
     let blocks = header.iter().zip(cells);
@@ -156,8 +169,7 @@ fn text(input: &Input) -> Result<(Table, Vec<u64>), LabError> {
 
 fn json(input: &Input) -> Result<(Table, Vec<u64>), LabError> {
     let rows = objects(input)?;
-    let references: Vec<_> = rows.iter().map(|(number, object)| (*number, object)).collect();
-    let blocks = columns(&references).map_err(|message| LabError::parse(input.path(), message))?;
+    let blocks = columns(&rows).map_err(|message| LabError::parse(input.path(), message))?;
     Ok((Table::new(blocks), rows.iter().map(|(number, _)| *number).collect()))
 }
 

@@ -2,8 +2,10 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
+use ictd::context::End;
 use serde::Serialize;
 
+use super::episode::Episode;
 use super::mapping::Mapping;
 use super::states::States;
 
@@ -47,6 +49,25 @@ pub struct Transition {
     pub next: String,
 }
 
+/// Transitions that are shown as they were understood.
+const SHOWN: usize = 3;
+
+impl Transition {
+    /// Adds those of an episode until there are enough; `describe` says a state in words.
+    pub(super) fn show(shown: &mut Vec<Self>, episode: &Episode<'_>, describe: impl Fn(u32) -> String) {
+        let steps = episode.rewards.len();
+        for step in 0..steps.min(SHOWN.saturating_sub(shown.len())) {
+            let next = match episode.end {
+                End::Terminated if step + 1 == steps => "(end)".into(),
+                _ => describe(episode.states[step + 1]),
+            };
+            let (episode, state, reward) =
+                (episode.name.into(), describe(episode.states[step]), episode.rewards[step]);
+            shown.push(Self { episode, step, state, reward, next });
+        }
+    }
+}
+
 impl Display for Transition {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         let Self { episode, step, state, reward, next } = self;
@@ -75,6 +96,10 @@ pub struct Counts {
     pub cuts: u64,
     /// Episodes without a transition that could be used.
     pub without_transition: u64,
+    /// Ends that were marked by `done` and by a flag for the end of recording, and are taken for the latter.
+    pub limits: u64,
+    /// Steps of a calendar that are not as long as others.
+    pub uneven: u64,
     /// Features that were replaced by the mean of their column.
     pub replaced: u64,
 }
@@ -100,12 +125,25 @@ impl Reading {
             warnings: Vec::new(),
         };
         let Counts {
-            dropped_rows, dropped_transitions, cuts, without_transition, replaced, episodes, ..
+            dropped_rows,
+            dropped_transitions,
+            cuts,
+            without_transition,
+            replaced,
+            episodes,
+            limits,
+            uneven,
+            ..
         } = counts;
         let said = [
             (dropped_rows, "rows without a value were left out"),
             (replaced, "missing features were replaced by the mean of their column"),
             (cuts, "gaps cut an episode in two"),
+            (
+                limits,
+                "ends are marked as done and as truncated, and are taken for truncated: done marks time limits too",
+            ),
+            (uneven, "steps in time are longer or shorter than others, and each counts as one"),
             (
                 dropped_transitions,
                 "transitions were left out because the state they led to is not in the file (a last row with an empty reward \

@@ -4,6 +4,7 @@ use ictd::context::End;
 
 use super::batch::{NONE, TERMINATED};
 use super::cell::Failure;
+use super::clock::Pace;
 use super::mapping::Missing;
 use super::rows::Rows;
 
@@ -19,10 +20,8 @@ pub(crate) struct Columns {
 /// The rows of an episode in the order of time.
 pub(crate) struct Segments<'a> {
     pub rows: &'a Rows,
-    /// Whether times count steps: then one that is left out is a gap.
-    pub counter: bool,
-    /// The smallest difference of times: steps of a log that was thinned out evenly are farther apart than 1.
-    pub stride: f64,
+    /// How far apart steps are where times count them: then one that is left out is a gap.
+    pub pace: Option<&'a Pace>,
     pub missing: Missing,
     pub columns: &'a Columns,
 }
@@ -40,12 +39,6 @@ pub(crate) struct Cut {
 }
 
 impl<'a> Segments<'a> {
-    /// Rows in the order of time.
-    pub fn new(rows: &'a Rows, counter: bool, missing: Missing, columns: &'a Columns) -> Self {
-        let steps = rows.times.windows(2).map(|pair| pair[1] - pair[0]);
-        Self { rows, counter, stride: steps.fold(f64::INFINITY, f64::min), missing, columns }
-    }
-
     /// The part of the episode that begins at row `first`; an error names a row.
     pub fn next(&self, first: usize) -> Result<Cut, (usize, Failure)> {
         let rows = self.rows;
@@ -59,6 +52,10 @@ impl<'a> Segments<'a> {
                     NONE => cut(k - first - 1, rows.states[k - 1], 0, 1, k),
                     next => cut(k - first, next, 0, 0, k),
                 };
+            }
+            // A last row without a reward that is flagged itself is the terminal state.
+            if is_last && k > first && rows.rewards[k].is_nan() && rows.flags[k] & TERMINATED != 0 {
+                return self.ended(first, k - 1);
             }
             if rows.states[k] == NONE {
                 // Only with rows to be dropped; before it a transition is lost too.
@@ -83,12 +80,14 @@ impl<'a> Segments<'a> {
     /// The part from `first` to `k`, which is the last transition.
     fn ended(&self, first: usize, k: usize) -> Result<Cut, (usize, Failure)> {
         let rows = self.rows;
-        let is_terminated = rows.flags[k] & TERMINATED != 0;
         let all = k + 1 - first;
         // One more row without a reward has the state that the episode ended in.
         let after = (k + 1 < rows.len()).then(|| rows.rewards[k + 1].is_nan());
         let has_last_row = after == Some(true) && !self.is_gap(k + 1)?;
         let resume = k + 1 + usize::from(has_last_row);
+        // Either of them may be flagged: the transition into the terminal state, or that state.
+        let flags = rows.flags[k] | if has_last_row { rows.flags[k + 1] } else { 0 };
+        let is_terminated = flags & TERMINATED != 0;
         if rows.flags[k] != 0 && resume < rows.len() {
             let (found, name) = match is_terminated {
                 true => ("a row after the terminated end of its episode", "terminated"),
@@ -133,19 +132,29 @@ impl<'a> Segments<'a> {
         let fail = |expected: String| {
             Err((k, Failure { row: 0, column: self.columns.time.clone(), found: now.to_string(), expected }))
         };
+        if !(now > before) && now.abs() >= 2f64.powi(53) {
+            return fail(
+                "another time: from 2^53 on neighbours are not told apart, count from a later one".into(),
+            );
+        }
         if !(now > before) {
             return fail(format!(
                 "another time than that of row {} of the same episode",
                 self.rows.places[k - 1]
             ));
         }
-        match self.counter && now - before != self.stride {
-            true if drops => Ok(true),
-            true => fail(format!(
-                "{} after {before}: steps are missing (--missing drop cuts the episode there)",
-                before + self.stride
+        match self.pace {
+            Some(pace) if now - before < pace.stride => fail(format!(
+                "{} after {before}, as steps are {} apart in episode {}",
+                before + pace.stride,
+                pace.stride,
+                pace.episode
             )),
-            false => Ok(false),
+            Some(pace) if now - before > pace.stride && !drops => fail(format!(
+                "{} after {before}: steps are missing (--missing drop cuts the episode there; a column called 'time' may be uneven)",
+                before + pace.stride
+            )),
+            pace => Ok(pace.is_some_and(|pace| now - before != pace.stride)),
         }
     }
 }

@@ -127,12 +127,11 @@ impl StateTable {
         if self.is_label || text.is_empty() {
             return Ok(text.to_owned());
         }
-        let whole = text.parse::<i64>();
-        let (kind, canonical) = match (whole, cell::number(key)) {
-            (Ok(n), _) => (Kind::Whole, n.to_string()),
-            (Err(_), Ok(x)) => (Kind::Number, (x + 0.0).to_string()),
-            (Err(_), Err("a number")) => (Kind::Text, text.to_owned()),
-            (Err(_), Err(expected)) => return Err(fail(cell::quoted(key), expected.into())),
+        let (kind, canonical) = match (cell::whole(text), cell::number(key)) {
+            (Some(digits), _) => (Kind::Whole, digits),
+            (None, Ok(x)) => (Kind::Number, (x + 0.0).to_string()),
+            (None, Err("a number")) => (Kind::Text, text.to_owned()),
+            (None, Err(expected)) => return Err(fail(cell::quoted(key), expected.into())),
         };
         match self.kind {
             None => self.kind = Some((kind, first + row)),
@@ -160,15 +159,15 @@ impl StateTable {
         format!("({})", texts.join(", "))
     }
 
+    /// Whether states turned out to be names without further meaning.
+    pub fn has_labels(&self) -> bool {
+        self.width == 0 && !matches!(self.kind, Some((Kind::Number, _)))
+    }
+
     /// The states in that order; `names` are those of the columns. Also the means that entries were replaced by, and how many.
-    pub fn finish(self, order: &[u32], names: Vec<String>) -> Result<(States, Vec<f64>, u64), LabError> {
+    pub fn finish(self, order: &[u32], names: Vec<String>) -> Result<(States, Vec<f64>, u64), String> {
         let text = |s: usize| String::from_utf8_lossy(self.known.key(s)).into_owned();
-        if self.width == 0 && !matches!(self.kind, Some((Kind::Number, _))) {
-            if (0..self.known.len()).any(|s| self.known.key(s).is_empty()) {
-                let name = names.first().map_or("", String::as_str);
-                let problem = format!("column {name} has labels, expected numbers to take the mean of");
-                return Err(LabError::refused("missing", problem));
-            }
+        if self.has_labels() {
             return Ok((States::Labels(order.iter().map(|&s| text(s as usize)).collect()), Vec::new(), 0));
         }
         let (count, width) = (self.known.len(), self.width.max(1));
@@ -240,7 +239,7 @@ fn features(key: &[u8]) -> impl Iterator<Item = f64> {
 
 /// Puts the mean of a column over all rows of the file in place of NaN. Sums run over states in sorted order, so that the
 /// order of the file does not show.
-fn fill_with_means(rows: &mut Matrix, visits: &[u64], names: &[String]) -> Result<(Vec<f64>, u64), LabError> {
+fn fill_with_means(rows: &mut Matrix, visits: &[u64], names: &[String]) -> Result<(Vec<f64>, u64), String> {
     let mut order: Vec<usize> = (0..rows.num_rows()).collect();
     let by_features = |a: &usize, b: &usize| {
         let pairs = rows.row(*a).iter().zip(rows.row(*b));
@@ -257,10 +256,7 @@ fn fill_with_means(rows: &mut Matrix, visits: &[u64], names: &[String]) -> Resul
         let missing: Vec<usize> = order.iter().copied().filter(|&s| rows[(s, column)].is_nan()).collect();
         if weight == 0 && !missing.is_empty() {
             let name = names.get(column).map_or("", String::as_str);
-            return Err(LabError::refused(
-                "missing",
-                format!("column {name} has no value at all, expected some"),
-            ));
+            return Err(format!("column {name}: found no value at all, expected some"));
         }
         for s in missing {
             rows[(s, column)] = mean;

@@ -35,14 +35,17 @@ impl Values {
         }
     }
 
-    /// Bytes of memory that they take; the allocator gives no text less than 32.
+    /// Bytes of memory that they take.
     pub fn memory(&self) -> f64 {
         match self {
-            Self::Text(list) => {
-                list.iter().map(|t| size_of::<String>() + 32.max(t.len() + 8)).sum::<usize>() as f64
-            }
+            Self::Text(list) => list.iter().map(|t| Self::text_memory(t.len())).sum(),
             values => DOUBLE * values.len() as f64,
         }
+    }
+
+    /// Bytes of a text of that length; the allocator gives none less than 32.
+    pub fn text_memory(length: usize) -> f64 {
+        (size_of::<String>() + 32.max(length + 8)) as f64
     }
 }
 
@@ -60,15 +63,15 @@ impl Block {
     pub fn new(name: &str, shape: &[usize], values: Values) -> Self {
         let width = (shape.len() > 1).then(|| shape[1..].iter().product());
         // One number per row is a column, however it is kept; only a state may be a list of one.
-        let is_state = names::STATE.iter().any(|state| name.starts_with(state));
+        let is_state = names::STATE.iter().any(|state| {
+            name.strip_prefix(state).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        });
         Self { name: name.into(), width: width.filter(|w| *w != 1 || is_state), values }
     }
 
     /// Whether it has no part in a log.
     fn is_other(&self) -> bool {
-        let roles =
-            [names::EPISODE, names::TIME, names::REWARD, names::TERMINATED, names::TRUNCATED, names::STATE];
-        !roles.iter().any(|role| role.contains(&self.name.to_ascii_lowercase().as_str()))
+        !names::is_role(&self.name)
     }
 
     /// Leaves out rows beyond so many.
@@ -111,9 +114,8 @@ pub(crate) struct Table {
 impl Table {
     /// Arrays of a file that holds others too: those of another length that have no part in a log are left out.
     pub fn of_arrays(mut blocks: Vec<Block>) -> Self {
-        let is_reward = |b: &&Block| names::REWARD.contains(&b.name.to_ascii_lowercase().as_str());
         let longest = blocks.iter().map(Block::rows).max().unwrap_or(0);
-        let rows = blocks.iter().find(is_reward).map_or(longest, Block::rows);
+        let rows = rewards(&blocks).map_or(longest, Block::rows);
         blocks.retain(|block| block.rows() == rows || !block.is_other());
         Self::new(blocks)
     }
@@ -147,15 +149,20 @@ impl Table {
         &self,
         assembler: &mut Assembler<'_, S>,
         parser: &RowParser,
-        places: Places,
+        places: Places<'_>,
         progress: &Progress,
     ) -> Result<(), Stop> {
-        let step = if places == Places::Rows { ROWS } else { self.rows.max(1) };
+        let step = if matches!(places, Places::Rows) { ROWS } else { self.rows.max(1) };
         for start in (0..self.rows).step_by(step) {
             let end = (start + step).min(self.rows);
             let mut batch = Batch { places: (end - start) as u64, ..Batch::default() };
             for row in start..end {
-                if let Err(failure) = parser.row(&mut batch, &self.row(row), row - start) {
+                let place = match places {
+                    Places::Numbers(numbers) => (numbers[row] - numbers[0]) as usize,
+                    _ => row - start,
+                };
+                batch.places = batch.places.max(place as u64 + 1);
+                if let Err(failure) = parser.row(&mut batch, &self.row(row), place) {
                     batch.failure = Some(failure);
                     break;
                 }
@@ -173,13 +180,12 @@ impl Table {
 
     /// Reads the whole table, its rows counted from 0.
     pub(super) fn read<S: Sink>(&self, job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
-        if let Some(block) = self.blocks.iter().find(|block| block.rows() != self.rows) {
-            let message = format!(
-                "{}: found {} rows, expected {} as in the others",
-                block.name,
-                block.rows(),
-                self.rows
-            );
+        let (rows, like) = match rewards(&self.blocks) {
+            Some(block) => (block.rows(), "as there are rewards"),
+            None => (self.rows, "as in the others"),
+        };
+        if let Some(block) = self.blocks.iter().find(|block| block.rows() != rows) {
+            let message = format!("{}: found {} rows, expected {rows} {like}", block.name, block.rows());
             return Err(LabError::parse(job.path(), message).into());
         }
         let (parser, assembler) = job.rows("arrays", self.header(), sink)?;
@@ -190,11 +196,18 @@ impl Table {
     }
 }
 
+/// The block of rewards, where one is called so.
+fn rewards(blocks: &[Block]) -> Option<&Block> {
+    blocks.iter().find(|block| names::is_reward(&block.name))
+}
+
 /// What messages say about where a row stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Places {
+pub(crate) enum Places<'a> {
     /// Its number in the file.
     Rows,
+    /// The same, where some rows are passed over.
+    Numbers(&'a [u64]),
     /// The line that the whole table stands on.
     Line,
     /// Its number in the episode that the table is.
@@ -213,7 +226,8 @@ enum Entry<'a> {
     Whole(i64),
     Text(&'a str),
     NotANumber,
-    Missing,
+    /// As it is said.
+    Missing(&'a str),
 }
 
 impl TableRow<'_> {
@@ -222,11 +236,13 @@ impl TableRow<'_> {
         let block = &self.table.blocks[b];
         let k = self.row * block.width.unwrap_or(1) + lane;
         match &block.values {
-            values if k >= values.len() => Entry::Missing,
+            values if k >= values.len() => Entry::Missing(""),
             Values::Float(list) if list[k].is_nan() => Entry::NotANumber,
             Values::Float(list) => Entry::Float(list[k]),
             Values::Whole(list) => Entry::Whole(list[k]),
-            Values::Text(list) if cell::is_missing(list[k].trim().as_bytes()) => Entry::Missing,
+            Values::Text(list) if cell::is_missing(list[k].trim().as_bytes()) => {
+                Entry::Missing(list[k].trim())
+            }
             Values::Text(list) => Entry::Text(list[k].trim()),
         }
     }
@@ -235,17 +251,21 @@ impl TableRow<'_> {
 impl Cells for TableRow<'_> {
     fn text(&self, column: usize) -> Cow<'_, [u8]> {
         match self.entry(column) {
+            Entry::Missing(text) => text.as_bytes().into(),
             // With a point, so that a column of such states is a feature.
             Entry::Float(x) => format!("{x:?}").into_bytes().into(),
             Entry::Whole(n) => n.to_string().into_bytes().into(),
             Entry::Text(text) => text.as_bytes().into(),
             Entry::NotANumber => Cow::Borrowed(b"NaN"),
-            Entry::Missing => Cow::Borrowed(b""),
         }
     }
 
     fn is_missing(&self, column: usize) -> bool {
-        matches!(self.entry(column), Entry::Missing | Entry::NotANumber)
+        matches!(self.entry(column), Entry::Missing(_) | Entry::NotANumber)
+    }
+
+    fn is_empty(&self, column: usize) -> bool {
+        matches!(self.entry(column), Entry::Missing("") | Entry::NotANumber)
     }
 
     fn number(&self, column: usize) -> Result<f64, &'static str> {
@@ -254,7 +274,7 @@ impl Cells for TableRow<'_> {
             Entry::Float(_) => Err("a finite number"),
             Entry::Whole(n) => Ok(n as f64),
             Entry::Text(text) => cell::number(text.as_bytes()),
-            Entry::NotANumber | Entry::Missing => Err("a number"),
+            Entry::NotANumber | Entry::Missing(_) => Err("a number"),
         }
     }
 
@@ -267,10 +287,10 @@ impl Cells for TableRow<'_> {
         }
     }
 
-    fn time(&self, column: usize) -> Result<f64, &'static str> {
+    fn time(&self, column: usize) -> Result<(f64, bool), &'static str> {
         match self.entry(column) {
             Entry::Text(text) => cell::time(text.as_bytes()),
-            _ => self.number(column),
+            _ => self.number(column).map(|x| (x, false)),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::io::Read as _;
 
+use super::super::cell::quoted;
 use super::super::gzip::Gunzip;
 use super::super::table::Values;
 use super::thrift::{Node, structure, varint};
+use crate::memory;
 
 /// Snappy copies at most 64 bytes for every three that it reads.
 const SNAPPY_RATIO: usize = 22;
@@ -160,7 +162,7 @@ impl Column {
                     dictionary.ok_or("found numbers of a dictionary, expected the dictionary too")?;
                 // A page without entries may lack the width of their numbers.
                 let (width, rest) = bytes.split_first().unwrap_or((&0, &[]));
-                picked(dictionary, &hybrid(rest, *width, count)?)?
+                picked(dictionary, &hybrid(rest, *width, count)?, self.size())?
             }
             (other, _) => {
                 let name = ENCODINGS.iter().find(|(n, _)| *n == other).map_or("unknown", |(_, name)| name);
@@ -207,15 +209,21 @@ fn spread<T: Clone>(all: &mut Vec<T>, list: Vec<T>, levels: &[u32], absent: T) {
     all.extend(levels.iter().map(next).map(|entry| entry.unwrap_or_else(|| absent.clone())));
 }
 
-/// Entries by their places in a dictionary.
-fn picked(dictionary: &Values, places: &[u32]) -> Result<Values, String> {
+/// Entries by their places in a dictionary; `held` bytes of memory are taken already.
+fn picked(dictionary: &Values, places: &[u32], held: f64) -> Result<Values, String> {
     fn pick<T: Clone>(list: &[T], places: &[u32]) -> Option<Vec<T>> {
         places.iter().map(|&k| list.get(k as usize).cloned()).collect()
     }
     let found = match dictionary {
         Values::Float(list) => pick(list, places).map(Values::Float),
         Values::Whole(list) => pick(list, places).map(Values::Whole),
-        Values::Text(list) => pick(list, places).map(Values::Text),
+        Values::Text(list) => {
+            // Long texts take next to nothing in the file.
+            let texts = places.iter().filter_map(|&k| list.get(k as usize));
+            let size = texts.map(|text| Values::text_memory(text.len())).sum::<f64>();
+            memory::admit(held + size, "the number of rows").map_err(|e| e.to_string())?;
+            pick(list, places).map(Values::Text)
+        }
     };
     found.ok_or_else(|| format!("found an entry beyond the {} of the dictionary", dictionary.len()))
 }
@@ -281,7 +289,11 @@ fn plain(kind: Kind, bytes: &[u8], count: usize) -> Result<Values, String> {
         }
         Kind::Text => {
             let mut rest = bytes;
-            let text = |_| Ok(String::from_utf8_lossy(with_length(&mut rest)?).into_owned());
+            let text = |_| {
+                let bytes = with_length(&mut rest)?;
+                let text = std::str::from_utf8(bytes);
+                text.map(str::to_owned).map_err(|_| format!("found {}, expected UTF-8 text", quoted(bytes)))
+            };
             Values::Text((0..count).map(text).collect::<Result<_, String>>()?)
         }
     })
@@ -347,5 +359,19 @@ mod tests {
     fn a_page_does_not_grow_beyond_what_snappy_can_do() {
         // A length of four gigabytes in six bytes.
         assert_eq!(unpacked(1, &[255, 255, 255, 255, 15, 0], u32::MAX as usize), Err(broken()));
+    }
+
+    #[test]
+    fn long_texts_of_a_dictionary_are_counted_before_they_are_copied() {
+        let dictionary = Values::Text(vec!["x".repeat(1000)]);
+        let limit = ictd::pretrain::MEMORY_LIMIT;
+        assert!(picked(&dictionary, &[0; 10], limit - 11_000.0).is_ok());
+        assert!(picked(&dictionary, &[0; 10], limit - 10_000.0).unwrap_err().contains("at most 8 GB"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused() {
+        let found = plain(Kind::Text, b"\x02\0\0\0\xe9t", 1);
+        assert_eq!(found, Err("found '\u{fffd}t', expected UTF-8 text".into()));
     }
 }

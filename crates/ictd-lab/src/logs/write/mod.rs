@@ -5,6 +5,7 @@ mod minari;
 mod rows;
 
 pub(super) use minari::FILLED;
+pub(super) use rows::LABEL;
 
 use std::path::{Path, PathBuf};
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use ictd::context::End;
 use serde_json::{Map, Value, json};
 
-use super::super::npy;
 use super::super::states::whole_label;
 use super::super::table::Values;
 use super::super::zip;
 use super::super::{Mapping, OwnedEpisode, States, Wanted};
+use super::super::{cell, npy};
 use super::Log;
 
 /// A row of the table that is written.
@@ -24,6 +24,9 @@ struct Row<'a> {
     terminated: bool,
     truncated: bool,
 }
+
+/// The column of labels in every format.
+pub(in super::super) const LABEL: &str = "state";
 
 impl Log<'_> {
     /// Names of the episodes: parts of one that was cut are told apart.
@@ -48,7 +51,7 @@ impl Log<'_> {
 
     /// Names of the state columns: their own where a reader will know them again.
     pub(super) fn state_columns(&self) -> Vec<String> {
-        let States::Features { names, .. } = &self.reading.states else { return vec!["state".into()] };
+        let States::Features { names, .. } = &self.reading.states else { return vec![LABEL.into()] };
         let header = self.header(names);
         let own = Mapping::guess(Path::new(""), "", header.clone(), &Wanted::default());
         let kept = own.is_ok_and(|mapping| mapping.state_names() == *names);
@@ -90,7 +93,7 @@ fn time(times: &[f64], t: usize) -> f64 {
 pub(super) fn warn(log: &Log<'_>, warnings: &mut Vec<String>) {
     let States::Labels(labels) = &log.reading.states else { return };
     let numbers = labels.iter().filter(|label| label.parse::<f64>().is_ok()).count();
-    let whole = labels.iter().filter(|label| whole_label(label).is_some()).count();
+    let whole = labels.iter().filter(|label| cell::whole(label).as_ref() == Some(*label)).count();
     if numbers > 0 && whole < labels.len() {
         warnings.push("some labels are numbers: read the file with --state state:label".into());
     }
