@@ -9,7 +9,7 @@ use std::fs;
 
 use common::logs::{missing, ok, read_kept, read_text, told};
 use hdf5_pure::{Datatype, DatatypeByteOrder, FileBuilder, FloatingPointLayout};
-use ictd_lab::logs::{Missing, States, Wanted, convert, queries};
+use ictd_lab::logs::{LastSeen, Missing, States, Wanted, convert, queries};
 use ictd_lab::{LabError, Progress};
 
 fn refused(name: &str, text: impl AsRef<[u8]>, wanted: &Wanted) -> String {
@@ -31,7 +31,7 @@ fn a_flag_on_the_terminal_state_itself_ends_the_episode() {
     let wanted = Wanted { id: Some("episode".into()), ..missing(Missing::Drop) };
     let (reading, kept) = read_text("log.csv", format!("{head}a,0,x,1,0\na,1,,,1\n"), &wanted).unwrap();
     assert_eq!(told(&reading, &kept), ["a: x | [1.0] terminated"]);
-    assert_eq!(reading.ids, [("a".to_owned(), 0)]);
+    assert_eq!(reading.ids, [LastSeen { id: "a".into(), state: 0, ended: true }]);
     // A flag for the end of recording leaves it one.
     let (reading, kept) = ok("episode,state,reward,terminated,truncated\na,x,1,0,0\na,y,,0,1\n");
     assert_eq!(told(&reading, &kept), ["a: x y | [1.0] truncated"]);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use common::logs::{data, missing, ok, read_kept, read_text, told};
 use ictd_lab::Progress;
-use ictd_lab::logs::{Kept, Missing, States, Wanted, convert, read};
+use ictd_lab::logs::{Kept, LastSeen, Missing, States, Wanted, convert, read};
 use tempfile::TempDir;
 
 const PLAIN: &str = "episode,t,state,reward,terminated\n\
@@ -106,7 +106,7 @@ fn columns_without_known_names_are_features() {
     // Times of a calendar are kept, and need not be evenly spaced.
     let times = kept.0[0].times.clone().unwrap();
     assert_eq!((times[1] - times[0], times[2] - times[1]), (14.0 * 86_400.0, 46.0 * 86_400.0));
-    assert_eq!(reading.ids, [("17".to_owned(), 2)]);
+    assert_eq!(reading.ids, [LastSeen { id: "17".into(), state: 2, ended: false }]);
     assert!(reading.warnings[0].contains("no column for terminated"), "{:?}", reading.warnings);
 }
 
@@ -177,7 +177,7 @@ fn ids_have_the_last_state_that_has_a_value() {
     let counted = || Ok(ictd::evaluate::LogBuilder::new(0.9, None)?);
     let (reading, log) = read(&path, &wanted, counted, &Progress::default()).unwrap();
     let last: Vec<(&str, String)> =
-        reading.ids.iter().map(|(id, s)| (id.as_str(), reading.states.describe(*s))).collect();
+        reading.ids.iter().map(|last| (last.id.as_str(), reading.states.describe(last.state))).collect();
     assert_eq!(last, [("u", "y".into()), ("v", "w".into()), ("s", "q".into())]);
     // The terminal state is no state of the log; the one that nothing is known of comes last.
     assert_eq!((reading.visited, reading.states.len()), (3, 4));

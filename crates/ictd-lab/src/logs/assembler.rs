@@ -128,13 +128,7 @@ impl<'a, S: Sink> Assembler<'a, S> {
         self
     }
 
-    /// The number of the row that comes next.
-    pub fn starting_at(mut self, row: u64) -> Self {
-        self.next_row = row;
-        self
-    }
-
-    /// Says the number of the row that comes next, where rows were passed over.
+    /// Says the number of the row that comes next: 1 at first, more where rows were passed over.
     pub fn skip_to(&mut self, row: u64) {
         self.next_row = row;
     }

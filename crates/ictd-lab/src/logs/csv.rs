@@ -76,8 +76,8 @@ pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop
     let body = without_mark(input, &first)?;
     let end = first[body..].iter().position(|b| *b == b'\n').map_or(first.len(), |k| body + k + 1);
     let header = header(input, &first[body..end])?;
-    let (parser, assembler) = job.rows("row 1", header.names.clone(), sink)?;
-    let mut assembler = assembler.starting_at(2);
+    let (parser, mut assembler) = job.rows("row 1", header.names.clone(), sink)?;
+    assembler.skip_to(2);
     let parse = |piece: &Vec<u8>| parse(piece, header.separator, &parser);
     progress.begin(format!("reading {}", path.display()), "MB", input.size() >> 20)?;
     let pieces = 2 * rayon::current_num_threads();

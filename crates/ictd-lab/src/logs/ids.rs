@@ -8,8 +8,26 @@ use super::rows::Rows;
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     names: Interner,
-    /// The time of the last state so far, and the state.
-    last: Vec<(f64, u32)>,
+    last: Vec<Last>,
+}
+
+/// The last state so far.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    time: f64,
+    state: u32,
+    ended: bool,
+}
+
+/// An id, and where it was seen last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastSeen {
+    /// Its name in the file.
+    pub id: String,
+    /// The number of the state.
+    pub state: u32,
+    /// Whether the episode terminated there: what followed is known, and nothing more follows.
+    pub ended: bool,
 }
 
 impl Ids {
@@ -17,7 +35,7 @@ impl Ids {
     pub fn number(&mut self, name: &[u8]) -> u32 {
         let (number, is_new) = self.names.intern(name);
         if is_new {
-            self.last.push((f64::NEG_INFINITY, NONE));
+            self.last.push(Last { time: f64::NEG_INFINITY, state: NONE, ended: false });
         }
         number
     }
@@ -30,16 +48,20 @@ impl Ids {
             let is_terminal = rows.rewards[k].is_nan() && (before | rows.flags[k]) & TERMINATED != 0;
             let time = if is_calendar { rows.times[k] } else { 0.0 };
             let known = &mut self.last[id as usize];
-            if rows.states[k] != NONE && !is_terminal && time >= known.0 {
-                *known = (time, rows.states[k]);
+            if time >= known.time && is_terminal {
+                known.ended = true;
+            } else if time >= known.time && rows.states[k] != NONE {
+                *known = Last { time, state: rows.states[k], ended: rows.flags[k] & TERMINATED != 0 };
             }
         }
     }
 
     /// Every id that has a state, with the number that `number` gives it.
-    pub fn finish(self, mut number: impl FnMut(u32) -> u32) -> Vec<(String, u32)> {
-        let known = self.last.iter().enumerate().filter(|(_, (_, state))| *state != NONE);
+    pub fn finish(self, mut number: impl FnMut(u32) -> u32) -> Vec<LastSeen> {
+        let known = self.last.iter().enumerate().filter(|(_, last)| last.state != NONE);
         let name = |k: usize| String::from_utf8_lossy(self.names.key(k)).into_owned();
-        known.map(|(k, &(_, state))| (name(k), number(state))).collect()
+        known
+            .map(|(k, last)| LastSeen { id: name(k), state: number(last.state), ended: last.ended })
+            .collect()
     }
 }

@@ -19,14 +19,16 @@ pub(crate) enum Input {
     File(PathBuf),
     /// A file compressed with gzip.
     Gzip(PathBuf),
-    /// Standard input, which is kept.
+    /// Standard input or a pipe, which is kept.
     Memory(PathBuf, Arc<[u8]>),
 }
 
 impl Input {
     /// Finds the input; `-` is standard input, and a file that begins as those of gzip is decompressed.
     pub fn open(path: &Path) -> Result<Self, LabError> {
-        if path == Path::new("-") {
+        // What is no file, a pipe for instance, can be read only once.
+        let is_once = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
+        if path == Path::new("-") || is_once {
             return Ok(Self::Memory(path.to_owned(), read_bytes(path)?.into()));
         }
         let mut start = [0; 2];

@@ -36,6 +36,7 @@ mod write;
 mod zip;
 
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
+pub use ids::LastSeen;
 pub use mapping::{Mapping, Missing, Wanted};
 pub use queries::{Queries, queries};
 pub use reading::{Counts, Reading, Transition};

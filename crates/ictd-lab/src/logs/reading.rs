@@ -6,6 +6,7 @@ use ictd::context::End;
 use serde::Serialize;
 
 use super::episode::Episode;
+use super::ids::LastSeen;
 use super::mapping::Mapping;
 use super::states::States;
 
@@ -25,7 +26,7 @@ pub struct Reading {
     /// Whether the log says which episodes terminated.
     pub tells_ends: bool,
     /// Every id with its last state, in the order of the file.
-    pub ids: Vec<(String, u32)>,
+    pub ids: Vec<LastSeen>,
     /// The first transitions as they were understood.
     pub first: Vec<Transition>,
     /// How much there was.
@@ -110,7 +111,7 @@ impl Reading {
         visited: usize,
         counts: Counts,
         first: Vec<Transition>,
-        ids: Vec<(String, u32)>,
+        ids: Vec<LastSeen>,
     ) -> Self {
         let mut reading = Self {
             mapping: Vec::new(),

@@ -188,8 +188,8 @@ impl Table {
             let message = format!("{}: found {} rows, expected {rows} {like}", block.name, block.rows());
             return Err(LabError::parse(job.path(), message).into());
         }
-        let (parser, assembler) = job.rows("arrays", self.header(), sink)?;
-        let mut assembler = assembler.starting_at(0);
+        let (parser, mut assembler) = job.rows("arrays", self.header(), sink)?;
+        assembler.skip_to(0);
         job.progress.begin(format!("reading {}", job.path().display()), "rows", self.rows as u64)?;
         self.feed(&mut assembler, &parser, Places::Rows, job.progress)?;
         assembler.finish()

@@ -1,6 +1,6 @@
 //! Whether values that were estimated from a log can be trusted, in plain words.
 
-use super::judgement::{FEWEST_EPISODES, Judgement, Level, Reason, thin};
+use super::judgement::{FEWEST_EPISODES, Judgement, Level, Losses, Reason, thin};
 use super::stationarity::{Drift, Drifts};
 use super::wording::plain;
 
@@ -31,17 +31,6 @@ const DRIFT_SHARE: f64 = 0.1;
 
 /// Beyond this many times what states that are taken together differ by, it is the time and not the states.
 const DRIFT_MISFIT: f64 = 2.0;
-
-/// Mean losses on held-out episodes.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Losses {
-    /// That of the estimate.
-    pub loss: f64,
-    /// That of one number for all states.
-    pub constant: f64,
-    /// The standard error of their difference.
-    pub error: f64,
-}
 
 /// What is known of an estimate.
 #[derive(Clone, Debug)]

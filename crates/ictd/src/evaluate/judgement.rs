@@ -69,6 +69,17 @@ impl Judgement {
     }
 }
 
+/// Mean losses on held-out episodes.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Losses {
+    /// That of the estimate.
+    pub loss: f64,
+    /// That of one number for all states.
+    pub constant: f64,
+    /// The standard error of their difference.
+    pub error: f64,
+}
+
 /// The largest value less the smallest.
 pub(super) fn range(values: &[f64]) -> f64 {
     let fold = |f: fn(f64, f64) -> f64, start| values.iter().copied().fold(start, f);

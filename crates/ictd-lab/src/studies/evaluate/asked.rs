@@ -25,6 +25,9 @@ pub struct Row {
     pub(super) state: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<String>,
+    /// Of an id, whether nothing follows any more: the value is that of the state it was last seen in, before the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ended: Option<bool>,
     /// How often the log left the state.
     pub(super) visits: u64,
     #[serde(flatten)]
@@ -38,6 +41,8 @@ struct Wanted {
     /// Its number in the log, where it is one of the log's.
     known: Option<usize>,
     id: Option<String>,
+    /// Of an id of the log, whether its episode terminated there.
+    ended: Option<bool>,
 }
 
 /// Wanted states with their features, scaled as those of the log.
@@ -74,12 +79,14 @@ impl<'a> Asked<'a> {
             // By the features of the file: scaling may round two of them to one.
             order(logged).into_iter().map(|s| s as u32).collect()
         } else {
-            reading.ids.iter().map(|(_, s)| *s).collect()
+            reading.ids.iter().map(|last| last.state).collect()
         };
         let known = |s: u32| ((s as usize) < reading.visited).then(|| log.number_of(s));
-        let id = |k: usize| reading.ids.get(k).map(|(name, _)| name.clone());
-        let wanted: Vec<Wanted> =
-            numbers.iter().enumerate().map(|(k, &s)| Wanted { known: known(s), id: id(k) }).collect();
+        let wanted = |(k, &s): (usize, &u32)| {
+            let seen = reading.ids.get(k);
+            Wanted { known: known(s), id: seen.map(|l| l.id.clone()), ended: seen.map(|l| l.ended) }
+        };
+        let wanted: Vec<Wanted> = numbers.iter().enumerate().map(wanted).collect();
         let features = match &reading.states {
             States::Labels(_) => of_labels(log, &wanted),
             States::Features { rows, .. } => {
@@ -101,7 +108,11 @@ impl<'a> Asked<'a> {
                     (0..reading.visited).map(|s| (bits(known.row(s)), log.number_of(s as u32))).collect();
                 let wanted = rows.rows().enumerate();
                 let wanted = wanted
-                    .map(|(k, row)| Wanted { known: numbers.get(&bits(row)).copied(), id: id(k) })
+                    .map(|(k, row)| Wanted {
+                        known: numbers.get(&bits(row)).copied(),
+                        id: id(k),
+                        ended: None,
+                    })
                     .collect();
                 (wanted, scaler.apply(rows))
             }
@@ -117,7 +128,7 @@ impl<'a> Asked<'a> {
                 let wanted: Vec<Wanted> = asked
                     .iter()
                     .enumerate()
-                    .map(|(k, label)| Wanted { known: find(label), id: id(k) })
+                    .map(|(k, label)| Wanted { known: find(label), id: id(k), ended: None })
                     .collect();
                 let features = of_labels(log, &wanted);
                 (wanted, features)
@@ -178,7 +189,14 @@ impl<'a> Asked<'a> {
                 let id = wanted[k].id.clone();
                 let state = id.is_none().then(|| states.json(k));
                 let extrapolated = extrapolated[k - start];
-                answers.rows.push(Row { state, id, visits: visits(k), interval, extrapolated });
+                answers.rows.push(Row {
+                    state,
+                    id,
+                    ended: wanted[k].ended,
+                    visits: visits(k),
+                    interval,
+                    extrapolated,
+                });
             }
             answers.extrapolated.extend(extrapolated);
             progress.step((end - start) as u64)?;

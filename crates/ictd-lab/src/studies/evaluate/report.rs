@@ -152,10 +152,10 @@ fn rows(body: &mut String, evaluation: &Evaluation) {
     );
     let digits = Digits::of(evaluation.rows.iter().flat_map(|row| [row.interval.low, row.interval.high]));
     for row in evaluation.shown_rows().into_iter().take(SHOWN) {
-        let Row { visits, interval, extrapolated, .. } = row;
+        let Row { visits, interval, .. } = row;
         let numbers =
             [interval.value, interval.low, interval.high].map(|x| format!("<td>{}</td>", digits.text(x)));
-        let mark = if *extrapolated { "extrapolated" } else { "" };
+        let mark = row.mark();
         let name = escape(&row.name());
         let _ = writeln!(
             body,

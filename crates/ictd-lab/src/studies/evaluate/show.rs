@@ -14,6 +14,16 @@ const SHOWN: usize = 20;
 const FEATURES: usize = 4;
 
 impl Row {
+    /// What is to be known of it, in a word.
+    pub(super) fn mark(&self) -> &'static str {
+        match (self.extrapolated, self.ended == Some(true)) {
+            (true, true) => "extrapolated, ended",
+            (true, false) => "extrapolated",
+            (false, true) => "ended",
+            (false, false) => "",
+        }
+    }
+
     pub(super) fn name(&self) -> String {
         match (&self.id, &self.state) {
             (Some(id), _) => id.clone(),
@@ -143,7 +153,7 @@ impl Report for Evaluation {
         let digits = Digits::of(self.rows.iter().flat_map(|row| [row.interval.low, row.interval.high]));
         let cells = |row: &Row| {
             let i = row.interval;
-            let mark = if row.extrapolated { "extrapolated" } else { "" };
+            let mark = row.mark();
             let numbers = [i.value, i.low, i.high].map(|x| digits.text(x));
             [vec![row.name(), row.visits.to_string()], numbers.to_vec(), vec![mark.into()]].concat()
         };
@@ -185,7 +195,10 @@ impl Report for Evaluation {
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
-        let results = ["visits", "value", "low", "high", "extrapolated"];
+        let mut results = vec!["visits", "value", "low", "high", "extrapolated"];
+        if self.rows.iter().any(|row| row.ended.is_some()) {
+            results.push("ended");
+        }
         // A feature of the same name is told apart.
         let name = |name: &String| {
             if results.contains(&name.as_str()) { format!("state_{name}") } else { name.clone() }
@@ -194,12 +207,13 @@ impl Report for Evaluation {
             Some(serde_json::Value::Object(entries)) => entries.keys().map(name).collect(),
             _ => vec![self.row_kind().to_owned()],
         };
-        let header: Vec<String> = first.into_iter().chain(results.map(String::from)).collect();
+        let header: Vec<String> = first.into_iter().chain(results.iter().map(ToString::to_string)).collect();
         let line = |row: &Row| {
             let i = row.interval;
             let numbers = [i.value, i.low, i.high].map(|x| x.to_string());
             let visits = row.visits.to_string();
-            [row.cells(), vec![visits], numbers.to_vec(), vec![row.extrapolated.to_string()]].concat()
+            let marks = [Some(row.extrapolated), row.ended].into_iter().flatten().map(|x| x.to_string());
+            [row.cells(), vec![visits], numbers.to_vec(), marks.collect()].concat()
         };
         let values = Records::of_cells("values", &header, self.rows.iter().map(line))?;
         let mut tables = vec![values, Records::of("tuning", &self.tried)?];
