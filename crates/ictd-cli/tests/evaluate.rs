@@ -259,3 +259,91 @@ fn mistakes_are_one_line_and_cost_nothing() {
     let run = ictd_in(dir.path(), &["evaluate", "log.csv", "--gamma", "1", "--quiet"]);
     assert_refused(&run, "log.csv: row 2: episode zoe: the returns overflow");
 }
+
+/// Subscriptions of three prices that are cut short after a year: what follows counts for most, and no mean of all may cap it.
+#[test]
+fn what_follows_the_end_of_recording_is_not_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut stream = Stream::new(11, Purpose::User(2), 0);
+    let plans = [("basic", 10.0, 0.08), ("plus", 25.0, 0.04), ("pro", 60.0, 0.02)];
+    let mut rows = String::from("episode,t,state,reward,terminated\n");
+    for customer in 0..600 {
+        let (name, fee, leaves) = plans[customer % 3];
+        let mut here = true;
+        for t in 0..12 {
+            here = stream.uniform() >= leaves;
+            let _ = writeln!(rows, "{customer},{t},{name},{fee},{}", u8::from(!here));
+            if !here {
+                break;
+            }
+        }
+        if here {
+            let _ = writeln!(rows, "{customer},12,{name},,");
+        }
+    }
+    fs::write(dir.path().join("log.csv"), rows).unwrap();
+    let found = json(&ictd_in(dir.path(), &["evaluate", "log.csv", "--gamma", "0.99", "--json"]));
+    for (row, (_, fee, leaves)) in found["rows"].as_array().unwrap().iter().zip(plans) {
+        let truth = fee / (1.0 - 0.99 * (1.0 - leaves));
+        let [value, low, high] = ["value", "low", "high"].map(|key| number(&row[key]));
+        // Twice as far as the interval reaches: one value of 15,000 by chance.
+        assert!(low < value && value < high && (value - truth).abs() < high - low, "{row} {truth}");
+    }
+    assert!(number(&found["rows"][2]["value"]) > 1000.0, "{found}");
+}
+
+#[test]
+fn states_that_nobody_leaves_leave_no_trust_whatever_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rows = String::from("episode,t,state,reward,terminated\n");
+    for k in 0..80 {
+        let _ = write!(rows, "{k},0,trial,{},0\n{k},1,paid,{},0\n{k},2,gone,,\n", k % 3, 9 + k % 2);
+    }
+    fs::write(dir.path().join("log.csv"), rows).unwrap();
+    fs::write(dir.path().join("q.csv"), "state\npaid\n").unwrap();
+    for more in [&[][..], &["--query", "q.csv"]] {
+        let run =
+            ictd_in(dir.path(), &[&["evaluate", "log.csv", "--gamma", "0.9", "--json"][..], more].concat());
+        assert_eq!(run.status.code(), Some(3));
+        let found: Value = serde_json::from_slice(&run.stdout).unwrap();
+        assert!(found["reasons"].to_string().contains("that no episode leaves"), "{found}");
+    }
+}
+
+#[test]
+fn ids_say_who_has_ended_and_asking_twice_is_no_collapse() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = HEADER.to_owned() + &walks(60).concat() + "late,0,1,0,0\nlate,1,2,,\n";
+    fs::write(dir.path().join("log.csv"), text).unwrap();
+    let evaluate = ["evaluate", "log.csv", "--gamma", "0.9", "--json"];
+    let found = json(&ictd_in(dir.path(), &[&evaluate[..], &["--id", "episode"]].concat()));
+    let ended: Vec<bool> =
+        found["rows"].as_array().unwrap().iter().map(|row| row["ended"].as_bool().unwrap()).collect();
+    assert_eq!(ended, [vec![true; 60], vec![false]].concat());
+    fs::write(dir.path().join("q.csv"), "state\n2\n2\n").unwrap();
+    let found = json(&ictd_in(dir.path(), &[&evaluate[..], &["--query", "q.csv"]].concat()));
+    assert_eq!(found["judgement"], "trust", "{found}");
+    // A second run into the same folder leaves nothing of the first that it does not write itself.
+    let _ = json(&ictd_in(dir.path(), &[&evaluate[..], &["--compare", "--out", "out"]].concat()));
+    assert!(dir.path().join("out/estimators.csv").exists());
+    let _ = json(&ictd_in(dir.path(), &[&evaluate[..], &["--out", "out"]].concat()));
+    assert!(!dir.path().join("out/estimators.csv").exists() && dir.path().join("out/values.csv").exists());
+    let onto_itself = ictd_in(dir.path(), &["convert", "log.csv", "./log.csv"]);
+    assert_refused(&onto_itself, "another file than the one that is read");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    write_walks(dir.path(), 60);
+    let from_file = json(&ictd_in(dir.path(), &["evaluate", "log.csv", "--gamma", "1", "--json"]));
+    let from_pipe = Command::cargo_bin("ictd")
+        .unwrap()
+        .current_dir(dir.path())
+        .args(["evaluate", "/dev/stdin", "--gamma", "1", "--json"])
+        .write_stdin(fs::read(dir.path().join("log.csv")).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(json(&from_pipe), from_file);
+}
