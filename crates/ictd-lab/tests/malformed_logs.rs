@@ -238,7 +238,7 @@ fn refused() -> Vec<Case> {
             "a.csv",
             text("episode,t,state,reward,terminated\n"),
             "",
-            "found no transition in 0 rows, expected at least one",
+            "found no transition in 0 rows, expected one: terminated",
         ),
         Case(
             "a.csv",

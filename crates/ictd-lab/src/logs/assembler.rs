@@ -374,7 +374,10 @@ impl<'a, S: Sink> Assembler<'a, S> {
         }
         let Self { path, table, clock, counts, first, mapping, ids, mut used, missing_at, .. } = self;
         if counts.transitions == 0 {
-            let message = format!("found no transition in {} rows, expected at least one", counts.rows);
+            let message = format!(
+                "found no transition in {} rows, expected one: terminated, or a last row without a reward, says where it led",
+                counts.rows
+            );
             return Err(LabError::parse(path, message).into());
         }
         let visited = used.order.len();
