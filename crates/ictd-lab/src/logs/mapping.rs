@@ -95,6 +95,9 @@ pub struct Mapping {
     pub warnings: Vec<String>,
 }
 
+/// Characters of a role in the lines of a mapping.
+pub(crate) const ROLE: usize = 11;
+
 impl Mapping {
     /// Finds the columns; `place` names the header in errors.
     pub fn guess(path: &Path, place: &str, header: Vec<String>, wanted: &Wanted) -> Result<Self, LabError> {
@@ -320,22 +323,22 @@ impl Mapping {
         let taken = self.taken();
         let unused: Vec<usize> = (0..self.header.len()).filter(|k| !taken.contains(k)).collect();
         let one = |role: &str, column: Option<usize>, without: &str| {
-            format!("{role:<11} {}", column.map_or_else(|| without.to_owned(), |k| name(k).to_owned()))
+            format!("{role:<ROLE$} {}", column.map_or_else(|| without.to_owned(), |k| name(k).to_owned()))
         };
         let mut lines = vec![
             one("episode", self.episode, "none: an episode ends where a flag says so"),
             one("time", self.time, "none: rows are in the order of time"),
-            format!("{:<11} {}", "state", list(&self.states)),
+            format!("{:<ROLE$} {}", "state", list(&self.states)),
             one("reward", Some(self.reward), ""),
             one("terminated", self.terminated, "none"),
             one("truncated", self.truncated, "none"),
         ];
         if !self.next.is_empty() {
-            lines.insert(3, format!("{:<11} {}", "next state", list(&self.next)));
+            lines.insert(3, format!("{:<ROLE$} {}", "next state", list(&self.next)));
         }
         lines.extend(self.id.map(|k| one("id", Some(k), "")));
         if !unused.is_empty() {
-            lines.push(format!("{:<11} {}", "not used", list(&unused)));
+            lines.push(format!("{:<ROLE$} {}", "not used", list(&unused)));
         }
         lines
     }

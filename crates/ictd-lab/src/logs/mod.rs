@@ -37,6 +37,7 @@ mod zip;
 
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
 pub use ids::LastSeen;
+pub(crate) use mapping::ROLE;
 pub use mapping::{Mapping, Missing, Wanted};
 pub use queries::{Queries, queries};
 pub use reading::{Counts, Reading, Transition};

@@ -28,7 +28,7 @@ use ictd::evaluate::{
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 
-use crate::logs::{self, Queries, Reading, States, Wanted};
+use crate::logs::{self, Queries, ROLE, Reading, States, Wanted};
 use crate::{LabError, Progress, memory};
 use asked::Asked;
 use candidates::{Settings, tabular_td};
@@ -167,7 +167,11 @@ impl Logged {
 
     /// What columns were taken for, in one line each.
     fn columns(&self) -> Vec<String> {
-        let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Roles are as wide as the widest of them.
+        let words = |line: &String| match line.split_at_checked(ROLE) {
+            Some((role, columns)) => format!("{}: {}", role.trim(), columns.trim()),
+            None => line.clone(),
+        };
         self.reading.mapping.iter().map(words).collect()
     }
 

@@ -229,7 +229,7 @@ impl Report for Evaluation {
 
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {
         let (tables, figures) = (self.tables()?, self.figures());
-        for name in ["values", "calibration", "tuning", "layers"] {
+        for name in ["values", "calibration", "tuning", "layers", "features"] {
             if !figures.iter().any(|(written, _)| written == name) {
                 ["svg", "pdf", "png"].iter().try_for_each(|ending| out.clear(&format!("{name}.{ending}")))?;
             }
