@@ -12,7 +12,7 @@ use super::table::Merge;
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// Σ (v(s) - g - d·w(last))² over held-out visits: the returns that followed, of truncated episodes with what w says of the
-    /// last state. w is the same for all settings ([`Trials::settle`]): if each took its own values, flat ones would seem
+    /// last state. w is the same for all settings ([`Trials::settle`](super::Trials::settle)): if each took its own values, flat ones would seem
     /// better than they are, because they add no variance to the returns.
     Returns,
     /// Σ (v(s) - w(s))² over held-out visits, with w the values of tabular LSTD on the held-out episodes alone: the same
