@@ -42,8 +42,8 @@ impl Sink for LogBuilder {
         let times = times.and_then(|times| times.get(..rewards.len()));
         self.part(first_step, key, states, rewards, end, times)?;
         if self.num_episodes().is_power_of_two() {
-            // Until the next time it is asked there is twice as much, and another copy when it is done.
-            memory::admit(4.0 * self.memory() as f64, "the number of different states")?;
+            // Until the next time it is asked there may be more, and another copy when it is done.
+            memory::admit(2.2 * self.memory() as f64, "the number of different states")?;
         }
         Ok(())
     }

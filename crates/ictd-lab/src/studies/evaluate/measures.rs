@@ -1,8 +1,9 @@
 //! What the judgement of an evaluation looks at, beside the values.
 
 use ictd::evaluate::method::{Basis, Lstd};
-use ictd::evaluate::{Intervals, Keys, Method, Sample};
+use ictd::evaluate::{Intervals, Keys, Log, Method, Sample};
 
+use super::RESAMPLES;
 use crate::memory;
 
 /// Nine tenths of a normal distribution spread over 3.3 standard deviations; less than a tenth of that is a crowd.
@@ -77,10 +78,12 @@ pub(super) fn widths(intervals: &Intervals, whole: &Sample<'_>) -> (f64, f64) {
     (intervals.bias(), (terms.sum::<f64>() / whole.num_visits()).sqrt())
 }
 
-/// Memory of a fit, besides that of reading: a linear system of the states with its factors and a copy, where there are few
-/// enough for one, and the weights of landmarks.
-pub(super) fn memory_of(states: usize, keys: Option<&Keys>) -> f64 {
-    let [states, solved, keys] =
-        [states, states.min(Lstd::MAX_STATES), keys.map_or(0, |keys| keys.states().len())].map(|x| x as f64);
-    memory::DOUBLE * (4.2 * solved.powi(2) + states * keys)
+/// Memory of a fit: the counts of every resample, features and their copies, the weights of landmarks, and where there are few
+/// enough states a linear system of them with its factors and a copy. Names that are a table need none of the latter.
+pub(super) fn memory_of(log: &Log, keys: Option<&Keys>, has_features: bool) -> f64 {
+    let [states, features] = [log.num_states(), log.features().num_cols()].map(|x| x as f64);
+    let solved = if has_features { states.min(Lstd::MAX_STATES as f64) } else { 0.0 };
+    let keys = keys.map_or(0.0, |keys| keys.states().len() as f64);
+    let counts = RESAMPLES as f64 * (log.transitions().num_pairs() as f64 + 3.0 * states);
+    memory::DOUBLE * (counts + 24.0 * states * features + 4.2 * solved.powi(2) + states * keys)
 }

@@ -231,7 +231,7 @@ fn evaluation(
     let log = log.with_features(&scaler.apply(log.features()))?;
     // Labels that have no features have no places either.
     let keys = if logged.has_features() { landmarks(&log) } else { None };
-    memory::admit(memory_of(log.num_states(), keys.as_deref()), "the number of different states")?;
+    memory::admit(memory_of(&log, keys.as_deref(), logged.has_features()), "the number of different states")?;
     let repeats = if keys.is_some() { 1 } else { REPEATS };
     let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
         return Ok(Evaluation::refused(Judgement::too_few_episodes(log.num_episodes()), logged, config));
