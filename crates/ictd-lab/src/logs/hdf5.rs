@@ -5,16 +5,15 @@ use std::path::Path;
 
 use hdf5_pure::{AttrValue, DType, Dataset, Datatype, DatatypeByteOrder, File, Group};
 
-use super::assembler::{Assembler, Stop};
+use super::assembler::Stop;
 use super::cell;
 use super::episode::Sink;
 use super::job::Job;
 use super::minari::Metadata;
-use super::parser::RowParser;
 use super::reading::Reading;
-use super::table::{Block, Places, Table, Values};
+use super::table::{Block, Table, Values};
 use super::write::FILLED;
-use super::{names, npy};
+use super::{episodes, names, npy};
 use crate::{LabError, memory};
 
 /// No data set unpacks to more than so many times the bytes of its file: deflate reaches 1032.
@@ -32,13 +31,14 @@ pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop
     let root = file.root();
     let groups = root.groups().map_err(|e| failed(path, "", e))?;
     let datasets = root.datasets().map_err(|e| failed(path, "", e))?;
+    let admit = |bytes: f64| source.admit(bytes);
     let episodes = numbered(&groups, "episode_");
     if !episodes.is_empty() {
         let blocks = |k: usize| source.minari(&root, &format!("episode_{}", episodes[k]));
         let metadata = Metadata::of(path, &root)?;
         let names = metadata.names.clone().filter(|names| names.len() == episodes.len());
         let names = names.unwrap_or_else(|| episodes.iter().map(u64::to_string).collect());
-        let mut reading = source.episodes(job, &names, blocks, sink)?;
+        let mut reading = episodes::read(job, &names, blocks, admit, sink)?;
         metadata.compare(path, episodes.len() as u64, &mut reading)?;
         metadata.name(&mut reading);
         return Ok(reading);
@@ -48,7 +48,7 @@ pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop
         let episodes = numbered(&datasets, "rewards_");
         let names: Vec<String> = episodes.iter().map(u64::to_string).collect();
         let blocks = |k: usize| source.d3rlpy(&root, &datasets, episodes[k]);
-        return source.episodes(job, &names, blocks, sink);
+        return episodes::read(job, &names, blocks, admit, sink);
     }
     let mut blocks = Vec::new();
     for name in &datasets {
@@ -85,7 +85,7 @@ struct Source<'a> {
     path: &'a Path,
     /// Of the file.
     size: u64,
-    /// Bytes of the arrays that were read and are still needed.
+    /// Bytes of the arrays that were read and are still needed: those of one episode where there are episodes.
     held: Cell<f64>,
 }
 
@@ -99,51 +99,9 @@ impl Source<'_> {
         memory::admit(self.size as f64 + self.held.get() + bytes, "the size of the arrays")
     }
 
-    /// Reads one table per episode.
-    fn episodes<S: Sink>(
-        &self,
-        job: &Job<'_>,
-        names: &[String],
-        blocks: impl Fn(usize) -> Result<Vec<Block>, LabError>,
-        sink: &mut S,
-    ) -> Result<Reading, Stop> {
-        let mut all: Option<(RowParser, Assembler<'_, S>)> = None;
-        let mut sink = Some(sink);
-        job.progress.begin(format!("reading {}", self.path.display()), "steps", 0)?;
-        for (k, name) in names.iter().enumerate() {
-            self.held.set(0.0);
-            let mut found = blocks(k)?;
-            let rows = found.iter().map(Block::rows).max().unwrap_or(0);
-            self.admit(rows as f64 * Values::text_memory(name.len()))?;
-            found.push(Block {
-                name: "episode".into(),
-                width: None,
-                values: Values::Text(vec![name.clone(); rows]),
-            });
-            let table = Table::new(found);
-            if let Some(sink) = sink.take() {
-                let (parser, assembler) = job.rows("arrays", table.header(), sink)?;
-                all = Some((parser, assembler.by_step()));
-            }
-            let Some((parser, assembler)) = &mut all else { continue };
-            if table.header() != assembler.header() {
-                return Err(self
-                    .fail(
-                        &format!("episode {name}"),
-                        "found other arrays than in the first, expected the same",
-                    )
-                    .into());
-            }
-            table.feed(assembler, parser, Places::Steps, job.progress)?;
-        }
-        let Some((_, assembler)) = all else {
-            return Err(LabError::parse(self.path, "found no episodes, expected some").into());
-        };
-        assembler.finish()
-    }
-
     /// An episode of Minari: a group with T + 1 observations and T of everything else.
     fn minari(&self, root: &Group, name: &str) -> Result<Vec<Block>, LabError> {
+        self.held.set(0.0);
         let group = root.group(name).map_err(|e| failed(self.path, name, e))?;
         let mut blocks = self.observations(&group, "observations", name, 0)?;
         let states = blocks.first().map_or(0, Block::rows);
@@ -209,6 +167,7 @@ impl Source<'_> {
 
     /// An episode of d3rlpy: T rows of everything, and whether it was terminated.
     fn d3rlpy(&self, root: &Group, datasets: &[String], number: u64) -> Result<Vec<Block>, LabError> {
+        self.held.set(0.0);
         let read = |name: &str| -> Result<(Vec<usize>, Values), LabError> {
             let dataset = root.dataset(name).map_err(|e| failed(self.path, name, e))?;
             self.values(name, &dataset)

@@ -4,12 +4,19 @@
 //! that writes. Rows of one episode that stand together are handed on as soon as the next one begins, so that memory does not
 //! grow with the file; where they do not, they are gathered first.
 
+#[cfg(feature = "parquet")]
+mod arrow;
 mod assembler;
 mod batch;
 mod cell;
 mod clock;
+#[cfg(feature = "parquet")]
+mod column;
+#[cfg(feature = "parquet")]
+mod columnar;
 mod csv;
 mod episode;
+mod episodes;
 mod gzip;
 mod hdf5;
 mod ids;
@@ -18,8 +25,12 @@ mod interner;
 mod job;
 mod json;
 mod json_values;
+#[cfg(feature = "parquet")]
+mod lz4;
 mod mapping;
 mod minari;
+#[cfg(feature = "parquet")]
+mod minari_parts;
 mod names;
 mod npy;
 #[cfg(feature = "parquet")]
@@ -50,6 +61,7 @@ use std::path::Path;
 use assembler::Stop;
 use input::Input;
 use job::Job;
+use minari::Found;
 
 use crate::{LabError, Progress};
 
@@ -61,9 +73,17 @@ pub fn read<S: Sink>(
     make: impl Fn() -> Result<S, LabError>,
     progress: &Progress,
 ) -> Result<(Reading, S), LabError> {
-    let file = minari::file(path)?;
-    let input = Input::open(file.as_deref().unwrap_or(path))?;
-    let format = Format::of(&input)?;
+    let known = |path: &Path| {
+        let input = Input::open(path)?;
+        let format = Format::of(&input)?;
+        Ok::<_, LabError>((input, format))
+    };
+    let (input, format) = match minari::find(path)? {
+        #[cfg(feature = "parquet")]
+        Some(Found::Folder(data)) => (Input::File(data), Format::Minari),
+        Some(Found::File(file)) => known(&file)?,
+        None => known(path)?,
+    };
     let (mut gather, mut quoted) = (false, false);
     loop {
         let mut sink = make()?;
@@ -74,7 +94,9 @@ pub fn read<S: Sink>(
             Format::Numpy => npy::read,
             Format::Hdf5 => hdf5::read,
             #[cfg(feature = "parquet")]
-            Format::Parquet => parquet::read,
+            Format::Columnar => columnar::read,
+            #[cfg(feature = "parquet")]
+            Format::Minari => minari_parts::read,
         };
         match read(&Job { input: &input, wanted, gather, progress }, &mut sink) {
             Ok(reading) => return Ok((reading, sink)),
@@ -92,8 +114,12 @@ enum Format {
     Json,
     Numpy,
     Hdf5,
+    /// Arrow or Parquet.
     #[cfg(feature = "parquet")]
-    Parquet,
+    Columnar,
+    /// A folder with files of these.
+    #[cfg(feature = "parquet")]
+    Minari,
 }
 
 impl Format {
@@ -109,18 +135,14 @@ impl Format {
             [0x89, b'H', b'D', b'F', ..] => Self::Hdf5,
             [0x93, b'N', b'U', b'M', ..] => Self::Numpy,
             [b'P', b'K', 3 | 5, 4 | 6, ..] if !name.ends_with(".csv") => Self::Numpy,
-            #[cfg(feature = "parquet")]
-            [b'P', b'A', b'R', b'1', ..] => Self::Parquet,
-            #[cfg(not(feature = "parquet"))]
-            [b'P', b'A', b'R', b'1', ..] => {
-                let message = "found Parquet, expected CSV, JSONL, NPZ or HDF5; build with --features parquet or convert it first";
-                return Err(LabError::parse(input.path(), message));
-            }
+            [b'P', b'A', b'R', b'1', ..] => Self::columnar(input, "Parquet")?,
+            // A file, or a stream.
+            [b'A', b'R', b'R', b'O', b'W', ..] | [255, 255, 255, 255, ..] => Self::columnar(input, "Arrow")?,
             [b'P', b'A', b'R', b'E', ..] => {
                 return Err(LabError::parse(input.path(), "found encrypted Parquet, expected a plain file"));
             }
-            [b'A', b'R', b'R', b'O', b'W', ..] => {
-                let message = "found Arrow, expected CSV, JSONL, NPZ, HDF5 or Parquet: convert it first";
+            [b'F', b'E', b'A', b'1', ..] => {
+                let message = "found Feather of the first version, expected the second, which pandas writes";
                 return Err(LabError::parse(input.path(), message));
             }
             _ if name.ends_with(".hdf5") || name.ends_with(".h5") => {
@@ -132,9 +154,25 @@ impl Format {
             _ if name.ends_with(".npz") || name.ends_with(".npy") => {
                 return Err(LabError::parse(input.path(), "found no signature of NumPy, expected arrays"));
             }
+            _ if [".arrow", ".feather", ".parquet"].iter().any(|end| name.ends_with(end)) => {
+                let message = "found no signature of Arrow or Parquet, expected one of them";
+                return Err(LabError::parse(input.path(), message));
+            }
             _ if [".json", ".jsonl", ".ndjson"].iter().any(|end| name.ends_with(end)) => Self::Json,
             _ if text.strip_prefix(b"[").unwrap_or(text).trim_ascii_start().starts_with(b"{") => Self::Json,
             _ => Self::Text,
         })
+    }
+
+    /// Arrow or Parquet, where it was built in.
+    #[cfg(feature = "parquet")]
+    fn columnar(_: &Input, _: &str) -> Result<Self, LabError> {
+        Ok(Self::Columnar)
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn columnar(input: &Input, found: &str) -> Result<Self, LabError> {
+        let expected = "CSV, JSONL, NPZ or HDF5; build with --features parquet or convert it first";
+        Err(LabError::parse(input.path(), format!("found {found}, expected {expected}")))
     }
 }

@@ -27,10 +27,16 @@ pub struct Queries {
     pub ids: Vec<String>,
 }
 
-/// Reads states of the same columns as those of a log: from CSV or TSV, JSON lines, NPZ, Parquet, or an NPY array with one column per
-/// feature. Other columns are passed over. A feature that is missing is refused, or is the mean of the log's where that was
+/// Reads states of the same columns as those of a log: from CSV or TSV, JSON lines, NPZ, Arrow, Parquet, or an NPY array with
+/// one column per feature. Other columns are passed over. A feature that is missing is refused, or is the mean of the log's where that was
 /// asked for; a row is never left out.
 pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Queries, LabError> {
+    let refuse = |found: &str| {
+        Err(LabError::parse(path, format!("found {found}, expected states as CSV, JSON lines or NPY")))
+    };
+    if minari::find(path)?.is_some() {
+        return refuse("a Minari data set");
+    }
     let input = Input::open(path)?;
     let names = &reading.state_columns;
     let (table, places) = match Format::of(&input)? {
@@ -38,12 +44,8 @@ pub fn queries(path: &Path, reading: &Reading, wanted: &Wanted) -> Result<Querie
         Format::Json => json(&input)?,
         Format::Numpy => numpy(&input, names)?,
         #[cfg(feature = "parquet")]
-        Format::Parquet => numbered(Table::new(super::parquet::columns(path, &input.bytes()?)?)),
-        Format::Hdf5 => {
-            let found = if minari::file(path)?.is_some() { "a Minari data set" } else { "HDF5" };
-            let message = format!("found {found}, expected states as CSV, JSON lines or NPY");
-            return Err(LabError::parse(path, message));
-        }
+        Format::Columnar => numbered(Table::new(super::columnar::columns(path, &input.bytes()?)?)),
+        _ => return refuse("HDF5"),
     };
     let header = table.header();
     let place = |name: &String| {

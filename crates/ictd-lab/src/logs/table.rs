@@ -35,6 +35,16 @@ impl Values {
         }
     }
 
+    /// No entries of the same kind.
+    #[cfg(feature = "parquet")]
+    pub fn none(&self) -> Self {
+        match self {
+            Self::Float(_) => Self::Float(Vec::new()),
+            Self::Whole(_) => Self::Whole(Vec::new()),
+            Self::Text(_) => Self::Text(Vec::new()),
+        }
+    }
+
     /// Bytes of memory that they take.
     pub fn memory(&self) -> f64 {
         match self {
