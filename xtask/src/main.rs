@@ -80,21 +80,20 @@ fn test() -> bool {
 fn slow() -> bool {
     let out = "target/slow/reproduce";
     let ictd = |arguments: &[&str]| run("slow", Command::new("target/release/ictd").args(arguments));
+    let features = ["test", "--package", "ictd-lab", "--features", "parquet", "--locked"];
+    let columnar = |tests: &[&str]| cargo("Arrow and Parquet", &[&features[..], tests].concat(), &[]);
     cargo("build", &["build", "--release", "--locked"], &[])
         && ictd(&["reproduce", "--check", "--out", out])
         && browser::check(&format!("{out}/report.html"))
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
-        && cargo(
-            "Parquet",
-            &["test", "--package", "ictd-lab", "--features", "parquet", "--locked", "parquet"],
-            &[],
-        )
+        && columnar(&["--lib", "logs::"])
+        && columnar(&["--test", "columnar", "--test", "malformed_logs", "--test", "log_rules"])
         && fuzz(&["86400", "logs", "0", FUZZ_LOGS])
 }
 
-/// Inputs for each of the sixteen readers of logs and queries: more than a million in all, however long they take.
+/// Inputs for each of the nineteen readers of logs and queries: more than a million in all, however long they take.
 const FUZZ_LOGS: &str = "80000";
 
 /// Fails when a certificate claims too much.

@@ -12,7 +12,7 @@ use crate::{Outcome, print_data, print_json};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Log: CSV, TSV, JSON lines, NPY, NPZ or HDF5 (Parquet where it was built in), compressed with gzip or not, a Minari data set as folder or id, a context;
+    /// Log: CSV, TSV, JSON lines, NPY, NPZ or HDF5 (Arrow and Parquet where they were built in), compressed with gzip or not, a Minari data set as folder or id, a context;
     /// - is standard input
     #[arg(value_name = "IN")]
     input: PathBuf,

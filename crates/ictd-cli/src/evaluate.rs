@@ -16,7 +16,7 @@ use crate::{Common, Outcome, message};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Log: CSV, TSV, JSON lines, NPY, NPZ or HDF5, a Minari data set as folder or id, a context; - is standard input
+    /// Log: CSV, TSV, JSON lines, NPY, NPZ or HDF5 (Arrow and Parquet where they were built in), a Minari data set as folder or id, a context; - is standard input
     #[arg(value_name = "FILE", required_unless_present = "self_test")]
     input: Option<PathBuf>,
     /// Discount; 1 where every episode terminates

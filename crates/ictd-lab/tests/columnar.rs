@@ -275,10 +275,10 @@ fn minari_in_arrow_or_parquet_is_checked_as_in_hdf5() {
         let said = fs::read_to_string(&about).unwrap();
         fs::remove_file(&about).unwrap();
         assert_eq!(read_kept(&folder).unwrap().1, again);
-        // As many steps as rows: where the last one led is not known.
+        // Where there are as many steps as rows, none of them says nothing.
         fs::write(&about, said.replace("\"total_steps\": 2", "\"total_steps\": 3")).unwrap();
-        let error = refused();
-        assert!(error.contains("terminat") || error.contains("end"), "{error}");
+        let padding = "episode 9, step 2: found a row after the terminated end of its episode";
+        assert!(refused().contains(padding), "{}", refused());
         fs::write(&about, said.replace("\"total_steps\": 2", "\"total_steps\": 7")).unwrap();
         assert!(
             refused().contains("found 3 rows, expected one more than the 7 of total_steps"),

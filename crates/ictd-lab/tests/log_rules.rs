@@ -272,7 +272,14 @@ fn minari_written_here_is_asked_by_the_names_it_had() {
     fs::remove_file(folder.join("data/main_data.hdf5")).unwrap();
     fs::write(folder.join("data/metadata.json"), "{\"data_format\": \"arrow\"}").unwrap();
     let error = read_kept(&folder, &Wanted::default()).unwrap_err().to_string();
-    assert!(error.contains("found a Minari data set in arrow") && error.contains("log-v0"), "{error}");
+    let expected = match cfg!(feature = "parquet") {
+        true => "found no episodes, expected some",
+        false => "found a Minari data set in arrow, expected one in HDF5; build with --features parquet",
+    };
+    assert!(error.contains(expected) && error.contains("log-v0"), "{error}");
+    fs::write(folder.join("data/metadata.json"), "{}").unwrap();
+    let error = read_kept(&folder, &Wanted::default()).unwrap_err().to_string();
+    assert!(error.contains("found a Minari data set in hdf5 without main_data.hdf5"), "{error}");
 }
 
 #[test]

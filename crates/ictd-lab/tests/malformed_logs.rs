@@ -16,6 +16,14 @@ const PARQUET: &str = match cfg!(feature = "parquet") {
     }
 };
 
+/// The same of an Arrow file.
+const ARROW: &str = match cfg!(feature = "parquet") {
+    true => "found an Arrow file that ends early or is damaged, expected a whole one",
+    false => {
+        "found Arrow, expected CSV, JSONL, NPZ or HDF5; build with --features parquet or convert it first"
+    }
+};
+
 /// A file of the corpus: name, content, flags (as `--flag value`), and what is said about it.
 struct Case(&'static str, Vec<u8>, &'static str, &'static str);
 
@@ -491,13 +499,11 @@ fn refused() -> Vec<Case> {
         Case("a.hdf5", text("hello"), "", "found no signature of HDF5, expected an HDF5 file"),
         Case("a.hdf5", cut(real("d4rl.hdf5"), 3000), "", "not an HDF5 file that can be read"),
         Case("a.csv.gz", cut(real("cartpole.hdf5.gz"), 3000), "", "the compressed file ends early"),
-        Case(
-            "a.feather",
-            text("ARROW1xx"),
-            "",
-            "found Arrow, expected CSV, JSONL, NPZ, HDF5 or Parquet: convert it first",
-        ),
+        Case("a.feather", text("ARROW1xx"), "", ARROW),
+        Case("a.arrow", [255; 40].to_vec(), "", ARROW),
+        Case("a.feather", text("FEA1xxxx"), "", "found Feather of the first version, expected the second"),
         Case("a.parquet", text("PAR1xxxx"), "", PARQUET),
+        Case("a.parquet", text("episode,reward\n"), "", "found no signature of Arrow or Parquet"),
     ];
     cases.push(Case(
         "a.jsonl",

@@ -118,10 +118,33 @@ pub fn all() -> Vec<Reader> {
     ];
     #[cfg(feature = "parquet")]
     {
-        let files = ["flat", "kinds", "old", "list"].map(|name| real(&format!("parquet/{name}.parquet")));
+        let files = |names: &[&str]| names.iter().map(|name| real(name)).collect::<Vec<_>>();
         let words = words!["PAR1", "schema", "episode", "reward", "state", "\u{15}\u{0}", "\u{1c}\u{15}"];
-        readers.push(reader("log-parquet", "parquet", files.to_vec(), words));
+        let parquet = ["flat", "kinds", "old", "list"].map(|name| format!("parquet/{name}.parquet"));
+        let nested = ["nested", "nested-v2"].map(|name| format!("arrow/{name}.parquet"));
+        let parquet: Vec<&str> = parquet.iter().chain(&nested).map(String::as_str).collect();
+        readers.push(reader("log-parquet", "parquet", files(&parquet), words));
         readers.push(queries_of("query-parquet", "parquet", vec![of_labels("out.parquet")], words));
+        let words = words!["ARROW1", "episode", "reward", "state", "\u{4}\"M\u{18}", "\u{8}\u{0}\u{0}\u{0}"];
+        let arrow =
+            ["flat.feather", "kinds.arrow", "kinds-lz4.arrow", "kinds.arrows", "nested.arrow", "slice.arrow"];
+        let arrow = arrow.map(|name| real(&format!("arrow/{name}")));
+        readers.push(reader("log-arrow", "arrow", arrow.to_vec(), words));
+        readers.push(queries_of("query-arrow", "arrow", files(&["arrow/query.arrow"]), words));
+        let parts = [
+            "box-arrow/data/0/part-0.arrow",
+            "dict-arrow/data/1/part-0.arrow",
+            "dict-parquet/data/0/part-0.parquet",
+        ];
+        let parts = parts.map(|name| real(&format!("arrow/minari/{name}")));
+        let read = |path: &Path, input: &[u8]| log(episode(path, input), missing(input)).into();
+        readers.push(Reader {
+            name: "log-parts",
+            valid: parts.to_vec(),
+            refuses: true,
+            words,
+            read: Box::new(read),
+        });
     }
     readers
 }
@@ -197,6 +220,17 @@ fn named(path: &Path, ending: &str, input: &[u8]) -> PathBuf {
     let path = path.with_extension(ending);
     fs::write(&path, input).expect("the scratch directory can be written to");
     path
+}
+
+/// The input as the only episode of a Minari data set.
+#[cfg(feature = "parquet")]
+fn episode(path: &Path, input: &[u8]) -> PathBuf {
+    let folder = path.with_extension("set");
+    fs::create_dir_all(folder.join("0")).expect("the scratch directory can be written to");
+    let write = |name: &str, content: &[u8]| fs::write(folder.join(name), content).expect("as before");
+    write("metadata.json", br#"{"data_format": "arrow", "total_episodes": 1}"#);
+    write("0/part-0.arrow", input);
+    folder
 }
 
 /// Each way to treat missing values has its turn.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::mem::discriminant;
 use std::slice::Iter;
 
 use super::super::cell::quoted;
@@ -325,6 +326,10 @@ impl<'a> Batch<'a> {
         let places = whole_numbers(dictionary.places, &bytes, count)?;
         let known = self.dictionaries.get(&dictionary.id);
         let known = known.ok_or("found numbers of a dictionary, expected the dictionary before them")?;
+        // Two columns may share one, if it is what both hold.
+        if discriminant(&known.values) != discriminant(&field.none()) {
+            return Err(damaged());
+        }
         let length = known.values.len();
         let mut chosen = Vec::with_capacity(places.len());
         for (row, place) in places.into_iter().enumerate() {

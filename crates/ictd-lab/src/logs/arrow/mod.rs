@@ -117,8 +117,8 @@ pub(super) fn leaves(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Result<V
         match kind {
             DICTIONARY => {
                 let id = header.long(0).unwrap_or(0);
-                let field = wanted.iter().map(|w| w.field.entry());
-                let field = field.clone().find(|field| field.dictionary.is_some_and(|d| d.id == id));
+                let mut fields = wanted.iter().map(|w| w.field.entry());
+                let field = fields.find(|field| field.dictionary.is_some_and(|d| d.id == id));
                 // One that nobody asks for.
                 let Some(field) = field else { continue };
                 let table = header.table(1).ok_or_else(damaged)?;

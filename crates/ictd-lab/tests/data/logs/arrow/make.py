@@ -103,6 +103,9 @@ pd.DataFrame({
     "terminated": nested["terminated"].to_pylist(),
 }).to_csv(path("nested.csv"), index=False)
 
+# States that are asked for.
+write("query.arrow", pa.table({"id": [1, 2, 3], "state": pa.array(["x", "y", "x"]).dictionary_encode()}))
+
 # What is refused.
 row = {"episode": ["a"], "state": ["x"], "reward": [1.0], "terminated": [True]}
 write("zstd.arrow", pa.table(row), compression="zstd")
