@@ -137,9 +137,9 @@ fn an_arrow_file_of_pandas_is_the_log_of_its_arrays() {
 
 #[test]
 fn every_kind_of_arrow_column_is_read() {
-    // Files with and without compression, and a stream; texts of all three layouts.
+    // Files with and without compression, a stream, and one of polars; texts of all three layouts.
     let (expected, episodes) = read_kept(&data("arrow/kinds.csv")).unwrap();
-    for name in ["kinds.arrow", "kinds-lz4.arrow", "kinds.arrows"] {
+    for name in ["kinds.arrow", "kinds-lz4.arrow", "kinds.arrows", "polars.arrow"] {
         let (reading, kept) = read_kept(&data(&format!("arrow/{name}"))).unwrap();
         assert_eq!((&reading.states, &kept), (&expected.states, &episodes), "{name}");
         assert_eq!(reading.mapping, expected.mapping, "{name}");
@@ -314,4 +314,27 @@ fn states_are_asked_for_in_arrow() {
     assert_eq!(found.states.len(), 3);
     let error = queries(&data("arrow/minari/box-arrow"), &reading, &Wanted::default()).unwrap_err();
     assert!(error.to_string().contains("found a Minari data set, expected states as CSV"), "{error}");
+}
+
+/// Whatever a file says about sizes and places, reading it neither panics nor asks for memory that nobody has.
+#[test]
+fn lying_numbers_in_arrow_and_parquet_are_refused_or_mean_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let lies = [1i64 << 60, -1, i64::MIN, 1 << 31, 0];
+    for name in ["arrow/nested.arrow", "arrow/kinds.arrows", "arrow/nested.parquet"] {
+        let whole = fs::read(data(name)).unwrap();
+        let path = dir.path().join("lie.arrow");
+        let mut refused = 0;
+        for place in (0..whole.len() - 8).step_by(4) {
+            for lie in lies {
+                let mut changed = whole.clone();
+                changed[place..place + 8].copy_from_slice(&lie.to_le_bytes());
+                fs::write(&path, &changed).unwrap();
+                let Err(error) = read_kept(&path) else { continue };
+                refused += 1;
+                assert_eq!(error.to_string().lines().count(), 1, "{name} {place}: {error}");
+            }
+        }
+        assert!(refused > whole.len() / 4, "{name}: {refused}");
+    }
 }

@@ -68,6 +68,11 @@ fn quotes_may_hold_line_breaks_and_quotes() {
     let error =
         read_text("log.csv", text.replace("-1", "minus"), &Wanted::default()).unwrap_err().to_string();
     assert!(error.contains("row 6, column reward: found 'minus', expected a number"), "{error}");
+    // Names too; what a line ends with stands outside.
+    let text = PLAIN.replacen("state", "\"sta\rte\"", 1);
+    assert_eq!(ok(&text).0.state_columns, ["sta\rte"]);
+    let error = read_text("log.csv", text.replace('\n', "\r"), &Wanted::default()).unwrap_err().to_string();
+    assert!(error.contains("row 1: found lines that end with CR alone"), "{error}");
 }
 
 #[test]

@@ -38,11 +38,9 @@ impl Column {
         Self { lists: Some(Vec::new()), ..Self::new(values) }
     }
 
-    /// A column of so many texts without any content.
+    /// A column of so many rows without any entry.
     pub fn of_nothing(rows: usize) -> Self {
-        let mut column = Self::new(Values::Text(Vec::new()));
-        column.skip(rows);
-        column
+        Self::new(Values::Float(vec![f64::NAN; rows]))
     }
 
     /// Bytes of memory that it takes.

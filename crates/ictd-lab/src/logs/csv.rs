@@ -214,7 +214,8 @@ pub(super) fn separator(line: &[u8]) -> u8 {
 fn header(input: &Input, line: &[u8]) -> Result<Header, Stop> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.contains(&b'\r') {
+    // Between quotes it is part of a name.
+    if line.split(|b| *b == b'"').step_by(2).any(|outside| outside.contains(&b'\r')) {
         let message = "row 1: found lines that end with CR alone, expected LF or CRLF";
         return Err(LabError::parse(input.path(), message).into());
     }

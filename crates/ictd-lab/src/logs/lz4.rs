@@ -78,7 +78,8 @@ fn length(bits: u8, block: &mut &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// From the program `lz4`: "abcabcabcabcabcabcabcabcabcabc, and no more", with and without what is optional.
+    /// Put together by hand as the format says, with and without what is optional; files that pyarrow compressed are read
+    /// elsewhere.
     #[test]
     fn literals_and_repetitions_are_put_together() {
         let text = b"abcabcabcabcabcabcabcabcabcabc, and no more";

@@ -126,8 +126,14 @@ pub fn all() -> Vec<Reader> {
         readers.push(reader("log-parquet", "parquet", files(&parquet), words));
         readers.push(queries_of("query-parquet", "parquet", vec![of_labels("out.parquet")], words));
         let words = words!["ARROW1", "episode", "reward", "state", "\u{4}\"M\u{18}", "\u{8}\u{0}\u{0}\u{0}"];
-        let arrow =
-            ["flat.feather", "kinds.arrow", "kinds-lz4.arrow", "kinds.arrows", "nested.arrow", "slice.arrow"];
+        let arrow = [
+            "flat.feather",
+            "kinds.arrow",
+            "kinds-lz4.arrow",
+            "kinds.arrows",
+            "nested.arrow",
+            "polars.arrow",
+        ];
         let arrow = arrow.map(|name| real(&format!("arrow/{name}")));
         readers.push(reader("log-arrow", "arrow", arrow.to_vec(), words));
         readers.push(queries_of("query-arrow", "arrow", files(&["arrow/query.arrow"]), words));

@@ -201,3 +201,40 @@ fn kind(field: &Table<'_>) -> Option<Result<Kind, &'static str>> {
         _ => return None,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Structures of `width` parts each, `levels` of them in one another; all parts of one are the same bytes.
+    fn nested(levels: usize, width: usize) -> Vec<u8> {
+        let numbers = |list: &[u32]| list.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+        let places = |list: &[u16]| list.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+        // The schema has a list of one field; a field has a kind, what is said about it, and a list of parts.
+        let mut bytes = [numbers(&[12]), places(&[8, 8, 0, 4]), numbers(&[8, 4, 1, 20])].concat();
+        bytes.extend(places(&[16, 16, 0, 0, 4, 8, 0, 12]));
+        for level in 0..levels {
+            let back = bytes.len() as u32 - 28;
+            bytes.extend(numbers(&[back, 13, 4, 4, width as u32]));
+            // Each points to what stands after the list.
+            let after = |k: usize| (4 * (width - k)) as u32;
+            bytes.extend(numbers(&(0..width).map(after).collect::<Vec<u32>>()));
+            if level + 1 == levels {
+                bytes.extend(numbers(&[bytes.len() as u32 - 28, 1, 4, 0]));
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn structures_are_read_as_deep_as_they_make_sense() {
+        let read = |bytes: &[u8]| fields(&Table::root(bytes).unwrap(), bytes.len());
+        let found = read(&nested(2, 2)).unwrap();
+        assert_eq!((found[0].kind, found[0].children.len()), (Kind::Struct, 2));
+        assert_eq!(found[0].children[1].children[1].kind, Kind::Null);
+        assert_eq!(read(&nested(15, 1)).map(|f| f.len()), Ok(1));
+        // Too deep, and more parts than there are bytes for, which would take years.
+        assert_eq!(read(&nested(16, 1)), Err(damaged()));
+        assert_eq!(read(&nested(15, 20)), Err(damaged()));
+    }
+}

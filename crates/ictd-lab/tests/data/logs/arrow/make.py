@@ -1,4 +1,4 @@
-"""Logs as Arrow, and Minari data sets as Arrow and Parquet, made by pyarrow 26.0.1, pandas 3.1.1, minari 0.5.4, gymnasium 1.4.0, h5py 3.16.0 and pillow (Minari needs it).
+"""Logs as Arrow, and Minari data sets as Arrow and Parquet, made by pyarrow 26.0.1, pandas 3.1.1, polars 2.1.0, minari 0.5.4, gymnasium 1.4.0, h5py 3.16.0 and pillow (Minari needs it).
 
 python make.py writes them beside itself. The values that the tests expect are those of CSV files that pyarrow writes from the same
 tables, and of the HDF5 files that Minari writes of the same episodes.
@@ -18,6 +18,7 @@ import gymnasium as gym
 import minari
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -68,6 +69,8 @@ write("kinds.arrow", kinds)
 write("kinds-lz4.arrow", large, compression="lz4")
 with pa.ipc.new_stream(path("kinds.arrows"), views.schema) as stream:
     stream.write_table(views, max_chunksize=3)
+# polars has another layout of files, and of most texts.
+polars.from_arrow(kinds).write_ipc(path("polars.arrow"))
 # The same numbers as text; days and moments as the numbers that are kept.
 plain = kinds.set_column(0, "episode", kinds["episode"].cast(pa.string()))
 plain = plain.set_column(11, "s_flag", plain["s_flag"].cast(pa.int8()))
