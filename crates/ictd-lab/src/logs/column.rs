@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::cell::quoted;
 use super::table::{Block, Values};
+use crate::memory::{self, DOUBLE};
 
 /// Entries, and which of them are absent.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,9 +81,9 @@ impl Column {
         Ok(())
     }
 
-    /// Begins a row that is a list, or one that has none.
-    pub fn begin_list(&mut self, is_there: bool) {
-        self.lists.get_or_insert_default().push(is_there.then_some(0));
+    /// Begins a row that is a list of so many entries, or one that has none.
+    pub fn begin_list(&mut self, length: Option<usize>) {
+        self.lists.get_or_insert_default().push(length);
     }
 
     /// Counts one entry more in the list that was begun last.
@@ -144,11 +146,10 @@ impl Column {
     }
 
     /// How many rows there are, and for lists how many entries a row has; whole numbers of which some are absent, or too large
-    /// for their type, are kept as texts.
-    pub fn finish(self, is_unsigned: bool) -> Result<(Vec<usize>, Values), String> {
+    /// for their type, are kept as texts. `held` bytes of memory are taken already.
+    pub fn finish(self, is_unsigned: bool, held: f64) -> Result<(Vec<usize>, Values), String> {
         let Some(lists) = &self.lists else {
-            let shape = vec![self.values.len()];
-            return Ok((shape, self.told(is_unsigned)));
+            return Ok((vec![self.values.len()], self.told(is_unsigned, held)?));
         };
         let width = lists.iter().flatten().next().copied();
         for (row, length) in lists.iter().enumerate() {
@@ -167,9 +168,14 @@ impl Column {
             };
         };
         let shape = vec![lists.len(), width];
-        if lists.iter().all(Option::is_some) {
-            return Ok((shape, self.told(is_unsigned)));
+        let absent = lists.iter().filter(|list| list.is_none()).count();
+        if absent == 0 {
+            return Ok((shape, self.told(is_unsigned, held)?));
         }
+        // Rows without a list take next to nothing in the file.
+        let each = 8.0 + if let Values::Text(_) = self.values { Values::text_memory(0) } else { DOUBLE };
+        let held = held + self.size() + each * absent as f64 * width as f64;
+        admit(held)?;
         let mut whole = Self::new(self.values.none());
         let mut at = 0;
         for list in lists {
@@ -181,21 +187,32 @@ impl Column {
                 None => whole.skip(width),
             }
         }
-        Ok((shape, whole.told(is_unsigned)))
+        Ok((shape, whole.told(is_unsigned, held)?))
     }
 
-    fn told(self, is_unsigned: bool) -> Values {
+    fn told(self, is_unsigned: bool, held: f64) -> Result<Values, String> {
         let Self { values, absent, .. } = self;
-        let Values::Whole(list) = values else { return values };
+        let Values::Whole(list) = values else { return Ok(values) };
         let is_large = is_unsigned && list.iter().any(|n| *n < 0);
         if absent.is_empty() && !is_large {
-            return Values::Whole(list);
+            return Ok(Values::Whole(list));
         }
         let text = |n: &i64| if is_unsigned { (*n as u64).to_string() } else { n.to_string() };
+        admit(held + Values::text_memory(20) * list.len() as f64)?;
         let mut texts: Vec<String> = list.iter().map(text).collect();
         absent.iter().for_each(|&row| texts[row].clear());
-        Values::Text(texts)
+        Ok(Values::Text(texts))
     }
+}
+
+fn admit(bytes: f64) -> Result<(), String> {
+    memory::admit(bytes, "the number of rows").map_err(|e| e.to_string())
+}
+
+/// A text, if these bytes are one.
+pub(super) fn text(bytes: &[u8]) -> Result<String, String> {
+    let text = std::str::from_utf8(bytes).map(str::to_owned);
+    text.map_err(|_| format!("found {}, expected UTF-8 text", quoted(bytes)))
 }
 
 /// A column under the names of the structures that it stands in.
@@ -208,9 +225,10 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    pub fn new(names: Vec<String>, column: Column, is_unsigned: bool) -> Result<Self, String> {
-        let (shape, values) =
-            column.finish(is_unsigned).map_err(|message| format!("column {}: {message}", names.join("_")))?;
+    /// `held` bytes of memory are taken already.
+    pub fn new(names: Vec<String>, column: Column, is_unsigned: bool, held: f64) -> Result<Self, String> {
+        let found = column.finish(is_unsigned, held);
+        let (shape, values) = found.map_err(|message| format!("column {}: {message}", names.join("_")))?;
         Ok(Self { names, shape, values })
     }
 
@@ -224,5 +242,36 @@ impl Leaf {
     /// Names are joined by underscores, as those of dictionaries in HDF5 are.
     pub fn block(self) -> Block {
         Block::new(&self.names.join("_"), &self.shape, self.values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_without_a_list_are_counted_before_they_take_memory() {
+        let mut column = Column::of_lists(Values::Float(Vec::new()));
+        column.begin_list(Some(1000));
+        column.extend(&Column::of_nothing(1000), 0..1000);
+        (0..1000).for_each(|_| column.begin_list(None));
+        let limit = ictd::pretrain::MEMORY_LIMIT;
+        assert!(column.clone().finish(false, limit - 1.7e7).is_ok());
+        let error = column.finish(false, limit - 1.5e7).unwrap_err();
+        assert!(error.contains("at most 8 GB: lower the number of rows"), "{error}");
+    }
+
+    #[test]
+    fn entries_of_lists_are_absent_where_they_were() {
+        let mut column = Column::of_lists(Values::Whole(Vec::new()));
+        let entries =
+            Column::with_gaps(Values::Whole(vec![1, 2, 3, 4, 5, 6]), &[true, true, true, false, true, true]);
+        column.begin_list(Some(2));
+        column.extend(&entries, 2..4);
+        column.begin_list(None);
+        column.begin_list(Some(2));
+        column.extend(&entries, 4..6);
+        let texts = ["3", "", "", "", "5", "6"].map(String::from).to_vec();
+        assert_eq!(column.finish(false, 0.0), Ok((vec![3, 2], Values::Text(texts))));
     }
 }

@@ -84,10 +84,14 @@ fn episode(folder: &Path, space: Option<&Value>) -> Result<Vec<Block>, LabError>
     let about = json(&folder.join(METADATA))?;
     let said = about.as_ref().and_then(|about| about.get("total_steps")?.as_u64());
     let steps = said.map_or(Some(rows.saturating_sub(1)), |said| usize::try_from(said).ok());
-    let steps = steps.filter(|steps| rows == *steps || rows - 1 == *steps && rows > 0).ok_or_else(|| {
-        let said = said.unwrap_or(0);
-        LabError::parse(&path, format!("found {rows} rows, expected one more than the {said} of total_steps"))
-    })?;
+    let steps =
+        steps.filter(|steps| rows == *steps || steps.checked_add(1) == Some(rows)).ok_or_else(|| {
+            let said = said.unwrap_or(0);
+            LabError::parse(
+                &path,
+                format!("found {rows} rows, expected one more than the {said} of total_steps"),
+            )
+        })?;
     let mut others: Vec<Block> = others.into_iter().map(Leaf::block).collect();
     for name in STEPS {
         let place = others.iter().position(|block| block.name == name);

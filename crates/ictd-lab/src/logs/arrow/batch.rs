@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use std::mem::discriminant;
 use std::slice::Iter;
 
-use super::super::cell::quoted;
-use super::super::column::Column;
+use super::super::column::{Column, text};
 use super::super::lz4;
-use super::super::npy::halves;
 use super::super::table::Values;
 use super::damaged;
+use super::entries::{bits_of, floats, halved, whole_numbers};
 use super::flatbuffer::Table;
 use super::schema::{Dictionary, Field, Kind};
 use crate::memory::{self, DOUBLE};
@@ -29,6 +28,8 @@ pub(super) struct Batch<'a> {
     /// How many buffers have the texts of a column that keeps short ones apart.
     more: Iter<'a, [u8; 8]>,
     body: &'a [u8],
+    /// Where the buffer before ended.
+    end: usize,
     is_packed: bool,
     dictionaries: &'a Dictionaries,
     /// Bytes of memory that are taken already.
@@ -58,6 +59,7 @@ impl<'a> Batch<'a> {
             buffers: table.list(2).unwrap_or_default().iter(),
             more: table.list(4).unwrap_or_default().iter(),
             body,
+            end: 0,
             is_packed: codec.is_some(),
             dictionaries,
             held,
@@ -87,7 +89,14 @@ impl<'a> Batch<'a> {
         let (start, length) = (start?, length?);
         let end = start.checked_add(length).ok_or_else(damaged)?;
         let bytes = self.body.get(start..end).ok_or_else(damaged)?;
-        if !self.is_packed || bytes.is_empty() {
+        if bytes.is_empty() {
+            return Ok(bytes.into());
+        }
+        // One after the other: bytes that many columns share would take more memory than the file has bytes.
+        if start < std::mem::replace(&mut self.end, end) {
+            return Err(damaged());
+        }
+        if !self.is_packed {
             return Ok(bytes.into());
         }
         let (size, packed) = bytes.split_first_chunk().ok_or_else(damaged)?;
@@ -200,9 +209,8 @@ impl<'a> Batch<'a> {
             if range.end > entries.values.len() {
                 return Err(damaged());
             }
-            column.begin_list(is_there);
+            column.begin_list(is_there.then_some(range.len()));
             if is_there {
-                range.clone().for_each(|_| column.grow_list());
                 column.extend(&entries, range);
             }
         }
@@ -251,12 +259,7 @@ impl<'a> Batch<'a> {
             Kind::Float(size) => {
                 let bytes = self.buffer()?;
                 self.admit(DOUBLE * count as f64)?;
-                let bytes = count.checked_mul(size).and_then(|n| bytes.get(..n)).ok_or_else(damaged)?;
-                Values::Float(match size {
-                    2 => halves(bytes, false),
-                    4 => bytes.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect(),
-                    _ => bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-                })
+                Values::Float(floats(size, &bytes, count)?)
             }
             Kind::View => Values::Text(self.views(count, &there)?),
             Kind::Text { wide } => Values::Text(self.texts(wide, count, &there)?),
@@ -353,40 +356,4 @@ impl<'a> Batch<'a> {
         column.pick(known, &chosen);
         Ok(column)
     }
-}
-
-/// Two numbers of 64 bits.
-fn halved(bytes: &[u8; 16]) -> [i64; 2] {
-    let number = |half: &[u8]| half.first_chunk().map_or(-1, |bytes| i64::from_le_bytes(*bytes));
-    [number(&bytes[..8]), number(&bytes[8..])]
-}
-
-fn bits_of(bytes: &[u8], count: usize) -> Result<impl Iterator<Item = bool>, String> {
-    let bytes = bytes.get(..count.div_ceil(8)).ok_or_else(damaged)?;
-    Ok((0..count).map(|k| bytes[k / 8] >> (k % 8) & 1 == 1))
-}
-
-fn text(bytes: &[u8]) -> Result<String, String> {
-    let text = std::str::from_utf8(bytes).map(str::to_owned);
-    text.map_err(|_| format!("found {}, expected UTF-8 text", quoted(bytes)))
-}
-
-/// `count` whole numbers; those of 64 bits without a sign are those of the same bits with one.
-fn whole_numbers(kind: Kind, bytes: &[u8], count: usize) -> Result<Vec<i64>, String> {
-    let Kind::Whole { bytes: size, signed } = kind else { return Err(damaged()) };
-    let bytes = count.checked_mul(size).and_then(|n| bytes.get(..n)).ok_or_else(damaged)?;
-    macro_rules! numbers {
-        ($type:ty) => {
-            bytes.as_chunks().0.iter().map(|b| <$type>::from_le_bytes(*b) as i64).collect()
-        };
-    }
-    Ok(match (size, signed) {
-        (1, true) => numbers!(i8),
-        (1, false) => numbers!(u8),
-        (2, true) => numbers!(i16),
-        (2, false) => numbers!(u16),
-        (4, true) => numbers!(i32),
-        (4, false) => numbers!(u32),
-        _ => numbers!(i64),
-    })
 }

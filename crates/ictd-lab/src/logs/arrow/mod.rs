@@ -3,6 +3,7 @@
 //! Written by hand rather than taken from a library, as the reader of Parquet is.
 
 mod batch;
+mod entries;
 mod flatbuffer;
 mod messages;
 mod schema;
@@ -98,10 +99,11 @@ pub(super) fn leaves(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Result<V
         return Err("found no columns with entries, expected some".into());
     }
     let empty = DOUBLE * nulls as f64 * rows as f64;
-    memory::admit(held + empty, "the number of rows").map_err(|e| e.to_string())?;
+    held += empty;
+    memory::admit(held, "the number of rows").map_err(|e| e.to_string())?;
     let leaf = |w: Wanted<'_>| {
         let column = if w.is_null() { Column::of_nothing(rows) } else { w.column };
-        Leaf::new(w.names, column, w.field.is_unsigned())
+        Leaf::new(w.names, column, w.field.is_unsigned(), held)
     };
     wanted.into_iter().map(leaf).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use super::super::cell::quoted;
+use super::super::column::text;
 use super::super::gzip::Gunzip;
 use super::super::lz4;
 use super::super::npy::halves;
@@ -136,12 +136,7 @@ pub(super) fn plain(kind: Kind, bytes: &[u8], count: usize) -> Result<Values, St
         Kind::Half => Values::Float(halves(take(2)?, false)),
         Kind::Text => {
             let mut rest = bytes;
-            let text = |_| {
-                let bytes = with_length(&mut rest)?;
-                let text = std::str::from_utf8(bytes);
-                text.map(str::to_owned).map_err(|_| format!("found {}, expected UTF-8 text", quoted(bytes)))
-            };
-            Values::Text((0..count).map(text).collect::<Result<_, String>>()?)
+            Values::Text((0..count).map(|_| text(with_length(&mut rest)?)).collect::<Result<_, String>>()?)
         }
     })
 }

@@ -65,7 +65,7 @@ pub(super) fn leaves(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Result<V
             return Err(damaged());
         }
         size += column.size();
-        found.push(Leaf::new(leaf.names, column, kind == Kind::Int64 { signed: false })?);
+        found.push(Leaf::new(leaf.names, column, kind == Kind::Int64 { signed: false }, size)?);
     }
     Ok(found)
 }

@@ -155,7 +155,7 @@ impl Page {
         for (level, repeat) in self.levels.iter().zip(&self.repeats) {
             if *repeat == 0 {
                 // One level below there is a list without entries.
-                column.begin_list(*level + 1 >= list);
+                column.begin_list((*level + 1 >= list).then_some(0));
             }
             if *level >= list {
                 column.grow_list();
@@ -178,7 +178,7 @@ mod tests {
         let page = Page { levels: vec![1, 0, 1], encoding: Some(PLAIN), bytes, ..Page::default() };
         page.entries(kind, Levels { whole: 1, list: None }, None, &mut column).unwrap();
         let texts = ["7", "", "18446744073709551615"].map(String::from).to_vec();
-        assert_eq!(column.finish(true), Ok((vec![3], Values::Text(texts))));
+        assert_eq!(column.finish(true, 0.0), Ok((vec![3], Values::Text(texts))));
     }
 
     #[test]
@@ -189,12 +189,14 @@ mod tests {
         let (levels, repeats) = (vec![3, 3, 0, 2, 3], vec![0, 1, 0, 0, 1]);
         let page = Page { levels, repeats, encoding: Some(PLAIN), bytes, start: 0 };
         page.entries(Kind::Double, Levels { whole: 3, list: Some(2) }, None, &mut column).unwrap();
-        let Ok((shape, Values::Float(list))) = column.clone().finish(false) else { panic!("{column:?}") };
+        let Ok((shape, Values::Float(list))) = column.clone().finish(false, 0.0) else {
+            panic!("{column:?}")
+        };
         let expected = [1.0, 2.0, f64::NAN, f64::NAN, f64::NAN, 3.0];
         assert_eq!((shape, format!("{list:?}")), (vec![3, 2], format!("{expected:?}")));
         // A list without entries is no list that is not there.
         let page = Page { levels: vec![1], repeats: vec![0], encoding: Some(PLAIN), ..Page::default() };
         page.entries(Kind::Double, Levels { whole: 3, list: Some(2) }, None, &mut column).unwrap();
-        assert_eq!(column.finish(false), Err("row 3: found an empty list, expected numbers".into()));
+        assert_eq!(column.finish(false, 0.0), Err("row 3: found an empty list, expected numbers".into()));
     }
 }
