@@ -18,6 +18,11 @@ fn read_kept(path: &Path) -> Result<(Reading, Kept), LabError> {
     read(path, &Wanted::default(), || Ok(Kept::default()), &Progress::default())
 }
 
+/// A directory in memory where there is one, for thousands of files.
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// What a log says: states by their numbers, and episodes.
 fn told(path: &Path) -> (States, Kept) {
     let (reading, kept) = read_kept(path).unwrap();
@@ -80,7 +85,7 @@ fn parquet_that_cannot_be_read_is_refused_by_its_column() {
         assert!(error.contains(expected), "{error}");
     }
     // One that ends early, anywhere.
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let path = dir.path().join("cut.parquet");
     let whole = fs::read(data("parquet/old.parquet")).unwrap();
     for length in (4..whole.len()).step_by(5) {
@@ -182,7 +187,7 @@ fn arrow_that_cannot_be_read_is_refused_by_its_column() {
         let error = read_kept(&data(&format!("arrow/{name}.arrow"))).unwrap_err().to_string();
         assert!(error.contains(expected) && error.lines().count() == 1, "{error}");
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let refused = |name: &str, content: &[u8]| {
         let path = dir.path().join(name);
         fs::write(&path, content).unwrap();
@@ -319,7 +324,7 @@ fn states_are_asked_for_in_arrow() {
 /// Whatever a file says about sizes and places, reading it neither panics nor asks for memory that nobody has.
 #[test]
 fn lying_numbers_in_arrow_and_parquet_are_refused_or_mean_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let lies = [1i64 << 60, -1, i64::MIN, 1 << 31, 0];
     for name in ["arrow/nested.arrow", "arrow/kinds.arrows", "arrow/nested.parquet"] {
         let whole = fs::read(data(name)).unwrap();
