@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Show the first three transitions as they were understood
     #[arg(long)]
     explain: bool,
-    /// Values at the states of this file (CSV, JSON lines, NPZ or NPY) instead of those of the log
+    /// Values at the states of this file (CSV, JSON lines, NPZ or NPY; Arrow and Parquet where they were built in) instead of those of the log
     #[arg(long, value_name = "FILE")]
     query: Option<PathBuf>,
     /// Estimator
