@@ -78,11 +78,8 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The message that comes next; none after the last one.
+/// The message that comes next; none at the mark that ends a stream.
 fn message<'a>(bytes: &mut &'a [u8]) -> Result<Option<Message<'a>>, String> {
-    if bytes.is_empty() {
-        return Ok(None);
-    }
     let mut number = || {
         let (number, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
         *bytes = rest;
