@@ -6,6 +6,11 @@ use super::cell::quoted;
 use super::table::{Block, Values};
 use crate::memory::{self, DOUBLE};
 
+/// Structures in structures; more are damage.
+pub(super) const DEEPEST: usize = 16;
+/// What entries may be, for messages about others.
+pub(super) const EXPECTED: &str = "expected numbers, truth values or texts";
+
 /// Entries, and which of them are absent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Column {

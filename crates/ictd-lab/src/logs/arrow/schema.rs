@@ -1,11 +1,10 @@
 //! What the columns of an Arrow file hold, and how their entries are laid out.
 
+use super::super::column::{DEEPEST, EXPECTED};
 use super::super::table::Values;
 use super::damaged;
 use super::flatbuffer::Table;
 
-/// Structures in structures; more are damage.
-const DEEPEST: usize = 16;
 /// A field takes more than so many bytes.
 const FIELD: usize = 8;
 
@@ -151,8 +150,6 @@ impl Field {
         }
     }
 }
-
-const EXPECTED: &str = "expected numbers, truth values or texts";
 
 fn whole(table: &Table<'_>) -> Option<Kind> {
     let bytes = match table.int(0)? {

@@ -1,12 +1,10 @@
 //! The columns of a Parquet file: structures and lists taken apart into what has entries of its own.
 
+use super::super::column::{DEEPEST, EXPECTED};
 use super::encoding::Kind;
 use super::pages::Levels;
 use super::thrift::Node;
 use super::{damaged, nests};
-
-/// Structures in structures; more are damage.
-const DEEPEST: usize = 16;
 
 /// What has entries of its own.
 #[derive(Clone, Debug)]
@@ -72,10 +70,9 @@ impl Leaf<'_> {
         if self.is_nested {
             return Err(nests());
         }
-        let expected = "expected numbers, truth values or texts";
         let logical = leaf.field(10);
         if leaf.whole(6) == Some(5) || logical.is_some_and(|l| l.field(5).is_some()) {
-            return Err(format!("found decimals, {expected}: floating-point numbers can be read"));
+            return Err(format!("found decimals, {EXPECTED}: floating-point numbers can be read"));
         }
         let is_unsigned = |bits: i64| {
             let integer = logical.and_then(|l| l.field(10));
@@ -91,9 +88,9 @@ impl Leaf<'_> {
             Some(6) => Kind::Text,
             Some(7) if is_half => Kind::Half,
             Some(3) => {
-                return Err(format!("found times of 96 bits, {expected}: those of 64 bits can be read"));
+                return Err(format!("found times of 96 bits, {EXPECTED}: those of 64 bits can be read"));
             }
-            Some(7) => return Err(format!("found entries of a fixed number of bytes, {expected}")),
+            Some(7) => return Err(format!("found entries of a fixed number of bytes, {EXPECTED}")),
             _ => return Err(damaged()),
         })
     }
