@@ -44,6 +44,7 @@ pub mod td;
 pub mod theory;
 pub mod transformer;
 mod vector;
+pub mod watch;
 
 pub use context::{Context, ContextStatistics, End};
 pub use kernel::{Attention, Kernel, KernelName};

@@ -119,6 +119,49 @@ pub(crate) fn product_into(a: &[f64], b: &[f64], num_cols: usize, out: &mut [f64
     faer::linalg::matmul::matmul(out, Accum::Replace, a, b, 1.0, Par::Seq);
 }
 
+/// The lower triangular L with L·Lᵀ = `a`; `None` where `a` is not positive definite to working precision.
+///
+/// # Panics
+/// When `a` is not square.
+pub(crate) fn cholesky(a: &Matrix) -> Option<Matrix> {
+    let llt = to_faer(a).ok()?.llt(Side::Lower).ok()?;
+    let lower = llt.L();
+    Some(Matrix::from_fn(a.num_rows(), a.num_rows(), |i, j| if j <= i { lower[(i, j)] } else { 0.0 }))
+}
+
+/// The inverse of a lower triangular matrix without zeros on its diagonal.
+///
+/// # Panics
+/// When `lower` is not square.
+pub(crate) fn lower_inverse(lower: &Matrix) -> Matrix {
+    let size = lower.num_rows();
+    let mut inverse = Mat::zeros(size, size);
+    let lower = MatRef::from_row_major_slice(lower.as_slice(), size, size);
+    faer::linalg::triangular_inverse::invert_lower_triangular(inverse.as_mut(), lower, Par::Seq);
+    Matrix::from_fn(size, size, |i, j| if j <= i { inverse[(i, j)] } else { 0.0 })
+}
+
+/// Rows of the product of a lower triangular matrix with one of `num_cols` columns, row after row, each handed to `each`.
+///
+/// # Panics
+/// When lengths do not fit.
+pub(crate) fn lower_product(lower: &Matrix, b: &[f64], num_cols: usize, mut each: impl FnMut(&[f64])) {
+    // Zeros within a block of rows are multiplied, those to the right of it are not.
+    const ROWS: usize = 64;
+    let size = lower.num_rows();
+    let a = MatRef::from_row_major_slice(lower.as_slice(), size, size);
+    let b = MatRef::from_row_major_slice(b, size, num_cols);
+    let mut rows = vec![0.0; ROWS * num_cols];
+    for first in (0..size).step_by(ROWS) {
+        let end = (first + ROWS).min(size);
+        let rows = &mut rows[..(end - first) * num_cols];
+        let out = MatMut::from_row_major_slice_mut(rows, end - first, num_cols);
+        let (a, b) = (a.submatrix(first, 0, end - first, end), b.subrows(0, end));
+        faer::linalg::matmul::matmul(out, Accum::Replace, a, b, 1.0, Par::Seq);
+        rows.chunks_exact(num_cols).for_each(&mut each);
+    }
+}
+
 /// An estimate of ‖A⁻¹‖₁ from solves with A and Aᵀ: Hager's method (1984), a lower bound that is rarely
 /// off by more than a factor of three.
 fn inverse_norm(

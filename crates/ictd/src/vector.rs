@@ -14,7 +14,7 @@ use fearless_simd::{Level, Simd, dispatch, f64x8, prelude::*, u64x8};
 pub(crate) const LANES: usize = 8;
 
 /// The CPU's vector instructions, detected once: detection costs more than a short column.
-static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
+pub(crate) static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
 /// The inner product of two slices of equal length.
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {

@@ -148,9 +148,7 @@ fn finite_values(
     progress: &Progress,
 ) -> Result<(LayerValues, Option<usize>), LabError> {
     let mut evaluator = Evaluator::default();
-    let mut run = |transformer: &Transformer| {
-        evaluator.evaluate_watched(transformer, context, &mut || progress.advance(1))
-    };
+    let mut run = |transformer: &Transformer| evaluator.evaluate_watched(transformer, context, &());
     let found = match run(transformer) {
         Err(ForwardError::Diverged { layer }) => (run(&cut(transformer, layer - 1)?)?, Some(layer)),
         found => (found?, None),

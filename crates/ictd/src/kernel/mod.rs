@@ -21,14 +21,19 @@
 //! }
 //! ```
 
+mod cost;
+mod effort;
 mod elu1;
+mod gaussian;
 mod linear;
+mod products;
 mod rbf;
 mod relu;
 mod softmax;
 mod tabular;
 mod weights;
 
+pub use effort::{Effort, Precision, Route};
 pub use elu1::Elu1;
 pub use linear::Linear;
 pub use rbf::Rbf;
@@ -37,7 +42,8 @@ pub use softmax::Softmax;
 pub use tabular::Tabular;
 pub use weights::KernelWeights;
 
-pub(crate) use weights::{GroupWeights, Scores, add_block_gradient};
+pub(crate) use products::{GroupWeights, ProductError};
+pub(crate) use weights::{Scores, add_block_gradient};
 
 use std::fmt;
 use std::str::FromStr;
@@ -106,6 +112,12 @@ pub trait Kernel: std::fmt::Debug + Send + Sync {
     /// `Some(c)` when the weight is c times the inner product: attention then factors through d
     /// numbers and a layer costs O(n·d) instead of O(n²).
     fn linear_scale(&self) -> Option<f64> {
+        None
+    }
+
+    /// `Some(c)` when the weight is exp(c·similarity): products with all weights of a long context are then computed in blocks,
+    /// or through a few of its states.
+    fn exponent(&self) -> Option<f64> {
         None
     }
 

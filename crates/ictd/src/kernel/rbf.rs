@@ -17,6 +17,9 @@ impl Kernel for Rbf {
     fn weigh(&self, column: &mut [f64]) {
         vector::exp_minus_max(-0.5 / self.0.get(), column);
     }
+    fn exponent(&self) -> Option<f64> {
+        Some(-0.5 / self.0.get())
+    }
     fn log_weight(&self, similarity: f64) -> Option<f64> {
         Some(-0.5 * similarity / self.0.get())
     }

@@ -15,6 +15,9 @@ impl Kernel for Softmax {
     fn weigh(&self, column: &mut [f64]) {
         vector::exp_minus_max(1.0 / self.0.get(), column);
     }
+    fn exponent(&self) -> Option<f64> {
+        Some(1.0 / self.0.get())
+    }
     fn log_weight(&self, similarity: f64) -> Option<f64> {
         Some(similarity / self.0.get())
     }

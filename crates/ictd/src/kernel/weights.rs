@@ -1,12 +1,10 @@
 //! Attention weights: as the matrix of the paper, the reference, and between groups of equal columns, the fast path.
 
-use rayon::prelude::*;
-
 use super::{Attention, AttentionError, Similarity};
 use crate::context::{ContextStatistics, Role};
 use crate::matrix::Matrix;
 use crate::prompt::TokenMatrix;
-use crate::vector::{self, LANES};
+use crate::vector;
 
 /// The attention matrix K~: entry (i, j) is the weight of source i for column j (paper, eq:kermatrix).
 ///
@@ -68,12 +66,6 @@ fn similarity(attention: &Attention, a: &Matrix, z_i: &[f64], z_j: &[f64]) -> f6
     }
 }
 
-/// Above this many weights (1 GiB) they are computed anew in every layer instead of being kept.
-const MAX_STORED: usize = 1 << 27;
-/// From this many weights on, columns are spread over threads. Every column is computed on its own,
-/// so the result does not depend on the number of threads.
-const MIN_PARALLEL: usize = 1 << 18;
-
 /// What weights between groups are made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scores<'a> {
@@ -93,7 +85,7 @@ impl Scores<'_> {
     }
 
     /// Fills `row`, which is zero and padded, with the weights of all source groups for group `u`.
-    fn fill_column(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
+    pub fn fill_column(self, u: usize, row: &mut [f64]) -> Result<(), AttentionError> {
         self.unnormalized(u, row)?;
         self.normalize(u, row);
         Ok(())
@@ -216,90 +208,5 @@ pub(crate) fn add_block_gradient(
             }
         }
         Similarity::SameState => {}
-    }
-}
-
-/// The weights W(s, u) of source group s for group u, and their product with a vector.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct GroupWeights {
-    /// From `start` on row u holds the weights of all source groups, padded to whole blocks; empty unless kept.
-    stored: Vec<f64>,
-    /// Where a cache line begins: rows that straddle lines cost a tenth more.
-    start: usize,
-    keep: bool,
-}
-
-impl GroupWeights {
-    /// Prepares for groups and scores: computes and keeps the weights where that pays.
-    pub fn fill(&mut self, scores: Scores<'_>) -> Result<(), AttentionError> {
-        let stride = scores.statistics.stride();
-        let num_weights = stride.saturating_mul(scores.statistics.num_groups());
-        let factored = scores.attention.kernel().linear_scale().is_some();
-        self.keep = !factored && num_weights <= MAX_STORED;
-        self.stored.clear();
-        if !self.keep {
-            return Ok(());
-        }
-        self.stored.resize(num_weights + LANES, 0.0);
-        self.start = self.stored.as_ptr().align_offset(LANES * size_of::<f64>()).min(LANES);
-        let stored = &mut self.stored[self.start..][..num_weights];
-        if num_weights < MIN_PARALLEL {
-            let mut rows = stored.chunks_exact_mut(stride).enumerate();
-            rows.try_for_each(|(u, row)| scores.fill_column(u, row))
-        } else {
-            let rows = stored.par_chunks_exact_mut(stride).enumerate();
-            rows.try_for_each(|(u, row)| scores.fill_column(u, row))
-        }
-    }
-
-    /// Adds α · Σ_s W(s, u) · g(s) to every `out[u]`; `g` is padded with zeros.
-    pub fn add_product(
-        &self,
-        scores: Scores<'_>,
-        step_size: f64,
-        g: &[f64],
-        out: &mut [f64],
-    ) -> Result<(), AttentionError> {
-        let Scores { attention, block, statistics } = scores;
-        let stride = statistics.stride();
-        if let Some(scale) = attention.kernel().linear_scale() {
-            // Σ_s g(s) x_sᵀ B x_u: first y = Σ g(s) x_s, then Bᵀ y, then one product per group.
-            let rho = attention.diagonal_mix();
-            let y: Vec<f64> =
-                (0..block.num_rows()).map(|a| vector::dot(g, statistics.source_feature(a))).collect();
-            let factor = step_size * (1.0 - rho) * scale / statistics.num_transitions() as f64;
-            let readout: Vec<f64> = (0..block.num_cols())
-                .map(|b| factor * (0..y.len()).map(|a| y[a] * block[(a, b)]).sum::<f64>())
-                .collect();
-            for (u, value) in out.iter_mut().enumerate() {
-                let x = statistics.features(u);
-                *value += readout.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
-                if u < statistics.num_source_groups() {
-                    *value += step_size * rho * g[u];
-                }
-            }
-            return Ok(());
-        }
-        if self.keep {
-            let stored = &self.stored[self.start..][..stride * out.len()];
-            let rows = stored.chunks_exact(stride);
-            if stored.len() < MIN_PARALLEL {
-                out.iter_mut().zip(rows).for_each(|(value, row)| *value += step_size * vector::dot(row, g));
-            } else {
-                out.par_iter_mut()
-                    .zip(stored.par_chunks_exact(stride))
-                    .for_each(|(value, row)| *value += step_size * vector::dot(row, g));
-            }
-            return Ok(());
-        }
-        out.par_iter_mut().enumerate().try_for_each_init(
-            || vec![0.0; stride],
-            |row, (u, value)| {
-                row.fill(0.0);
-                scores.fill_column(u, row)?;
-                *value += step_size * vector::dot(row, g);
-                Ok(())
-            },
-        )
     }
 }

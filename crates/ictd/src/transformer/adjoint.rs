@@ -2,6 +2,7 @@
 
 use super::{ForwardError, GroupPass, Transformer, ValueRow, bootstrap};
 use crate::context::ContextStatistics;
+use crate::kernel::Effort;
 use crate::kernel::{Scores, add_block_gradient};
 use crate::matrix::Matrix;
 use crate::vector;
@@ -73,7 +74,7 @@ impl Adjoint {
         values.clear();
         messages.clear();
         columns.clear();
-        Ok(pass.run(transformer, statistics, |sent, after| {
+        Ok(pass.run(transformer, statistics, &Effort::default(), &(), |sent, after| {
             messages.extend_from_slice(sent);
             values.extend_from_slice(after);
         })?)

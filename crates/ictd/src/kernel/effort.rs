@@ -1,0 +1,86 @@
+//! How weights between many distinct states are computed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// The arithmetic of exponentials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Exponentials of 24 bits, sums of 53: twice as fast, with a bound on the error.
+    Single,
+    /// 53 bits.
+    #[default]
+    Double,
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Single => "single",
+            Self::Double => "double",
+        })
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "single" => Ok(Self::Single),
+            "double" => Ok(Self::Double),
+            _ => Err(format!("precision is '{name}', expected single or double")),
+        }
+    }
+}
+
+/// What may be spent on weights between distinct states, and what may be left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    /// The arithmetic of exact products.
+    pub precision: Precision,
+    /// The largest error of a column of weights, Σ_s |error| where weights sum to 1, that pivots may leave; `None` for exact products
+    /// only.
+    pub tolerance: Option<f64>,
+    /// Bytes that pivots may take.
+    pub memory: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { precision: Precision::Double, tolerance: None, memory: f64::INFINITY }
+    }
+}
+
+/// How products with weights are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Route {
+    /// Weights are computed once and kept.
+    #[default]
+    Kept,
+    /// Through the d features: the kernel is linear.
+    Features,
+    /// Weights are computed anew in every layer, column by column.
+    Columns,
+    /// Weights are computed anew in every layer, in blocks and both triangles at once.
+    Blocks,
+    /// Through a few of the states, with a bound on the error.
+    Pivots,
+}
+
+impl Route {
+    /// The name in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Features => "features",
+            Self::Columns => "columns",
+            Self::Blocks => "blocks",
+            Self::Pivots => "pivots",
+        }
+    }
+}

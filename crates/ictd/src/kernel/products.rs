@@ -1,0 +1,312 @@
+//! Products of the weights between groups with a vector, by the route that suits their number and kernel.
+
+use rayon::prelude::*;
+
+use super::cost::Budget;
+use super::effort::{Effort, Precision, Route};
+use super::gaussian::{Blocks, Embedding, Pivots, TooMany};
+use super::{AttentionError, Scores};
+use crate::vector::{self, LANES};
+use crate::watch::{Stopped, Watch};
+
+/// Above this many weights (1 GiB) they are computed anew in every layer instead of being kept.
+const MAX_STORED: usize = 1 << 27;
+/// Above this many weights (32 MiB) those of exponential kernels are: reading them from memory takes longer.
+const MAX_CACHED: usize = 1 << 22;
+/// From this many weights on, columns are spread over threads. Every column is computed on its own,
+/// so the result does not depend on the number of threads.
+const MIN_PARALLEL: usize = 1 << 18;
+
+/// Why a product with weights has no result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum ProductError {
+    #[error(transparent)]
+    Attention(#[from] AttentionError),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// The weights W(s, u) of source group s for group u, and their product with a vector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupWeights {
+    form: Form,
+    /// Why it is that form.
+    reason: String,
+    /// From `start` on row u holds the weights of all source groups, padded to whole blocks; empty unless kept.
+    stored: Vec<f64>,
+    /// Where a cache line begins: rows that straddle lines cost a tenth more.
+    start: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Form {
+    #[default]
+    Kept,
+    Features,
+    Columns,
+    /// With Σ_s c(s)·b(s)·2^⟨y_s, y_u⟩ of every group, once they have been asked for.
+    Blocks(Blocks, Vec<f64>),
+    /// As blocks.
+    Pivots(Box<Pivots>, Vec<f64>),
+}
+
+impl GroupWeights {
+    /// Prepares for groups and scores: computes and keeps the weights where that pays.
+    pub fn fill(
+        &mut self,
+        scores: Scores<'_>,
+        effort: &Effort,
+        layers: usize,
+        watch: &dyn Watch,
+    ) -> Result<(), ProductError> {
+        let stride = scores.statistics.stride();
+        let num_weights = stride.saturating_mul(scores.statistics.num_groups());
+        self.stored.clear();
+        (self.form, self.reason) = choose(scores, num_weights, effort, layers, watch)?;
+        if !matches!(self.form, Form::Kept) {
+            return Ok(());
+        }
+        self.stored.resize(num_weights + LANES, 0.0);
+        self.start = self.stored.as_ptr().align_offset(LANES * size_of::<f64>()).min(LANES);
+        let stored = &mut self.stored[self.start..][..num_weights];
+        if num_weights < MIN_PARALLEL {
+            let mut rows = stored.chunks_exact_mut(stride).enumerate();
+            rows.try_for_each(|(u, row)| scores.fill_column(u, row))?;
+        } else {
+            let rows = stored.par_chunks_exact_mut(stride).enumerate();
+            rows.try_for_each(|(u, row)| scores.fill_column(u, row))?;
+        }
+        Ok(())
+    }
+
+    /// How products are computed.
+    pub fn route(&self) -> Route {
+        match &self.form {
+            Form::Kept => Route::Kept,
+            Form::Features => Route::Features,
+            Form::Columns => Route::Columns,
+            Form::Blocks(..) => Route::Blocks,
+            Form::Pivots(..) => Route::Pivots,
+        }
+    }
+
+    /// Why so.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The arithmetic of exponentials.
+    pub fn precision(&self) -> Precision {
+        match &self.form {
+            Form::Blocks(Blocks::Single(_), _) => Precision::Single,
+            _ => Precision::Double,
+        }
+    }
+
+    /// Number of pivots, where there are any.
+    pub fn rank(&self) -> Option<usize> {
+        match &self.form {
+            Form::Pivots(pivots, _) => Some(pivots.rank()),
+            _ => None,
+        }
+    }
+
+    /// A bound on the error of columns of weights, Σ_s |error|, where they are not computed in double precision throughout.
+    pub fn column_error(&self) -> Option<f64> {
+        match &self.form {
+            // Sums and what they are divided by are both off.
+            Form::Blocks(blocks @ Blocks::Single(_), _) => {
+                Some(2.0 * blocks.rounding() / (1.0 - blocks.rounding()))
+            }
+            Form::Pivots(pivots, _) => Some(pivots.column_error()),
+            _ => None,
+        }
+    }
+
+    /// What products count.
+    pub fn unit(&self) -> &'static str {
+        match self.form {
+            Form::Blocks(..) => "rounds of blocks",
+            Form::Pivots(..) => "products",
+            _ => "layers",
+        }
+    }
+
+    /// How often a product says that it goes on.
+    pub fn units(&self) -> u64 {
+        match &self.form {
+            Form::Blocks(blocks, _) => blocks.rounds(),
+            Form::Pivots(..) => 2,
+            _ => 1,
+        }
+    }
+
+    /// Adds α · Σ_s W(s, u) · g(s) to every `out[u]`; `g` is padded with zeros.
+    pub fn add_product(
+        &mut self,
+        scores: Scores<'_>,
+        step_size: f64,
+        g: &[f64],
+        out: &mut [f64],
+        watch: &dyn Watch,
+    ) -> Result<(), ProductError> {
+        let statistics = scores.statistics;
+        let stride = statistics.stride();
+        match &mut self.form {
+            Form::Features => add_factored(scores, step_size, g, out),
+            Form::Kept => {
+                let stored = &self.stored[self.start..][..stride * out.len()];
+                let rows = stored.chunks_exact(stride);
+                if stored.len() < MIN_PARALLEL {
+                    let pairs = out.iter_mut().zip(rows);
+                    pairs.for_each(|(value, row)| *value += step_size * vector::dot(row, g));
+                } else {
+                    out.par_iter_mut()
+                        .zip(stored.par_chunks_exact(stride))
+                        .for_each(|(value, row)| *value += step_size * vector::dot(row, g));
+                }
+            }
+            Form::Columns => out.par_iter_mut().enumerate().try_for_each_init(
+                || vec![0.0; stride],
+                |row, (u, value)| {
+                    row.fill(0.0);
+                    scores.fill_column(u, row)?;
+                    *value += step_size * vector::dot(row, g);
+                    Ok::<(), AttentionError>(())
+                },
+            )?,
+            Form::Blocks(blocks, masses) => {
+                let g = &g[..statistics.num_source_groups()];
+                let sums = with_masses(
+                    masses,
+                    || blocks.sums([statistics.visits(), g], watch),
+                    || blocks.sums([g], watch),
+                )?;
+                add_normalized(scores, step_size, g, &sums, masses, out);
+                return Ok(());
+            }
+            Form::Pivots(pivots, masses) => {
+                let g = &g[..statistics.num_source_groups()];
+                let sums = with_masses(
+                    masses,
+                    || pivots.sums([statistics.visits(), g], watch),
+                    || pivots.sums([g], watch),
+                )?;
+                add_normalized(scores, step_size, g, &sums, masses, out);
+                return Ok(());
+            }
+        }
+        Ok(watch.advance(1)?)
+    }
+}
+
+/// The form that suits, and why.
+fn choose(
+    scores: Scores<'_>,
+    num_weights: usize,
+    effort: &Effort,
+    layers: usize,
+    watch: &dyn Watch,
+) -> Result<(Form, String), Stopped> {
+    let states = scores.statistics.num_groups();
+    let kernel = scores.attention.kernel();
+    if kernel.linear_scale().is_some() {
+        return Ok((Form::Features, "the kernel is linear".into()));
+    }
+    let kept_or_not = |why: &str| match num_weights <= MAX_STORED {
+        true => (Form::Kept, format!("{why}the weights of {states} states fit into memory")),
+        false => (Form::Columns, format!("{why}the weights of {states} states do not fit into memory")),
+    };
+    if num_weights <= MAX_CACHED {
+        return Ok(kept_or_not(""));
+    }
+    let Some(embedding) = Embedding::of(scores) else {
+        let why = match kernel.exponent() {
+            None => "the kernel is not exponential: ",
+            Some(_) => {
+                "the score matrix is not symmetric and positive semidefinite, or scores are too large: "
+            }
+        };
+        return Ok(kept_or_not(why));
+    };
+    let Some(double) = Blocks::new(&embedding, Precision::Double) else {
+        return Ok(kept_or_not("exponents leave the range of double precision: "));
+    };
+    let mut reason = format!("{states} distinct states");
+    if let Some(tolerance) = effort.tolerance {
+        let budget = Budget { states, dim: embedding.dim(), layers, memory: effort.memory };
+        match Pivots::new(&embedding, scores.statistics.visits(), tolerance, &budget, watch)? {
+            Ok(pivots) => {
+                let reason = format!(
+                    "{reason}: {} of them as pivots are enough for a tolerance of {tolerance:e}",
+                    pivots.rank()
+                );
+                return Ok((Form::Pivots(Box::new(pivots), Vec::new()), reason));
+            }
+            Err(TooMany { rank, error }) => {
+                reason += &format!(
+                    ": more than {rank} pivots, with a bound of {error:.1e} instead of {tolerance:e}, take longer or more memory than exact weights"
+                );
+            }
+        }
+    }
+    // What does not fit into single precision fits into double.
+    let blocks = match effort.precision {
+        Precision::Single => Blocks::new(&embedding, Precision::Single).unwrap_or(double),
+        Precision::Double => double,
+    };
+    Ok((Form::Blocks(blocks, Vec::new()), reason))
+}
+
+/// The sums for messages, the first time with those for visits, which are kept.
+fn with_masses(
+    masses: &mut Vec<f64>,
+    first: impl FnOnce() -> Result<[Vec<f64>; 2], Stopped>,
+    later: impl FnOnce() -> Result<[Vec<f64>; 1], Stopped>,
+) -> Result<Vec<f64>, Stopped> {
+    if masses.is_empty() {
+        let [found, sums] = first()?;
+        *masses = found;
+        Ok(sums)
+    } else {
+        let [sums] = later()?;
+        Ok(sums)
+    }
+}
+
+/// Adds α·((1-ρ)·sums(u)/masses(u) + ρ·g(u)), the second part where group u is itself a source.
+fn add_normalized(
+    scores: Scores<'_>,
+    step_size: f64,
+    g: &[f64],
+    sums: &[f64],
+    masses: &[f64],
+    out: &mut [f64],
+) {
+    let rho = scores.attention.diagonal_mix();
+    for ((value, sum), mass) in out.iter_mut().zip(sums).zip(masses) {
+        *value += step_size * ((1.0 - rho) * (sum / mass));
+    }
+    if rho != 0.0 {
+        out.iter_mut().zip(g).for_each(|(value, g)| *value += step_size * (rho * g));
+    }
+}
+
+/// Σ_s g(s) x_sᵀ B x_u for a linear kernel: first y = Σ g(s) x_s, then Bᵀ y, then one product per group.
+fn add_factored(scores: Scores<'_>, step_size: f64, g: &[f64], out: &mut [f64]) {
+    let Scores { attention, block, statistics } = scores;
+    let rho = attention.diagonal_mix();
+    let scale = attention.kernel().linear_scale().unwrap_or(0.0);
+    let y: Vec<f64> = (0..block.num_rows()).map(|a| vector::dot(g, statistics.source_feature(a))).collect();
+    let factor = step_size * (1.0 - rho) * scale / statistics.num_transitions() as f64;
+    let readout: Vec<f64> = (0..block.num_cols())
+        .map(|b| factor * (0..y.len()).map(|a| y[a] * block[(a, b)]).sum::<f64>())
+        .collect();
+    for (u, value) in out.iter_mut().enumerate() {
+        let x = statistics.features(u);
+        *value += readout.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
+        if u < statistics.num_source_groups() {
+            *value += step_size * rho * g[u];
+        }
+    }
+}
