@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use ictd::kernel::{Attention, KernelName};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ictd::kernel::{Attention, KernelName, Precision};
 use ictd::transformer::{Block, Parameters, TransformerConfig};
 use ictd_lab::files::{chosen, read_context, read_params};
-use ictd_lab::studies::forward::{Wanted, report};
+use ictd_lab::studies::forward::{Asked, Wanted, report};
 use ictd_lab::{LabError, Progress};
 
 use crate::{Common, Outcome, judged, message};
@@ -46,6 +47,18 @@ pub struct Arguments {
     /// Also give every layer's full token matrix Z
     #[arg(long)]
     tokens: bool,
+    /// Give the values of the queries only (of the last column where there are none)
+    #[arg(long)]
+    last: bool,
+    /// Compute weights exactly, in this arithmetic [default: double, or pivots where that takes over ten seconds]
+    #[arg(long, value_parser = PossibleValuesParser::new(["single", "double"]).try_map(|name| name.parse::<Precision>()))]
+    precision: Option<Precision>,
+    /// Compute weights through pivots where that is faster, no column of them being off by more than this in all
+    #[arg(long, value_name = "T")]
+    tolerance: Option<f64>,
+    /// Gigabytes that pivots may take [default: 8]
+    #[arg(long, value_name = "GB")]
+    memory: Option<f64>,
     /// Also give the values after infinitely many layers, and the rate of convergence (theta_* only)
     #[arg(long)]
     fixed_point: bool,
@@ -93,8 +106,9 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let transformer = config.check()?;
     let context = read_context(&arguments.input)?;
     arguments.common.announce(progress, None);
-    let Arguments { tokens, fixed_point, ref common, .. } = arguments;
-    let wanted = Wanted { tokens, fixed_point, json: common.json, files: common.out.is_some() };
+    let Arguments { tokens, fixed_point, last, precision, tolerance, memory, ref common, .. } = arguments;
+    let asked = Asked { precision, tolerance, memory };
+    let wanted = Wanted { asked, last, tokens, fixed_point, json: common.json, files: common.out.is_some() };
     let report = report(&transformer, &context, wanted, progress)?;
     arguments.common.present(&report, None, progress)?;
     Ok(judged(report.judgement()))

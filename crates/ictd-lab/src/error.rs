@@ -226,7 +226,10 @@ macro_rules! from_core {
 }
 
 from_core! {
-    ForwardError { e @ ForwardError::Diverged { .. } => Self::diverged(e) } else Forward;
+    ForwardError {
+        e @ ForwardError::Diverged { .. } => Self::diverged(e),
+        ForwardError::Stopped(_) => Self::Stopped
+    } else Forward;
     OperatorError { OperatorError::Linalg(e) => e.into() } else Operator;
     TrainError {
         TrainError::Config(e) => e.into(),

@@ -14,6 +14,7 @@ mod one_line;
 mod progress;
 pub mod report;
 pub mod studies;
+mod watched;
 
 pub(crate) use counted::counted;
 pub use did_you_mean::did_you_mean;

@@ -29,6 +29,11 @@ pub fn admit(bytes: f64, lower: &str) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Bytes that work may need besides the program.
+pub fn limit() -> f64 {
+    MEMORY_LIMIT
+}
+
 /// The largest memory that was estimated since the program started, in bytes; 0 when nothing was.
 pub fn estimated() -> u64 {
     ESTIMATE.load(Ordering::Relaxed)

@@ -44,6 +44,8 @@ pub struct PassEvidence<'a> {
     /// How many transitions the value of every source column rests on, 1/Σ w² for weights w of transitions; empty where not
     /// known.
     pub effective: &'a [f64],
+    /// A bound on the error of values that were not computed exactly.
+    pub error_bound: Option<f64>,
 }
 
 /// How many numbers there are when those that lie within `gap` of the next are one.
@@ -72,8 +74,24 @@ impl PassEvidence<'_> {
             if !collapsed {
                 self.support(&mut say);
             }
+            self.error(&mut say);
         }
         Judgement::of(reasons)
+    }
+
+    /// Whether an approximation may hide what values say.
+    fn error(&self, say: &mut impl FnMut(Level, String)) {
+        let Some(bound) = self.error_bound else { return };
+        // Negated, so that NaN is said.
+        if !(bound <= NEAR * range(&self.last())) {
+            say(
+                Level::Caution,
+                format!(
+                    "weights are approximated and no bound better than {bound:.1e} is known for the values after {} layers: --precision double computes them exactly",
+                    self.num_layers()
+                ),
+            );
+        }
     }
 
     fn num_layers(&self) -> usize {
@@ -290,6 +308,7 @@ mod tests {
             overflow: None,
             limit,
             effective,
+            error_bound: None,
         };
         let found = evidence.judge();
         (found.level, found.reasons.into_iter().map(|reason| reason.text).collect())

@@ -36,6 +36,12 @@ impl Budget {
         low
     }
 
+    /// Bytes of a thousand pivots, or of as many as are allowed.
+    pub fn usual_bytes(&self) -> f64 {
+        let sample = self.states.min(USUAL_SAMPLE);
+        self.bytes(self.max_rank(sample).min(1000), sample)
+    }
+
     /// Nanoseconds of one core: the factor of the sample, residuals of all states, then two products with k weights per state and layer.
     fn time(&self, rank: usize, sample: usize) -> f64 {
         let [n, k, sample] = [self.states, rank, sample].map(|x| x as f64);
@@ -50,6 +56,8 @@ impl Budget {
     }
 }
 
+/// Points that pivots are chosen from, where there are many.
+const USUAL_SAMPLE: usize = 8192;
 /// Columns in the panels of all threads.
 const PANELS: f64 = 16.0 * 256.0;
 /// More pivots than these are no saving for any context that fits into memory.

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use super::cost;
+
 /// The arithmetic of exponentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,6 +48,20 @@ pub struct Effort {
     pub tolerance: Option<f64>,
     /// Bytes that pivots may take.
     pub memory: f64,
+}
+
+/// The tolerance where exact weights take long.
+const AUTOMATIC: f64 = 1e-6;
+/// They do beyond these nanoseconds of one core: ten seconds of two.
+const LONG: f64 = 2e10;
+
+impl Effort {
+    /// Exact weights where layers between so many distinct states take up to ten seconds of two cores, by a model of their time that is the same on
+    /// every machine; beyond that pivots with a tolerance of 1e-6.
+    pub fn automatic(num_states: usize, feature_dim: usize, num_layers: usize) -> Self {
+        let long = cost::exact(num_states, feature_dim, num_layers) > LONG;
+        Self { tolerance: long.then_some(AUTOMATIC), ..Self::default() }
+    }
 }
 
 impl Default for Effort {

@@ -21,6 +21,7 @@
 //! }
 //! ```
 
+mod certainty;
 mod cost;
 mod effort;
 mod elu1;
@@ -36,12 +37,14 @@ mod weights;
 pub use effort::{Effort, Precision, Route};
 pub use elu1::Elu1;
 pub use linear::Linear;
+pub use products::weights_memory;
 pub use rbf::Rbf;
 pub use relu::Relu;
 pub use softmax::Softmax;
 pub use tabular::Tabular;
 pub use weights::KernelWeights;
 
+pub(crate) use certainty::Certainty;
 pub(crate) use products::{GroupWeights, ProductError};
 pub(crate) use weights::{Scores, add_block_gradient};
 

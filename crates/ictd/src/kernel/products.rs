@@ -2,10 +2,12 @@
 
 use rayon::prelude::*;
 
+use super::certainty::{Certainty, ColumnErrors};
 use super::cost::Budget;
 use super::effort::{Effort, Precision, Route};
 use super::gaussian::{Blocks, Embedding, Pivots, TooMany};
-use super::{AttentionError, Scores};
+use super::{Attention, AttentionError, Scores};
+use crate::context::ContextStatistics;
 use crate::vector::{self, LANES};
 use crate::watch::{Stopped, Watch};
 
@@ -32,6 +34,7 @@ pub(crate) struct GroupWeights {
     form: Form,
     /// Why it is that form.
     reason: String,
+    certainty: Option<Certainty>,
     /// From `start` on row u holds the weights of all source groups, padded to whole blocks; empty unless kept.
     stored: Vec<f64>,
     /// Where a cache line begins: rows that straddle lines cost a tenth more.
@@ -44,10 +47,10 @@ enum Form {
     Kept,
     Features,
     Columns,
-    /// With Σ_s c(s)·b(s)·2^⟨y_s, y_u⟩ of every group, once they have been asked for.
-    Blocks(Blocks, Vec<f64>),
-    /// As blocks.
-    Pivots(Box<Pivots>, Vec<f64>),
+    /// Without an embedding where nothing is to be said about errors.
+    Blocks(Blocks, Option<Embedding>, Vec<f64>),
+    /// With Σ_s c(s)·b(s)·2^⟨y_s, y_u⟩ of every group, as blocks, once they have been asked for.
+    Pivots(Box<Pivots>, Embedding, Vec<f64>),
 }
 
 impl GroupWeights {
@@ -62,6 +65,7 @@ impl GroupWeights {
         let stride = scores.statistics.stride();
         let num_weights = stride.saturating_mul(scores.statistics.num_groups());
         self.stored.clear();
+        self.certainty = None;
         (self.form, self.reason) = choose(scores, num_weights, effort, layers, watch)?;
         if !matches!(self.form, Form::Kept) {
             return Ok(());
@@ -98,7 +102,7 @@ impl GroupWeights {
     /// The arithmetic of exponentials.
     pub fn precision(&self) -> Precision {
         match &self.form {
-            Form::Blocks(Blocks::Single(_), _) => Precision::Single,
+            Form::Blocks(Blocks::Single(_), ..) => Precision::Single,
             _ => Precision::Double,
         }
     }
@@ -106,21 +110,14 @@ impl GroupWeights {
     /// Number of pivots, where there are any.
     pub fn rank(&self) -> Option<usize> {
         match &self.form {
-            Form::Pivots(pivots, _) => Some(pivots.rank()),
+            Form::Pivots(pivots, ..) => Some(pivots.rank()),
             _ => None,
         }
     }
 
-    /// A bound on the error of columns of weights, Σ_s |error|, where they are not computed in double precision throughout.
-    pub fn column_error(&self) -> Option<f64> {
-        match &self.form {
-            // Sums and what they are divided by are both off.
-            Form::Blocks(blocks @ Blocks::Single(_), _) => {
-                Some(2.0 * blocks.rounding() / (1.0 - blocks.rounding()))
-            }
-            Form::Pivots(pivots, _) => Some(pivots.column_error()),
-            _ => None,
-        }
+    /// What is known about weights that are not computed in double precision throughout, after the first product.
+    pub fn certainty(&self) -> Option<&Certainty> {
+        self.certainty.as_ref()
     }
 
     /// What products count.
@@ -135,7 +132,7 @@ impl GroupWeights {
     /// How often a product says that it goes on.
     pub fn units(&self) -> u64 {
         match &self.form {
-            Form::Blocks(blocks, _) => blocks.rounds(),
+            Form::Blocks(blocks, ..) => blocks.rounds(),
             Form::Pivots(..) => 2,
             _ => 1,
         }
@@ -175,28 +172,62 @@ impl GroupWeights {
                     Ok::<(), AttentionError>(())
                 },
             )?,
-            Form::Blocks(blocks, masses) => {
+            Form::Blocks(blocks, embedding, masses) => {
                 let g = &g[..statistics.num_source_groups()];
                 let sums = with_masses(
                     masses,
                     || blocks.sums([statistics.visits(), g], watch),
                     || blocks.sums([g], watch),
                 )?;
+                if let Some(embedding) = embedding.take() {
+                    // Sums and what they are divided by are both off.
+                    let error = 2.0 * blocks.rounding() / (1.0 - blocks.rounding());
+                    let errors = ColumnErrors::Uniform(error);
+                    self.certainty = Some(Certainty::new(&embedding, statistics, masses, errors));
+                }
                 add_normalized(scores, step_size, g, &sums, masses, out);
                 return Ok(());
             }
-            Form::Pivots(pivots, masses) => {
+            Form::Pivots(pivots, embedding, masses) => {
                 let g = &g[..statistics.num_source_groups()];
                 let sums = with_masses(
                     masses,
                     || pivots.sums([statistics.visits(), g], watch),
                     || pivots.sums([g], watch),
                 )?;
+                if self.certainty.is_none() {
+                    let errors = ColumnErrors::Each(pivots.errors());
+                    self.certainty = Some(Certainty::new(embedding, statistics, masses, errors));
+                }
                 add_normalized(scores, step_size, g, &sums, masses, out);
                 return Ok(());
             }
         }
         Ok(watch.advance(1)?)
+    }
+}
+
+/// Bytes that weights between these groups take, kept or computed anew.
+pub fn weights_memory(
+    attention: &Attention,
+    statistics: &ContextStatistics,
+    effort: &Effort,
+    layers: usize,
+) -> f64 {
+    let (states, dim) = (statistics.num_groups(), statistics.feature_dim());
+    let num_weights = statistics.stride().saturating_mul(states);
+    let kernel = attention.kernel();
+    let kept = if num_weights <= MAX_STORED { 8.0 * num_weights as f64 } else { 0.0 };
+    if kernel.linear_scale().is_some() {
+        0.0
+    } else if kernel.exponent().is_none() || num_weights <= MAX_CACHED {
+        kept
+    } else {
+        // Points, and the same in the order of the loops; messages and sums.
+        let blocks = 8.0 * states as f64 * (3.0 * dim as f64 + 8.0);
+        let budget = Budget { states, dim, layers, memory: effort.memory };
+        let pivots = effort.tolerance.map_or(0.0, |_| budget.usual_bytes());
+        blocks + pivots
     }
 }
 
@@ -241,7 +272,7 @@ fn choose(
                     "{reason}: {} of them as pivots are enough for a tolerance of {tolerance:e}",
                     pivots.rank()
                 );
-                return Ok((Form::Pivots(Box::new(pivots), Vec::new()), reason));
+                return Ok((Form::Pivots(Box::new(pivots), embedding, Vec::new()), reason));
             }
             Err(TooMany { rank, error }) => {
                 reason += &format!(
@@ -251,11 +282,11 @@ fn choose(
         }
     }
     // What does not fit into single precision fits into double.
-    let blocks = match effort.precision {
-        Precision::Single => Blocks::new(&embedding, Precision::Single).unwrap_or(double),
-        Precision::Double => double,
-    };
-    Ok((Form::Blocks(blocks, Vec::new()), reason))
+    let single = (effort.precision == Precision::Single).then(|| Blocks::new(&embedding, Precision::Single));
+    Ok(match single.flatten() {
+        Some(blocks) => (Form::Blocks(blocks, Some(embedding), Vec::new()), reason),
+        None => (Form::Blocks(double, None, Vec::new()), reason),
+    })
 }
 
 /// The sums for messages, the first time with those for visits, which are kept.

@@ -2,7 +2,7 @@
 
 use super::{Approximation, ForwardError, GroupPass, LayerValues, Path, Targets, Transformer};
 use crate::context::{Context, ContextStatistics};
-use crate::kernel::{Effort, Route};
+use crate::kernel::{Effort, Precision, Route};
 use crate::matrix::Matrix;
 use crate::watch::Watch;
 
@@ -26,6 +26,11 @@ impl Evaluator {
     /// How the last pass got its weights, and why in this way; not for passes on full token matrices.
     pub fn route(&self) -> (Route, &str) {
         (self.pass.weights.route(), self.pass.weights.reason())
+    }
+
+    /// The arithmetic of its exponentials.
+    pub fn precision(&self) -> Precision {
+        self.pass.weights.precision()
     }
 
     /// What is known about the values of the last pass where they are not exact.

@@ -6,6 +6,7 @@
 mod adjoint;
 mod block;
 mod evaluator;
+mod growth;
 mod params;
 mod pass;
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::growth::Growth;
 use super::{ForwardError, Transformer};
 use crate::context::ContextStatistics;
 use crate::kernel::{Effort, GroupWeights, Scores};
@@ -94,6 +95,7 @@ impl GroupPass {
         }
         let mut params = transformer.params(0, d);
         let mut block = params.score_block();
+        let mut growth = Growth::default();
         for layer in 0..config.num_layers {
             if layer == 0 || !transformer.is_tied() {
                 params = transformer.params(layer, d);
@@ -113,19 +115,15 @@ impl GroupPass {
             if values.iter().any(|v| !v.is_finite()) {
                 return Err(ForwardError::Diverged { layer: layer + 1 });
             }
-            if let Some(error) = weights.column_error() {
-                let known = approximation.get_or_insert(Approximation {
-                    rank: weights.rank(),
-                    column_error_bound: 0.0,
-                    value_error_bound: 0.0,
-                });
-                known.column_error_bound = known.column_error_bound.max(error);
-                // Errors that are there go through the layer's linear part, whose rows have at most this absolute sum; to them comes
-                // what the weights' own errors make of the messages, by visit.
+            if let Some(certainty) = weights.certainty() {
                 let sizes = messages.iter().zip(statistics.visits()).map(|(g, c)| (g / c).abs());
-                let norm = 1.0 + step_size.abs() * (row.value.abs() + config.gamma * row.target.abs());
-                known.value_error_bound =
-                    norm * known.value_error_bound + step_size.abs() * error * largest(sizes);
+                growth.advance(certainty, row, config.gamma, step_size, largest(sizes));
+                let before = approximation.map_or(0.0, |known| known.column_error_bound);
+                *approximation = Some(Approximation {
+                    rank: weights.rank(),
+                    column_error_bound: before.max(certainty.column_error),
+                    value_error_bound: growth.value_error(),
+                });
             }
             after_layer(messages, values);
         }

@@ -45,7 +45,8 @@ pub(crate) struct Pivots {
     columns: Vec<f64>,
     /// L⁻¹.
     inverse: Matrix,
-    column_error: f64,
+    /// A bound on the error of every column of weights, Σ_s |error| where they sum to 1.
+    errors: Vec<f64>,
 }
 
 /// Why there are no pivots that are good enough: how many were tried, and what bound they have.
@@ -75,13 +76,13 @@ impl Pivots {
             }
             let mut pivots = Self::of(embedding, &selection);
             let errors = pivots.column_errors(embedding, selection.visits(), watch)?;
-            pivots.column_error = largest(errors.iter().copied());
-            // Negated, so that NaN is not good enough.
-            if pivots.column_error <= tolerance {
+            let worst = largest(errors.iter().copied());
+            if worst <= tolerance {
+                pivots.errors = errors;
                 return Ok(Ok(pivots));
             }
             if repair == REPAIRS || !enough {
-                return Ok(Err(TooMany { rank: pivots.rank, error: pivots.column_error }));
+                return Ok(Err(TooMany { rank: pivots.rank, error: worst }));
             }
             let mut worst: Vec<usize> = (0..errors.len()).filter(|&u| !(errors[u] <= aim)).collect();
             worst.sort_by(|&a, &b| errors[b].total_cmp(&errors[a]).then(a.cmp(&b)));
@@ -103,7 +104,7 @@ impl Pivots {
         let inverse = linalg::lower_inverse(&factor);
         let columns = embedding.columns::<f64>();
         let (num_points, factors) = (embedding.len(), embedding.factors().to_vec());
-        Self { dim, rank, num_points, factors, rows, scales, columns, inverse, column_error: f64::INFINITY }
+        Self { dim, rank, num_points, factors, rows, scales, columns, inverse, errors: Vec::new() }
     }
 
     /// Number of pivots k.
@@ -112,11 +113,10 @@ impl Pivots {
     }
 
     /// A bound on the error of every column of weights, Σ_s |error| where they sum to 1.
-    pub fn column_error(&self) -> f64 {
-        self.column_error
+    pub fn errors(&self) -> &[f64] {
+        &self.errors
     }
 
-    /// The bound of every column.
     fn column_errors(
         &self,
         embedding: &Embedding,
