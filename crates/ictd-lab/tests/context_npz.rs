@@ -2,15 +2,18 @@
 #![allow(missing_docs)]
 
 mod common {
+    pub mod logs;
     pub mod npz;
 }
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::logs::{read_kept, read_text, told};
 use common::npz::{archive, array, doubles, fortran};
 use ictd::context::Context;
 use ictd_lab::files::read_context;
+use ictd_lab::logs::Wanted;
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/contexts").join(name)
@@ -39,6 +42,26 @@ fn files_of_numpy_have_the_contexts_of_their_json() {
     {
         assert_eq!(read_context(&data(npz)).unwrap(), read_context(&data(json)).unwrap(), "{npz}");
     }
+}
+
+#[test]
+fn as_logs_they_have_the_same_episodes() {
+    for (npz, json) in [("one.npz", "one.json"), ("packed.npz", "episodes.json")] {
+        let [arrays, text] = [npz, json].map(|name| read_kept(&data(name), &Wanted::default()).unwrap());
+        assert_eq!(told(&arrays.0, &arrays.1), told(&text.0, &text.1), "{npz}");
+        assert_eq!(arrays.0.states, text.0.states);
+    }
+    // A table has as many rows of features as rewards.
+    let flags = ("terminated", array("'|b1'", "(2,)", &[0, 1]));
+    let table = archive(&[("features", doubles("(2, 1)", &[0.5, 1.5])), rewards(), flags], false);
+    let (reading, kept) = read_text("log.npz", table, &Wanted::default()).unwrap();
+    assert_eq!(told(&reading, &kept).len(), 1);
+    let short = archive(&[features(), ("rewards", doubles("(1,)", &[1.0]))], false);
+    let message = read_text("log.npz", short, &Wanted::default()).unwrap_err().to_string();
+    assert!(message.contains("log.npz: rewards: episode 0 has 1 rewards and 3 feature rows"), "{message}");
+    let nothing = [("features", doubles("(2, 1)", &[0.5, f64::NAN])), ("rewards", doubles("(1,)", &[1.0]))];
+    let message = read_text("log.npz", archive(&nothing, false), &Wanted::default()).unwrap_err().to_string();
+    assert!(message.contains("NaN"), "{message}");
 }
 
 #[test]

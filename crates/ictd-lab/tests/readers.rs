@@ -14,7 +14,7 @@ use std::time::Duration;
 use common::{fuzz, readers};
 
 /// Inputs of a reader that only reads, and of one that also computes.
-const INPUTS: [(&str, u64); 32] = [
+const INPUTS: [(&str, u64); 33] = [
     ("context", 2000),
     ("context-npz", 2000),
     ("context-arrays", 2000),
@@ -34,6 +34,7 @@ const INPUTS: [(&str, u64); 32] = [
     ("log-jsonl", 600),
     ("log-list", 600),
     ("log-context", 600),
+    ("log-arrays", 600),
     ("log-npy", 600),
     ("log-npz", 600),
     ("log-hdf5", 600),

@@ -12,7 +12,7 @@
 
 use std::path::Path;
 
-use ictd::context::{Context, End};
+use ictd::context::{Context, ContextError, End};
 
 use super::context::at;
 use super::npy::{self, Named};
@@ -27,15 +27,18 @@ const UNUSED: [&str; 2] = ["states", "values"];
 
 /// The context of an archive.
 pub(super) fn read(path: &Path, bytes: Vec<u8>) -> Result<Context, LabError> {
-    let mut arrays =
-        Arrays(npy::archive(&bytes, is_wanted).map_err(|message| LabError::parse(path, message))?);
+    let named = npy::archive(&bytes, is_wanted).map_err(|message| LabError::parse(path, message))?;
     // What follows takes as much again as the numbers that were in it.
     drop(bytes);
+    let held: f64 = named.iter().map(|array| array.values.memory()).sum();
+    let arrays = ContextArrays::new(named).map_err(|error| at(path, error))?;
+    // The numbers, and the context with a byte for what every column is.
+    memory::admit(held * (2.0 + 1.0 / DOUBLE), "the size of the arrays").map_err(|error| at(path, error))?;
     arrays.context().map_err(|error| at(path, error))
 }
 
 fn is_wanted(name: &str) -> Result<bool, String> {
-    if USED.contains(&name) || UNUSED.contains(&name) {
+    if ContextArrays::has(name) {
         return Ok(USED.contains(&name));
     }
     let (used, unused) = (USED.join(", "), UNUSED.join(" and "));
@@ -43,45 +46,74 @@ fn is_wanted(name: &str) -> Result<bool, String> {
     Err(format!("{name}: found an array of that name, expected {used} ({unused} are passed over){meant}"))
 }
 
-/// The arrays that are left to take.
-struct Arrays(Vec<Named>);
+/// The numbers of a context, whose shapes fit one another.
+#[derive(Clone, Debug)]
+pub(crate) struct ContextArrays {
+    features: Rows,
+    rewards: Vec<f64>,
+    lengths: Vec<usize>,
+    ends: Vec<End>,
+    queries: Option<Rows>,
+}
 
 /// Numbers in rows.
+#[derive(Clone, Debug)]
 struct Rows {
     numbers: Vec<f64>,
     width: usize,
 }
 
-impl Arrays {
-    fn context(&mut self) -> Result<Context, LabError> {
-        let held: f64 = self.0.iter().map(|array| array.values.memory()).sum();
+impl ContextArrays {
+    /// The arrays of an archive as a context.
+    pub fn new(named: Vec<Named>) -> Result<Self, LabError> {
+        let mut arrays = Arrays(named);
         let missing = |name: &str| LabError::refused(name, "missing");
-        let features = self.rows("features")?.ok_or_else(|| missing("features"))?;
-        let rewards = self.list("rewards")?.ok_or_else(|| missing("rewards"))?;
-        let queries = self.rows("queries")?;
-        let lengths = self.lengths(&features, &rewards)?;
-        let ends = self.ends(lengths.as_ref().map_or(1, Vec::len))?;
-        // The numbers, and the context with a byte for what every column is.
-        memory::admit(held * (2.0 + 1.0 / DOUBLE), "the size of the arrays")?;
+        let features = arrays.rows("features")?.ok_or_else(|| missing("features"))?;
+        let rewards = arrays.list("rewards")?.ok_or_else(|| missing("rewards"))?;
+        let queries = arrays.rows("queries")?;
+        let lengths = arrays.lengths(&features, &rewards)?;
+        let ends = arrays.ends(lengths.len())?;
+        Ok(Self { features, rewards, lengths, ends, queries })
+    }
+
+    /// Whether a context may have an array of that name.
+    pub fn has(name: &str) -> bool {
+        USED.contains(&name) || UNUSED.contains(&name)
+    }
+
+    /// Number of features d.
+    pub fn feature_dim(&self) -> usize {
+        self.features.width
+    }
+
+    /// The feature rows one after another, the rewards and the end of every episode.
+    pub fn episodes(&self) -> impl Iterator<Item = (&[f64], &[f64], End)> {
+        let (mut row, mut step) = (0, 0);
+        self.lengths.iter().zip(&self.ends).map(move |(&length, &end)| {
+            let width = self.features.width;
+            let rows = &self.features.numbers[row * width..(row + length + 1) * width];
+            let rewards = &self.rewards[step..step + length];
+            (row, step) = (row + length + 1, step + length);
+            (rows, rewards, end)
+        })
+    }
+
+    fn context(&self) -> Result<Context, LabError> {
         let mut builder = Context::builder();
-        let Rows { numbers, width } = &features;
-        match lengths {
-            None => builder = builder.flat_episode(numbers, *width, &rewards, ends[0]),
-            Some(lengths) => {
-                let (mut row, mut step) = (0, 0);
-                for (length, end) in lengths.into_iter().zip(ends) {
-                    let rows = &numbers[row * width..(row + length + 1) * width];
-                    builder = builder.flat_episode(rows, *width, &rewards[step..step + length], end);
-                    (row, step) = (row + length + 1, step + length);
-                }
-            }
+        for (features, rewards, end) in self.episodes() {
+            builder = builder.flat_episode(features, self.feature_dim(), rewards, end);
         }
-        for query in queries.iter().flat_map(|rows| rows.numbers.chunks(rows.width)) {
+        for query in self.queries.iter().flat_map(|rows| rows.numbers.chunks(rows.width)) {
             builder = builder.query(query);
         }
         Ok(builder.build()?)
     }
+}
 
+/// The arrays that are left to take.
+struct Arrays(Vec<Named>);
+
+impl Arrays {
     fn take(&mut self, name: &str) -> Option<Named> {
         let place = self.0.iter().position(|array| array.name == name)?;
         Some(self.0.swap_remove(place))
@@ -125,9 +157,16 @@ impl Arrays {
         Ok(self.numbers(name, Some((1, "one axis")))?.map(|(_, numbers)| numbers))
     }
 
-    /// The transitions of every episode, where the archive says them: as many as there are rewards, and feature rows for all.
-    fn lengths(&mut self, features: &Rows, rewards: &[f64]) -> Result<Option<Vec<usize>>, LabError> {
-        let Some(lengths) = self.list("lengths")? else { return Ok(None) };
+    /// The transitions of every episode: as many as there are rewards, and feature rows for all.
+    fn lengths(&mut self, features: &Rows, rewards: &[f64]) -> Result<Vec<usize>, LabError> {
+        let found = features.numbers.len() / features.width;
+        let Some(lengths) = self.list("lengths")? else {
+            if found != rewards.len() + 1 {
+                let (episode, rewards) = (0, rewards.len());
+                return Err(ContextError::EpisodeLength { episode, features: found, rewards }.into());
+            }
+            return Ok(vec![rewards.len()]);
+        };
         let is_count = |length: f64| length >= 0.0 && length.fract() == 0.0;
         if let Some(entry) = lengths.iter().position(|&length| !is_count(length)) {
             let found = format!("entry {entry} is {}", lengths[entry]);
@@ -140,13 +179,13 @@ impl Arrays {
                 format!("found {} entries, expected {transitions}, the sum of lengths", rewards.len());
             return Err(LabError::refused("rewards", problem));
         }
-        let (found, expected) = (features.numbers.len() / features.width, rewards.len() + episodes);
+        let expected = rewards.len() + episodes;
         if found != expected {
             let each = "one more than transitions in every episode";
             let problem = format!("found {found} rows, expected {expected}: {each}");
             return Err(LabError::refused("features", problem));
         }
-        Ok(Some(lengths.into_iter().map(|length| length as usize).collect()))
+        Ok(lengths.into_iter().map(|length| length as usize).collect())
     }
 
     /// How each of so many episodes ends.

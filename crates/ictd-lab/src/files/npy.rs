@@ -89,7 +89,7 @@ pub(crate) fn array(bytes: &[u8], held: f64) -> Result<(Vec<usize>, Values), Str
     }
     // While the order changes there are two of it.
     let values = entries(kind, count, data, held + Values::LARGEST * count as f64)?;
-    let values = values.from_fortran_order(&shape);
+    let values = values.row_by_row(&shape);
     Ok((shape, values))
 }
 

@@ -52,7 +52,7 @@ impl Values {
     /// The entries of an array of that shape row after row (the last index moves fastest), where they stood column after
     /// column (the first does), as in Fortran.
     #[must_use]
-    pub fn from_fortran_order(self, shape: &[usize]) -> Self {
+    pub fn row_by_row(self, shape: &[usize]) -> Self {
         match self {
             Self::Float(list) => Self::Float(rows_first(list, shape)),
             Self::Whole(list) => Self::Whole(rows_first(list, shape)),
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn columns_become_rows() {
-        let matrix = Values::Whole(vec![0, 10, 1, 11, 2, 12]).from_fortran_order(&[2, 3]);
+        let matrix = Values::Whole(vec![0, 10, 1, 11, 2, 12]).row_by_row(&[2, 3]);
         assert_eq!(matrix, Values::Whole(vec![0, 1, 2, 10, 11, 12]));
         // Entry (i, j, k) is 100·i + 10·j + k.
         let entry = |i: usize, j: usize, k: usize| (100 * i + 10 * j + k).to_string();
@@ -104,7 +104,7 @@ mod tests {
         for (e, b, a) in (0..24).map(|n| (n / 6, n / 2 % 3, n % 2)) {
             fortran.push(entry(a, b, e));
         }
-        assert_eq!(Values::Text(fortran).from_fortran_order(&[2, 3, 4]), Values::Text(c));
-        assert_eq!(Values::Float(vec![]).from_fortran_order(&[3, 0]), Values::Float(vec![]));
+        assert_eq!(Values::Text(fortran).row_by_row(&[2, 3, 4]), Values::Text(c));
+        assert_eq!(Values::Float(vec![]).row_by_row(&[3, 0]), Values::Float(vec![]));
     }
 }

@@ -14,6 +14,7 @@ mod clock;
 mod column;
 #[cfg(feature = "parquet")]
 mod columnar;
+mod context;
 mod csv;
 mod episode;
 mod episodes;

@@ -85,6 +85,7 @@ pub fn all() -> Vec<Reader> {
             JSON_WORDS,
         ),
         reader("log-context", "json", vec![CONTEXT.into(), of_labels("out.json")], JSON_WORDS),
+        reader("log-arrays", "npz", vec![context_arrays()], NUMPY_WORDS),
         reader("log-npy", "npy", vec![npy(6), npy(5)], NUMPY_WORDS),
         reader("log-npz", "npz", vec![real("flat.npz"), of_labels("out.npz")], NUMPY_WORDS),
         reader("log-hdf5", "hdf5", vec![real("d4rl.hdf5"), real("d3rlpy.h5")], HDF5_WORDS),
@@ -185,6 +186,14 @@ fn npy(columns: usize) -> Vec<u8> {
     };
     let numbers: Vec<f64> = (0..6 * columns).map(|k| entry(k / columns, k % columns) as f64).collect();
     npz::doubles(&format!("(6, {columns})"), &numbers)
+}
+
+/// A context in arrays.
+fn context_arrays() -> Vec<u8> {
+    let features = npz::doubles("(4, 1)", &[0.5, 1.5, 0.5, 2.5]);
+    let rewards = npz::doubles("(2,)", &[1.0, -0.5]);
+    let lengths = npz::array("'|u1'", "(2,)", &[1, 1]);
+    npz::archive(&[("features.npy", features), ("rewards.npy", rewards), ("lengths.npy", lengths)], false)
 }
 
 /// The table of labels in another format.
