@@ -17,7 +17,7 @@ use crate::{Common, Outcome, message};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Context as JSON, as for `forward`; - reads standard input
+    /// Context as JSON or NPZ, as for `forward`; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "tasks", "n", "states", "features", "free", "threshold", "one_hot", "continuous", "score_scale", "index"])]
     input: Option<PathBuf>,
     #[command(flatten)]

@@ -16,7 +16,7 @@ use crate::{Common, Outcome, judged, message};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Context as JSON; - reads standard input
+    /// Context as JSON or NPZ; - reads standard input
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
     /// Construction: tsm (one head and temporal shift) or dual (two heads) [default: the checkpoint's, or tsm]

@@ -96,7 +96,9 @@ enum Command {
     ///
     /// The input is a JSON object with "features" (n+1 rows of d numbers) and "rewards" (n numbers), or
     /// with "episodes", a list of objects with "features", "rewards" and optionally "terminated". In both
-    /// forms "queries" may add rows of features to evaluate. With --json the output has "values" and
+    /// forms "queries" may add rows of features to evaluate. Or it is an NPZ archive: "features" and
+    /// "rewards" of all episodes one after another, where there are several "lengths" (their transitions),
+    /// optionally "terminated" and "queries". With --json the output has "values" and
     /// "targets", each one row per layer 0..L and one number per column: the states of every episode in
     /// order, then the queries; and "judgement" with "reasons", which are said on stderr too: how far the
     /// values are from the limit of infinitely many layers, and exit code 3 where they should not be used

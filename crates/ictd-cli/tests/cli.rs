@@ -313,6 +313,25 @@ fn a_trajectory_can_be_piped_into_forward() {
     assert!(values.output() != 0.0);
 }
 
+/// Arrays say what text says, as a file and on standard input.
+#[test]
+fn contexts_in_arrays_are_those_in_text() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ictd-lab/tests/data/contexts");
+    for command in ["forward", "certify"] {
+        let on = |input: &Path, stdin: Vec<u8>| {
+            let mut program = Command::cargo_bin("ictd").unwrap();
+            program.args([command, "--json", "--input"]).arg(input).write_stdin(stdin).output().unwrap()
+        };
+        let [text, arrays] = ["episodes.json", "episodes.npz"].map(|name| folder.join(name));
+        let expected = on(&text, Vec::new());
+        assert!(!expected.stdout.is_empty());
+        assert_eq!(on(&arrays, Vec::new()), expected);
+        assert_eq!(on(Path::new("-"), fs::read(&arrays).unwrap()), expected);
+        let cut = fs::read(&arrays).unwrap()[..1000].to_vec();
+        assert_refused(&on(Path::new("-"), cut), "input -: found a zip archive that ends early");
+    }
+}
+
 #[test]
 fn tasks_of_every_kind_are_made_and_written() {
     let dir = tempfile::tempdir().unwrap();

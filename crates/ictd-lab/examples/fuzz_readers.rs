@@ -2,10 +2,14 @@
 //! for those of logs and of queries, then the number of its first input, then how many inputs there are at most.
 #![allow(missing_docs)]
 
+#[path = "../tests/common/context_readers.rs"]
+mod context_readers;
 #[path = "../tests/common/fuzz.rs"]
 mod fuzz;
 #[path = "../tests/common/log_readers.rs"]
 mod log_readers;
+#[path = "../tests/common/npz.rs"]
+mod npz;
 #[path = "../tests/common/readers.rs"]
 mod readers;
 

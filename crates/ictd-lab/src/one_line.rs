@@ -18,6 +18,15 @@ pub fn one_line(text: &str) -> String {
     format!("{} … {}", part(0, LONGEST / 2), part(length - LONGEST / 2, LONGEST / 2))
 }
 
+/// Text of a file in quotes, a long one cut.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("'{}…'", &text[..end]),
+        None => format!("'{text}'"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

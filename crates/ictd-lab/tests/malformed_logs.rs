@@ -2,9 +2,14 @@
 //! One long table, so that a file of the corpus stands beside what is said about it.
 #![allow(missing_docs)]
 
+mod common {
+    pub mod npz;
+}
+
 use std::fs;
 use std::path::PathBuf;
 
+use common::npz::{archive, array as npy, doubles};
 use ictd_lab::Progress;
 use ictd_lab::logs::{Kept, Missing, Wanted, read};
 
@@ -59,15 +64,6 @@ fn csv(line: usize, with: &str) -> Vec<u8> {
 
 fn text(text: &str) -> Vec<u8> {
     text.as_bytes().to_vec()
-}
-
-fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let header = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n");
-    let mut out = b"\x93NUMPY\x01\0".to_vec();
-    out.extend((header.len() as u16).to_le_bytes());
-    out.extend(header.as_bytes());
-    out.extend(data);
-    out
 }
 
 fn real(name: &str) -> Vec<u8> {
@@ -495,6 +491,12 @@ fn refused() -> Vec<Case> {
         ),
         Case("a.npy", npy("[('a', '<f8')]", "(1,)", &[0; 8]), "", "found an array of records"),
         Case("a.npz", cut(real("flat.npz"), 4000), "", "found a zip archive that ends early or is damaged"),
+        Case(
+            "a.npz",
+            archive(&[("r.npy", doubles("(1,)", &[0.0])), ("r", doubles("(1,)", &[1.0]))], false),
+            "",
+            "r: found two arrays of that name, expected one",
+        ),
         // HDF5.
         Case("a.hdf5", text("hello"), "", "found no signature of HDF5, expected an HDF5 file"),
         Case("a.hdf5", cut(real("d4rl.hdf5"), 3000), "", "not an HDF5 file that can be read"),

@@ -2,8 +2,10 @@
 #![allow(missing_docs)]
 
 mod common {
+    pub mod context_readers;
     pub mod fuzz;
     pub mod log_readers;
+    pub mod npz;
     pub mod readers;
 }
 
@@ -12,8 +14,10 @@ use std::time::Duration;
 use common::{fuzz, readers};
 
 /// Inputs of a reader that only reads, and of one that also computes.
-const INPUTS: [(&str, u64); 30] = [
+const INPUTS: [(&str, u64); 33] = [
     ("context", 2000),
+    ("context-npz", 2000),
+    ("context-arrays", 2000),
     ("params", 2000),
     ("task", 1000),
     ("safetensors", 1000),
@@ -30,6 +34,7 @@ const INPUTS: [(&str, u64); 30] = [
     ("log-jsonl", 600),
     ("log-list", 600),
     ("log-context", 600),
+    ("log-arrays", 600),
     ("log-npy", 600),
     ("log-npz", 600),
     ("log-hdf5", 600),

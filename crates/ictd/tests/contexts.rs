@@ -61,6 +61,44 @@ fn each_mistake_has_its_own_error() {
 }
 
 #[test]
+fn rows_one_after_another_are_the_same_context() {
+    let rows = Context::builder()
+        .episode(&X, &[1.0, 2.0], End::Terminated)
+        .episode(&X[1..], &[3.0], End::Truncated)
+        .query(&[5.0, 5.0]);
+    let flat = Context::builder()
+        .flat_episode(X.as_flattened(), 2, &[1.0, 2.0], End::Terminated)
+        .flat_episode(X[1..].as_flattened(), 2, &[3.0], End::Truncated)
+        .query(&[5.0, 5.0]);
+    assert_eq!(flat.build(), rows.build());
+}
+
+#[test]
+fn rows_one_after_another_are_checked_as_rows_are() {
+    let build = |features: &[f64], dim: usize, rewards: &[f64]| {
+        Context::builder().flat_episode(features, dim, rewards, End::Truncated).build().unwrap_err()
+    };
+    assert_eq!(build(&[1.0, 2.0], 0, &[1.0]), ContextError::NoFeatures);
+    assert_eq!(
+        build(&[1.0; 6], 2, &[1.0]),
+        ContextError::EpisodeLength { episode: 0, features: 3, rewards: 1 }
+    );
+    // Entries that make no whole row.
+    let short = |row, found| ContextError::FeatureLength { episode: 0, row, expected: 2, found };
+    assert_eq!(build(&[1.0; 3], 2, &[1.0]), short(1, 1));
+    assert_eq!(build(&[1.0], 2, &[]), short(0, 1));
+    assert!(matches!(
+        build(&[0.0, 1.0, 2.0, f64::NAN], 2, &[1.0]),
+        ContextError::FeatureValue { episode: 0, row: 1, entry: 1, .. }
+    ));
+    let other = Context::builder().episode(&X, &[1.0, 2.0], End::Truncated);
+    assert_eq!(
+        other.flat_episode(&[1.0; 2], 1, &[1.0], End::Truncated).build(),
+        Err(ContextError::FeatureLength { episode: 1, row: 0, expected: 2, found: 1 })
+    );
+}
+
+#[test]
 fn small_example_by_hand() {
     let (a, b, c) = ([0.0], [1.0], [2.0]);
     let context = Context::builder()

@@ -7,11 +7,13 @@ use std::path::Path;
 
 use ictd::context::{Context, End};
 use ictd::matrix::Matrix;
+use ictd::pretrain::MEMORY_LIMIT;
 use ictd::transformer::AttentionParams;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
+use super::{context_npz, npy, zip};
+use crate::{LabError, memory};
 
 /// Numbers of a file: `null`, and with it Python's `NaN` and `Infinity`, is kept as `None` so that
 /// the error can name the place.
@@ -107,9 +109,20 @@ pub(super) fn matrix(name: &str, rows: Vec<Numbers>) -> Result<Matrix, LabError>
     Matrix::from_rows(&rows).map_err(|e| LabError::refused(name, e.to_string()))
 }
 
-/// Reads a context; `-` is standard input.
+/// Reads a context as JSON or NPZ, whichever the file begins as; `-` is standard input.
 pub fn read_context(path: &Path) -> Result<Context, LabError> {
-    let file: ContextFile = read_json(path)?;
+    let bytes = read_bytes(path)?;
+    if zip::is_archive(&bytes) {
+        return context_npz::read(path, bytes);
+    }
+    if npy::is_array(&bytes) {
+        let expected = "an archive with the arrays features and rewards (numpy.savez writes it)";
+        return Err(LabError::parse(path, format!("found a single array, expected {expected}")));
+    }
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz")) {
+        return Err(LabError::parse(path, "found no signature of NPZ, expected an archive of arrays"));
+    }
+    let file: ContextFile = parse_json(path, &bytes)?;
     file.into_context().map_err(|e| at(path, e))
 }
 
@@ -118,19 +131,19 @@ pub(crate) fn at(path: &Path, error: LabError) -> LabError {
     LabError::Content { path: path.to_owned(), source: Box::new(error) }
 }
 
-/// Reads a JSON object; `-` is standard input.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, LabError> {
-    parse_json(path, &read_bytes(path)?)
-}
-
-/// The content of a file; `-` is standard input.
+/// The content of a file, which fits into memory; `-` is standard input.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
+    let failed = |source| LabError::Read { path: path.to_owned(), source };
+    let admit = |length: u64| memory::admit(length as f64, "the size of the file").map_err(|e| at(path, e));
+    if path != Path::new("-") {
+        // What cannot be found has no length, and is refused for what it is.
+        admit(fs::metadata(path).map_or(0, |file| file.len()))?;
+        return fs::read(path).map_err(failed);
+    }
     let mut bytes = Vec::new();
-    let read = match path == Path::new("-") {
-        true => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
-        false => fs::read(path),
-    };
-    read.map_err(|source| LabError::Read { path: path.to_owned(), source })
+    std::io::stdin().take(MEMORY_LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    admit(bytes.len() as u64)?;
+    Ok(bytes)
 }
 
 pub(crate) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, LabError> {

@@ -1,8 +1,10 @@
 //! Files read and written.
 
 mod context;
+mod context_npz;
 mod lock;
 mod model;
+pub(crate) mod npy;
 mod numbers;
 mod output;
 pub mod process;
@@ -10,9 +12,12 @@ mod safetensors;
 mod seal;
 mod task;
 mod tensorboard;
+mod values;
+pub(crate) mod zip;
 
 pub use context::{ContextFile, read_context};
 pub(crate) use context::{EpisodeFile, at, nan_or_null, numbers_or_null, parse_json, read_bytes};
+pub(crate) use context_npz::ContextArrays;
 pub use model::{Description, ModelFile, chosen, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written, is_writing};
@@ -24,6 +29,7 @@ pub(crate) use lock::{DirLock, LOCK, Mode};
 pub(crate) use output::{is_unfinished, sync_directory};
 pub(crate) use safetensors::{FORMAT, SEALED_FORMAT};
 pub(crate) use seal::read_sealed;
+pub(crate) use values::Values;
 
 use sha2::{Digest as _, Sha256};
 

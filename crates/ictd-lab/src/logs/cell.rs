@@ -1,5 +1,7 @@
 //! What a cell of a table says: a number, yes or no, a time, or nothing.
 
+pub(crate) use crate::one_line::quoted;
+
 /// A cell that is refused: where, what was found, and what was expected.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
@@ -27,15 +29,6 @@ impl Failure {
     pub fn text(&self) -> String {
         let column = if self.column.is_empty() { String::new() } else { format!(", column {}", self.column) };
         format!("{column}: found {}, expected {}", self.found, self.expected)
-    }
-}
-
-/// Text of a file in quotes, a long one cut.
-pub(crate) fn quoted(cell: &[u8]) -> String {
-    let text = String::from_utf8_lossy(cell);
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("'{}…'", &text[..end]),
-        None => format!("'{text}'"),
     }
 }
 

@@ -13,7 +13,8 @@ use super::minari::Metadata;
 use super::reading::Reading;
 use super::table::{Block, Table, Values};
 use super::write::FILLED;
-use super::{episodes, names, npy};
+use super::{episodes, names};
+use crate::files::npy::halves;
 use crate::{LabError, memory};
 
 /// No data set unpacks to more than so many times the bytes of its file: deflate reaches 1032.
@@ -247,7 +248,7 @@ impl Source<'_> {
             DType::Other(kind) if is_half(&kind).is_some() => {
                 let is_big = is_half(&kind) == Some(DatatypeByteOrder::BigEndian);
                 let bytes = dataset.read_raw().map_err(wrap)?;
-                Values::Float(npy::halves(&bytes, is_big))
+                Values::Float(halves(&bytes, is_big))
             }
             other => {
                 return Err(

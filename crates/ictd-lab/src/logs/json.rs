@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use serde_json::Value;
 
 use super::assembler::{Assembler, Stop};
+use super::context::{Trajectory, feed};
 use super::episode::Sink;
 use super::input::Input;
 use super::job::Job;
@@ -14,7 +15,7 @@ use super::names;
 use super::parser::RowParser;
 use super::reading::Reading;
 use super::table::{Block, Places, Table, Values};
-use crate::files::{ContextFile, nan_or_null, parse_json};
+use crate::files::{ContextFile, EpisodeFile, nan_or_null, parse_json};
 use crate::{LabError, memory};
 
 /// Lines put together at once.
@@ -283,13 +284,8 @@ fn context<S: Sink>(job: &Job<'_>, bytes: &[u8], sink: &mut S) -> Result<Reading
     let file: ContextFile = parse_json(path, bytes)?;
     let episodes = file.into_episodes().map_err(|e| crate::files::at(path, e))?;
     let width = episodes.first().and_then(|e| e.features.first()).map_or(0, Vec::len);
-    let names = (0..width).map(|a| format!("s_{a}"));
-    let header: Vec<String> =
-        ["episode", "reward", "terminated"].into_iter().map(String::from).chain(names).collect();
-    let (parser, assembler) = job.rows("features", header, sink)?;
-    let mut assembler = assembler.by_step();
-    let plain = |numbers: &[Option<f64>]| numbers.iter().map(|x| x.unwrap_or(f64::NAN)).collect::<Vec<f64>>();
-    for (number, episode) in episodes.iter().enumerate() {
+    let plain = |numbers: Vec<Option<f64>>| numbers.into_iter().map(|x| x.unwrap_or(f64::NAN));
+    let flat = |(number, episode): (usize, EpisodeFile)| {
         let (rows, steps) = (episode.features.len(), episode.rewards.len());
         let ragged = episode.features.iter().position(|row| row.len() != width);
         if rows != steps + 1 || ragged.is_some() {
@@ -302,21 +298,13 @@ fn context<S: Sink>(job: &Job<'_>, bytes: &[u8], sink: &mut S) -> Result<Reading
                     "rewards: episode {number} has {steps} rewards and {rows} feature rows, expected one row more"
                 ),
             };
-            return Err(LabError::parse(path, message).into());
+            return Err(LabError::parse(path, message));
         }
-        if let Some(t) = episode.rewards.iter().position(Option::is_none) {
-            let message = format!("rewards: entry {t} of episode {number} is no finite number, expected one");
-            return Err(LabError::parse(path, message).into());
-        }
-        let features = episode.features.iter().flat_map(|row| plain(row)).collect();
-        let flags = (1..=steps).map(|t| i64::from(t == steps && episode.terminated)).collect();
-        let table = Table::new(vec![
-            Block::new("episode", &[rows], Values::Whole(vec![number as i64; rows])),
-            Block::new("reward", &[steps], Values::Float(plain(&episode.rewards))),
-            Block::new("terminated", &[steps], Values::Whole(flags)),
-            Block::new("s", &[rows, width], Values::Float(features)),
-        ]);
-        table.feed(&mut assembler, &parser, Places::Steps, job.progress)?;
-    }
-    assembler.finish()
+        Ok(Trajectory {
+            features: episode.features.into_iter().flat_map(plain).collect(),
+            rewards: plain(episode.rewards).collect(),
+            is_terminated: episode.terminated,
+        })
+    };
+    feed(job, width, episodes.into_iter().enumerate().map(flat), sink)
 }

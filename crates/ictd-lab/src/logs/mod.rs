@@ -14,6 +14,7 @@ mod clock;
 mod column;
 #[cfg(feature = "parquet")]
 mod columnar;
+mod context;
 mod csv;
 mod episode;
 mod episodes;
@@ -44,7 +45,6 @@ mod segments;
 mod states;
 mod table;
 mod write;
-mod zip;
 
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
 pub use ids::LastSeen;
@@ -63,6 +63,7 @@ use input::Input;
 use job::Job;
 use minari::Found;
 
+use crate::files::zip;
 use crate::{LabError, Progress};
 
 /// Reads a log; `-` is standard input. `make` gives an empty sink, more than once where a file has to be read again because
@@ -134,7 +135,7 @@ impl Format {
         Ok(match start.as_slice() {
             [0x89, b'H', b'D', b'F', ..] => Self::Hdf5,
             [0x93, b'N', b'U', b'M', ..] => Self::Numpy,
-            [b'P', b'K', 3 | 5, 4 | 6, ..] if !name.ends_with(".csv") => Self::Numpy,
+            start if zip::is_archive(start) && !name.ends_with(".csv") => Self::Numpy,
             [b'P', b'A', b'R', b'1', ..] => Self::columnar(input, "Parquet")?,
             // A file, or a stream.
             [b'A', b'R', b'R', b'O', b'W', ..] | [255, 255, 255, 255, ..] => Self::columnar(input, "Arrow")?,

@@ -10,54 +10,11 @@ use super::job::Job;
 use super::names;
 use super::parser::{Cells, RowParser};
 use super::reading::Reading;
-use crate::memory::DOUBLE;
+pub(crate) use crate::files::Values;
 use crate::{LabError, Progress};
 
 /// Rows put together at once.
 const ROWS: usize = 1 << 14;
-
-/// What a block holds, row after row.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Values {
-    /// NaN where there is no value.
-    Float(Vec<f64>),
-    Whole(Vec<i64>),
-    /// Empty where there is no value.
-    Text(Vec<String>),
-}
-
-impl Values {
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Float(list) => list.len(),
-            Self::Whole(list) => list.len(),
-            Self::Text(list) => list.len(),
-        }
-    }
-
-    /// No entries of the same kind.
-    #[cfg(feature = "parquet")]
-    pub fn none(&self) -> Self {
-        match self {
-            Self::Float(_) => Self::Float(Vec::new()),
-            Self::Whole(_) => Self::Whole(Vec::new()),
-            Self::Text(_) => Self::Text(Vec::new()),
-        }
-    }
-
-    /// Bytes of memory that they take.
-    pub fn memory(&self) -> f64 {
-        match self {
-            Self::Text(list) => list.iter().map(|t| Self::text_memory(t.len())).sum(),
-            values => DOUBLE * values.len() as f64,
-        }
-    }
-
-    /// Bytes of a text of that length; the allocator gives none less than 32.
-    pub fn text_memory(length: usize) -> f64 {
-        (size_of::<String>() + 32.max(length + 8)) as f64
-    }
-}
 
 /// An array: one column, or as many as a row has entries.
 #[derive(Clone, Debug, PartialEq)]

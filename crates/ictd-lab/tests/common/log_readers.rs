@@ -9,6 +9,7 @@ use ictd_lab::logs::{Kept, Missing, Reading, States, Wanted, convert, queries, r
 use ictd_lab::{LabError, Progress};
 
 use super::fuzz::{Reader, words};
+use super::npz;
 
 const LABELS: &str = "episode,t,state,reward,terminated,truncated\n\
                       a,0,x,1,0,0\na,1,y,2.5,1,0\nb,0,x,-1e3,0,0\nb,1,w,0,0,1\nb,2,x,,0,0\n";
@@ -84,6 +85,7 @@ pub fn all() -> Vec<Reader> {
             JSON_WORDS,
         ),
         reader("log-context", "json", vec![CONTEXT.into(), of_labels("out.json")], JSON_WORDS),
+        reader("log-arrays", "npz", vec![context_arrays()], NUMPY_WORDS),
         reader("log-npy", "npy", vec![npy(6), npy(5)], NUMPY_WORDS),
         reader("log-npz", "npz", vec![real("flat.npz"), of_labels("out.npz")], NUMPY_WORDS),
         reader("log-hdf5", "hdf5", vec![real("d4rl.hdf5"), real("d3rlpy.h5")], HDF5_WORDS),
@@ -169,11 +171,9 @@ fn unpacked(name: &str) -> Vec<u8> {
 }
 
 fn gzip(content: &[u8]) -> Vec<u8> {
-    let bit = |c: u32| if c & 1 == 1 { 0xedb8_8320 ^ (c >> 1) } else { c >> 1 };
-    let crc = content.iter().fold(!0, |c: u32, b| (0..8).fold(c ^ u32::from(*b), |c, _| bit(c)));
     let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     let body = miniz_oxide::deflate::compress_to_vec(content, 6);
-    [&header[..], &body, &(!crc).to_le_bytes(), &(content.len() as u32).to_le_bytes()].concat()
+    [&header[..], &body, &npz::crc32(content).to_le_bytes(), &(content.len() as u32).to_le_bytes()].concat()
 }
 
 /// Six rows of an array, of three episodes of two steps where there are columns enough.
@@ -184,12 +184,16 @@ fn npy(columns: usize) -> Vec<u8> {
         k if k + 1 == columns => row % 2,
         k => row * k,
     };
-    let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': (6, {columns}), }}\n");
-    let mut file = b"\x93NUMPY\x01\0".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.as_bytes());
-    file.extend((0..6 * columns).flat_map(|k| (entry(k / columns, k % columns) as f64).to_le_bytes()));
-    file
+    let numbers: Vec<f64> = (0..6 * columns).map(|k| entry(k / columns, k % columns) as f64).collect();
+    npz::doubles(&format!("(6, {columns})"), &numbers)
+}
+
+/// A context in arrays.
+fn context_arrays() -> Vec<u8> {
+    let features = npz::doubles("(4, 1)", &[0.5, 1.5, 0.5, 2.5]);
+    let rewards = npz::doubles("(2,)", &[1.0, -0.5]);
+    let lengths = npz::array("'|u1'", "(2,)", &[1, 1]);
+    npz::archive(&[("features.npy", features), ("rewards.npy", rewards), ("lengths.npy", lengths)], false)
 }
 
 /// The table of labels in another format.

@@ -10,7 +10,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{CartPole, Family, Kind};
 use ictd::transformer::{Parameters, TransformerConfig};
 use ictd_lab::figure::{Anchor, Label, Scene, to_png, to_svg};
-use ictd_lab::files::{AnyTask, TaskFile, Tensors, read_context, read_params, read_task, to_json_17};
+use ictd_lab::files::{AnyTask, TaskFile, Tensors, read_params, read_task, to_json_17};
 use ictd_lab::report::Report as _;
 use ictd_lab::studies::Plan;
 use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
@@ -27,8 +27,8 @@ pub fn all(scratch: &Path) -> Vec<Reader> {
         fs::create_dir_all(&path).expect("the scratch directory can be written to");
         path
     };
-    let mut readers = vec![
-        context(),
+    let mut readers = super::context_readers::all();
+    readers.extend([
         params(),
         task(),
         safetensors(),
@@ -39,7 +39,7 @@ pub fn all(scratch: &Path) -> Vec<Reader> {
         journal(&below("journal-run")),
         cache(&below("cache-run")),
         label(),
-    ];
+    ]);
     readers.extend(super::log_readers::all());
     readers
 }
@@ -49,7 +49,7 @@ fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
 }
 
 /// Runs a Transformer on a context: values are numbers, or it says why there are none.
-fn evaluate(parameters: Parameters, context: &Context, number: usize) -> Answer {
+pub fn evaluate(parameters: Parameters, context: &Context, number: usize) -> Answer {
     let kernel = KernelName::ALL[number % KernelName::ALL.len()];
     let run = || -> Result<(), LabError> {
         let mut config = TransformerConfig::theta_star(Attention::new(kernel.at(1.0)?, 0.0)?, 2, 0.9);
@@ -64,35 +64,6 @@ fn evaluate(parameters: Parameters, context: &Context, number: usize) -> Answer 
         Ok(())
     };
     run().into()
-}
-
-fn context() -> Reader {
-    Reader {
-        name: "context",
-        refuses: true,
-        valid: bytes(&[
-            r#"{"features": [[1, 0.5], [0.5, -0.25], [-1.0, 0.75]], "rewards": [1.0, -0.5]}"#,
-            r#"{"features": [[1], [2], [1]], "rewards": [1, 2], "terminated": true, "queries": [[0.5], [1]], "states": [0, 1, 0], "values": [1, 2, 1]}"#,
-            r#"{"episodes": [{"features": [[0.1], [0.2]], "rewards": [1.0], "terminated": true},
-                 {"features": [[0.2], [0.3], [0.1]], "rewards": [2.0, 3.0]}], "queries": [[0.15], [0.25]]}"#,
-        ]),
-        words: words![
-            "\"features\"",
-            "\"rewards\"",
-            "\"episodes\"",
-            "\"queries\"",
-            "\"terminated\"",
-            "[1]",
-            "[1, 0.5]"
-        ],
-        read: Box::new(|path, input| match read_context(path) {
-            // Large contexts are read and not run: the time is that of layers, not of the reader.
-            Ok(context) if context.num_columns() <= 64 && context.feature_dim() <= 64 => {
-                evaluate(Parameters::ThetaStar, &context, input.len())
-            }
-            read => read.into(),
-        }),
-    }
 }
 
 fn params() -> Reader {

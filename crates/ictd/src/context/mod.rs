@@ -200,7 +200,28 @@ impl ContextBuilder {
     #[must_use]
     pub fn episode<R: AsRef<[f64]>>(mut self, features: &[R], rewards: &[f64], end: End) -> Self {
         if self.error.is_none() {
-            self.error = self.push_episode(features, rewards, end).err();
+            self.error = self.push_episode(features.iter().map(AsRef::as_ref), rewards, end).err();
+        }
+        self
+    }
+
+    /// Adds an episode whose T + 1 feature rows, each of `feature_dim` entries, stand one after another.
+    ///
+    /// ```
+    /// use ictd::{Context, End};
+    /// let flat = Context::builder().flat_episode(&[0.0, 1.0, 2.0, 3.0], 2, &[0.5], End::Truncated);
+    /// let rows = Context::builder().episode(&[[0.0, 1.0], [2.0, 3.0]], &[0.5], End::Truncated);
+    /// assert_eq!(flat.build()?, rows.build()?);
+    /// # Ok::<(), ictd::context::ContextError>(())
+    /// ```
+    #[must_use]
+    pub fn flat_episode(mut self, features: &[f64], feature_dim: usize, rewards: &[f64], end: End) -> Self {
+        if feature_dim == 0 {
+            self.error.get_or_insert(ContextError::NoFeatures);
+        }
+        if self.error.is_none() {
+            self.dim.get_or_insert(feature_dim);
+            self.error = self.push_episode(features.chunks(feature_dim), rewards, end).err();
         }
         self
     }
@@ -221,31 +242,35 @@ impl ContextBuilder {
         self
     }
 
-    fn push_episode<R: AsRef<[f64]>>(
+    fn push_episode<'a>(
         &mut self,
-        features: &[R],
+        rows: impl ExactSizeIterator<Item = &'a [f64]>,
         rewards: &[f64],
         end: End,
     ) -> Result<(), ContextError> {
         let episode = self.num_episodes;
         self.num_episodes += 1;
-        if features.len() != rewards.len() + 1 {
+        if rows.len() != rewards.len() + 1 {
             return Err(ContextError::EpisodeLength {
                 episode,
-                features: features.len(),
+                features: rows.len(),
                 rewards: rewards.len(),
             });
         }
-        let expected = *self.dim.get_or_insert(features[0].as_ref().len());
-        if expected == 0 {
-            return Err(ContextError::NoFeatures);
-        }
-        for (row, x) in features.iter().map(AsRef::as_ref).enumerate() {
+        let num_rows = rows.len();
+        for (row, x) in rows.enumerate() {
+            let expected = *self.dim.get_or_insert(x.len());
+            if expected == 0 {
+                return Err(ContextError::NoFeatures);
+            }
             if x.len() != expected {
                 return Err(ContextError::FeatureLength { episode, row, expected, found: x.len() });
             }
             if let Some(entry) = x.iter().position(|v| !v.is_finite()) {
                 return Err(ContextError::FeatureValue { episode, row, entry, value: x[entry] });
+            }
+            if row == 0 {
+                self.features.reserve(num_rows * expected);
             }
             // Adding 0 turns -0 into 0, so that equal features have equal bits.
             self.features.extend(x.iter().map(|v| v + 0.0));
@@ -253,6 +278,7 @@ impl ContextBuilder {
         if let Some(entry) = rewards.iter().position(|r| !r.is_finite()) {
             return Err(ContextError::RewardValue { episode, entry, value: rewards[entry] });
         }
+        self.rewards.reserve(num_rows);
         self.rewards.extend_from_slice(rewards);
         self.rewards.push(0.0);
         self.roles.extend(std::iter::repeat_n(Role::Source, rewards.len()));

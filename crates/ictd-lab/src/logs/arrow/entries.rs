@@ -1,8 +1,8 @@
 //! Entries of Arrow: the bytes of numbers.
 
-use super::super::npy::halves;
 use super::damaged;
 use super::schema::Kind;
+use crate::files::npy::halves;
 
 /// Two numbers of 64 bits.
 pub(super) fn halved(bytes: &[u8; 16]) -> [i64; 2] {

@@ -5,9 +5,9 @@ use std::io::Read as _;
 use super::super::column::text;
 use super::super::gzip::Gunzip;
 use super::super::lz4;
-use super::super::npy::halves;
 use super::super::table::Values;
 use super::thrift::varint;
+use crate::files::npy::halves;
 use crate::memory;
 
 /// Snappy copies at most 64 bytes for every three that it reads.

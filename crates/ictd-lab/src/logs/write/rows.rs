@@ -8,10 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::states::whole_label;
 use super::super::table::Values;
-use super::super::zip;
-use super::super::{Mapping, OwnedEpisode, States, Wanted};
-use super::super::{cell, npy};
+use super::super::{Mapping, OwnedEpisode, States, Wanted, cell};
 use super::Log;
+use crate::files::{npy, zip};
 
 /// A row of the table that is written.
 struct Row<'a> {

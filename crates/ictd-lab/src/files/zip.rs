@@ -1,12 +1,18 @@
 //! Zip archives, as far as NPZ files need them: stored or deflated entries, sizes up to 64 bits, no encryption.
 
+use std::borrow::Cow;
+
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::gzip::Crc32;
 use crate::memory;
 
-/// The entries of an archive: names and contents.
-pub(crate) fn entries(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
+/// Whether a file begins as archives do, empty ones too.
+pub(crate) fn is_archive(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
+}
+
+/// The entries of an archive: names and contents. What is stored as it is stays where it is.
+pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(String, Cow<'_, [u8]>)>, String> {
     let broken = || "found a zip archive that ends early or is damaged, expected a whole one".to_owned();
     let end = end_record(bytes).ok_or_else(broken)?;
     let mut at = end.directory;
@@ -34,15 +40,15 @@ pub(crate) fn entries(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
         let stop = begin.checked_add(usize::try_from(packed).map_err(|_| broken())?).ok_or_else(broken)?;
         let data = bytes.get(begin..stop).ok_or_else(broken)?;
         let content = match two(record, 10) {
-            0 => data.to_vec(),
-            8 => decompress_to_vec_with_limit(data, size as usize).map_err(|_| broken())?,
+            0 => Cow::Borrowed(data),
+            8 => decompress_to_vec_with_limit(data, size as usize).map_err(|_| broken())?.into(),
             method => {
                 return Err(format!(
                     "{title}: found compression method {method}, expected stored or deflated"
                 ));
             }
         };
-        if content.len() as u64 != size || Crc32::of(&content) != four(record, 16) {
+        if content.len() as u64 != size || crc32fast::hash(&content) != four(record, 16) {
             return Err(format!("{title}: found a checksum that differs, expected that of its content"));
         }
         found.push((title, content));
@@ -113,7 +119,7 @@ pub(crate) fn archive(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
         let mut common = Vec::new();
         // Version 2.0, no flags, stored, 1 January 1980.
         common.extend([20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0]);
-        common.extend(Crc32::of(content).to_le_bytes());
+        common.extend(crc32fast::hash(content).to_le_bytes());
         common.extend((content.len() as u32).to_le_bytes());
         common.extend((content.len() as u32).to_le_bytes());
         common.extend((name.len() as u16).to_le_bytes());
@@ -147,7 +153,11 @@ mod tests {
     fn what_is_packed_is_unpacked() {
         let files = vec![("a.npy".to_owned(), vec![1u8; 1000]), ("b".to_owned(), Vec::new())];
         let whole = archive(&files);
-        assert_eq!(entries(&whole).unwrap(), files);
+        let found = entries(&whole).unwrap();
+        assert!(found.iter().all(|(_, content)| matches!(content, Cow::Borrowed(_))));
+        assert!(
+            found.iter().map(|(name, content)| (name, &**content)).eq(files.iter().map(|(n, c)| (n, &c[..])))
+        );
         for cut in 0..whole.len() {
             assert!(entries(&whole[..cut]).is_err(), "{cut}");
         }
