@@ -23,6 +23,8 @@ cargo xtask audit            licences, sources, duplicate versions and advisorie
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
+cargo xtask bench long [exact|pivots|growth|certify]
+                             long contexts of distinct states, beside PyTorch (installs it; half an hour)
 cargo xtask bench evaluate [icu|minari|cdnow|speed]
                              values and intervals of evaluate against exact values, long rollouts and other estimators, a log that is not
                              stationary, long files; all of them, or one (installs minari, gymnasium, scikit-learn, pandas and data)
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
+        ["bench", "long", rest @ ..] if rest.len() <= 1 => bench_long(rest),
         ["bench", "evaluate", rest @ ..] if rest.len() <= 1 => bench_evaluate(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -206,6 +209,22 @@ fn bench_pretrain() -> bool {
     println!("| the paper's prompt, 3000 tasks | {} | {} |", literal[1], literal[2]);
     println!("| the query a source, 1000 tasks | {} | {} |", source[1], source[2]);
     true
+}
+
+/// Calls `ictd` on long contexts beside PyTorch and fails when a criterion does not hold.
+fn bench_long(study: &[&str]) -> bool {
+    let (venv, folder) = ("target/long-venv", "crates/ictd-lab/benches/long");
+    let python = format!("{venv}/bin/python");
+    (std::path::Path::new(&python).exists()
+        || run("set-up", Command::new("python3").args(["-m", "venv", venv])))
+        && run(
+            "set-up",
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet", "--requirement"])
+                .arg(format!("{folder}/requirements.txt")),
+        )
+        && cargo("build", &["build", "--release", "--locked"], &[])
+        && run("bench", Command::new(&python).args(["-B", &format!("{folder}/run.py")]).args(study))
 }
 
 /// Calls `ictd evaluate` on data of others and fails when a criterion does not hold.

@@ -48,6 +48,9 @@ pub struct Effort {
     pub tolerance: Option<f64>,
     /// Bytes that pivots may take.
     pub memory: f64,
+    /// Weights of exponential kernels that are computed once and kept at most, as a number; more are computed anew in every layer: reading them
+    /// from memory takes longer than that.
+    pub kept: usize,
 }
 
 /// The tolerance where exact weights take long.
@@ -66,7 +69,7 @@ impl Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { precision: Precision::Double, tolerance: None, memory: f64::INFINITY }
+        Self { precision: Precision::Double, tolerance: None, memory: f64::INFINITY, kept: 1 << 22 }
     }
 }
 

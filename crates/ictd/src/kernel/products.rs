@@ -13,8 +13,6 @@ use crate::watch::{Stopped, Watch};
 
 /// Above this many weights (1 GiB) they are computed anew in every layer instead of being kept.
 const MAX_STORED: usize = 1 << 27;
-/// Above this many weights (32 MiB) those of exponential kernels are: reading them from memory takes longer.
-const MAX_CACHED: usize = 1 << 22;
 /// From this many weights on, columns are spread over threads. Every column is computed on its own,
 /// so the result does not depend on the number of threads.
 const MIN_PARALLEL: usize = 1 << 18;
@@ -220,7 +218,7 @@ pub fn weights_memory(
     let kept = if num_weights <= MAX_STORED { 8.0 * num_weights as f64 } else { 0.0 };
     if kernel.linear_scale().is_some() {
         0.0
-    } else if kernel.exponent().is_none() || num_weights <= MAX_CACHED {
+    } else if kernel.exponent().is_none() || num_weights <= effort.kept {
         kept
     } else {
         // Points, and the same in the order of the loops; messages and sums.
@@ -248,7 +246,7 @@ fn choose(
         true => (Form::Kept, format!("{why}the weights of {states} states fit into memory")),
         false => (Form::Columns, format!("{why}the weights of {states} states do not fit into memory")),
     };
-    if num_weights <= MAX_CACHED {
+    if num_weights <= effort.kept {
         return Ok(kept_or_not(""));
     }
     let Some(embedding) = Embedding::of(scores) else {

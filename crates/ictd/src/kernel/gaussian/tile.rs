@@ -7,7 +7,7 @@
 
 use std::fmt::Debug;
 
-use fearless_simd::{Simd, dispatch, f32x16, f64x8, prelude::*, u32x16, u64x8};
+use fearless_simd::{Level, Simd, dispatch, f32x16, f64x8, prelude::*, u32x16, u64x8};
 
 use crate::vector::LEVEL;
 
@@ -34,10 +34,25 @@ pub(crate) trait Real: Copy + Debug + Default + Send + Sync + 'static {
     /// From double precision, rounded.
     fn of(x: f64) -> Self;
 
+    /// [`tile_at`](Self::tile_at) with the vector instructions of the CPU.
+    fn tile<const N: usize>(
+        dim: usize,
+        rows: &[Self],
+        p: [&[Self]; N],
+        columns: &[Self],
+        q: [&[Self]; N],
+        row_sums: [&mut [f64]; N],
+        column_sums: [&mut [f64]; N],
+    ) {
+        Self::tile_at(*LEVEL, dim, rows, p, columns, q, row_sums, column_sums);
+    }
+
     /// Adds Σ_j 2^⟨y_i, y_j⟩·q(j) to the sums of the rows i and Σ_i 2^⟨y_i, y_j⟩·p(i) to those of the columns j, for `N` vectors
     /// p and q at once. Rows are points one after another, an even number of at most [`MAX_ROWS`]; columns are groups, in each the
     /// first coordinate of all, then the second, and so on.
-    fn tile<const N: usize>(
+    #[allow(clippy::too_many_arguments, reason = "rows and columns each with what they send and receive")]
+    fn tile_at<const N: usize>(
+        level: Level,
         dim: usize,
         rows: &[Self],
         p: [&[Self]; N],
@@ -63,7 +78,8 @@ macro_rules! real {
                 x as $float
             }
 
-            fn tile<const N: usize>(
+            fn tile_at<const N: usize>(
+                level: Level,
                 dim: usize,
                 rows: &[Self],
                 p: [&[Self]; N],
@@ -83,6 +99,7 @@ macro_rules! real {
                 }
 
                 #[inline(always)]
+                #[allow(clippy::too_many_arguments, reason = "as those of the tile")]
                 fn program<S: Simd, const N: usize>(
                     simd: S,
                     dim: usize,
@@ -168,7 +185,7 @@ macro_rules! real {
 
                 let lengths = [p[0].len() * dim, q[0].len() * dim, p[0].len() % ROWS];
                 assert!(lengths == [rows.len(), columns.len(), 0] && p[0].len() <= MAX_ROWS, "tile: lengths differ");
-                dispatch!(*LEVEL, simd => program(simd, dim, rows, p, columns, q, row_sums, column_sums));
+                dispatch!(level, simd => program(simd, dim, rows, p, columns, q, row_sums, column_sums));
             }
         }
     };
@@ -212,3 +229,72 @@ real!(
         1.0
     ]
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Stream};
+
+    /// Row and column sums of a tile with two vectors of messages.
+    fn sums<T: Real>(level: Level, dim: usize, scale: f64) -> (Vec<f64>, Vec<f64>) {
+        let mut stream = Stream::new(7, Purpose::Prompt, dim as u64);
+        let (num_rows, num_columns) = (MAX_ROWS - 2, 3 * T::GROUP);
+        let mut draw = |len: usize, size: f64| -> Vec<T> {
+            stream.uniform_vec(len, -size, size).into_iter().map(T::of).collect()
+        };
+        let (rows, columns) = (draw(num_rows * dim, scale), draw(num_columns * dim, scale));
+        let (p, q) =
+            ([draw(num_rows, 1.0), draw(num_rows, 1.0)], [draw(num_columns, 1.0), draw(num_columns, 1.0)]);
+        let mut of_rows = [vec![0.0; num_rows], vec![0.0; num_rows]];
+        let mut of_columns = [vec![0.0; num_columns], vec![0.0; num_columns]];
+        let [p, q] = [&p, &q].map(|m| m.each_ref().map(Vec::as_slice));
+        let (row_sums, column_sums) =
+            (of_rows.each_mut().map(Vec::as_mut_slice), of_columns.each_mut().map(Vec::as_mut_slice));
+        T::tile_at(level, dim, &rows, p, &columns, q, row_sums, column_sums);
+        (of_rows.concat(), of_columns.concat())
+    }
+
+    /// The promise of the module's Numerics note, on whatever levels this CPU has.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn all_levels_with_fused_multiply_add_give_the_same_bits() {
+        let levels = [Level::new().as_avx2().map(Level::Avx2), Level::new().as_avx512().map(Level::Avx512)];
+        for dim in [1, 2, 5, 16] {
+            let of_levels: Vec<_> = levels
+                .into_iter()
+                .flatten()
+                .map(|level| (sums::<f32>(level, dim, 1.0), sums::<f64>(level, dim, 1.0)))
+                .collect();
+            assert!(of_levels.windows(2).all(|pair| pair[0] == pair[1]), "{dim}");
+        }
+    }
+
+    /// One row and one column with coordinates t and 1: the sum is 2^t.
+    fn worst_power<T: Real>(largest: f64) -> f64 {
+        let mut stream = Stream::new(8, Purpose::Prompt, 0);
+        let mut worst = 0.0f64;
+        for _ in 0..2000 {
+            let t: Vec<f64> = stream.uniform_vec(2, -largest, largest);
+            let rows: Vec<T> = t.iter().map(|t| T::of(*t)).collect();
+            let mut columns = vec![T::default(); T::GROUP];
+            let mut q = columns.clone();
+            (columns[0], q[0]) = (T::of(1.0), T::of(1.0));
+            let (mut sums, mut unused) = (vec![0.0; 2], vec![0.0; T::GROUP]);
+            let p = [T::default(); 2];
+            T::tile(1, &rows, [&p], &columns, [&q], [&mut sums], [&mut unused]);
+            for (sum, t) in sums.iter().zip(t) {
+                // The argument as it was rounded.
+                let exact = if T::UNIT > 1e-10 { f64::from(t as f32).exp2() } else { t.exp2() };
+                worst = worst.max((sum / exact - 1.0).abs());
+            }
+        }
+        worst
+    }
+
+    #[test]
+    fn powers_are_as_accurate_as_is_said() {
+        assert!(worst_power::<f32>(100.0) <= f32::POWER_ERROR * f32::UNIT);
+        // The library's own power is off by a unit.
+        assert!(worst_power::<f64>(900.0) <= (f64::POWER_ERROR + 1.0) * f64::UNIT);
+    }
+}
