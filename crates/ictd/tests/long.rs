@@ -213,7 +213,7 @@ fn pivots_that_do_not_pay_are_not_taken() {
     assert_eq!(evaluator.route().0, Route::Blocks);
     assert!(evaluator.route().1.contains("take longer or more memory"), "{}", evaluator.route().1);
     assert_eq!(evaluator.approximation(), None);
-    let wide = theta_star(KernelName::Softmax, 10.0, 0.0, 2);
+    let wide = theta_star(KernelName::Softmax, 30.0, 0.0, 20);
     let roomy = Effort { tolerance: Some(1e-4), ..Effort::default() };
     assert_eq!(run(roomy, &wide, &context).1.route().0, Route::Pivots);
     let cramped = Effort { memory: 1e4, ..roomy };

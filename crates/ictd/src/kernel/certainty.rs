@@ -62,7 +62,9 @@ impl Certainty {
                 }
             }
         }
-        let stretch = largest(followed.iter().zip(&norms).map(|(sum, norm)| sum / norm));
+        // What nothing leads to does not count, whatever its own norm.
+        let stretch = |(sum, norm): (&f64, &f64)| if *sum > 0.0 { sum / norm } else { 0.0 };
+        let stretch = largest(followed.iter().zip(&norms).map(stretch));
         Self {
             column_error,
             spread_error: norms

@@ -274,7 +274,7 @@ fn choose(
             }
             Err(TooMany { rank, error }) => {
                 reason += &format!(
-                    ": more than {rank} pivots, with a bound of {error:.1e} instead of {tolerance:e}, take longer or more memory than exact weights"
+                    ": {rank} pivots leave a bound of {error:.1e} instead of {tolerance:e}, and more would take longer or more memory than exact weights"
                 );
             }
         }

@@ -12,6 +12,8 @@ const MIN_BLOCK: usize = 256;
 /// ... and the most; between them, as many as make up to this number of blocks.
 const MAX_BLOCK: usize = 1024;
 const BLOCKS: usize = 64;
+/// Where rounding may do more to a column, another precision or route is to be taken.
+const LARGEST_ROUNDING: f64 = 1e-3;
 
 /// Σ_s b(s)·g(s)·2^⟨y_s, y_u⟩ for every point u, by blocks of points.
 ///
@@ -27,7 +29,7 @@ pub(crate) enum Blocks {
 }
 
 impl Blocks {
-    /// Where no power leaves the range of the precision.
+    /// Where no power leaves the range of the precision and rounding stays small.
     pub fn new(embedding: &Embedding, precision: Precision) -> Option<Self> {
         match precision {
             Precision::Single => Packed::new(embedding).map(Self::Single),
@@ -100,6 +102,9 @@ impl<T: Real> Packed<T> {
         let in_double = f64::EPSILON * (padded / block + block / T::RUN + 20) as f64;
         let rounding =
             T::UNIT * (exponents + T::POWER_ERROR + terms + 2.0) + in_double + embedding.placing_error();
+        if !(rounding <= LARGEST_ROUNDING) {
+            return None;
+        }
         let factors = embedding.factors().to_vec();
         Some(Self { dim, len, num_sources: embedding.num_sources(), block, rows, columns, factors, rounding })
     }
@@ -129,14 +134,18 @@ impl<T: Real> Packed<T> {
                     Some((i, j, free[i].take()?, if i == j { None } else { free[j].take() }))
                 })
                 .collect();
-            meetings.into_par_iter().for_each(|(i, j, of_rows, of_columns)| match of_columns {
-                Some(of_columns) => self.meet(i, j, &scaled, of_rows, of_columns),
-                None => {
-                    // With itself a block sees both triangles: one of the two sums is enough.
-                    let mut unused: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; self.block]);
-                    self.meet(i, j, &scaled, of_rows, unused.each_mut().map(Vec::as_mut_slice));
+            meetings.into_par_iter().try_for_each(|(i, j, of_rows, of_columns)| {
+                match of_columns {
+                    Some(of_columns) => self.meet(i, j, &scaled, of_rows, of_columns),
+                    None => {
+                        // With itself a block sees both triangles: one of the two sums is enough.
+                        let mut unused: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; self.block]);
+                        self.meet(i, j, &scaled, of_rows, unused.each_mut().map(Vec::as_mut_slice));
+                    }
                 }
-            });
+                // A round of many coordinates may take seconds.
+                watch.advance(0)
+            })?;
             watch.advance(1)?;
         }
         let mut scales = scaled.map(|(scale, _)| scale).into_iter();

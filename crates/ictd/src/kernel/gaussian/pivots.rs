@@ -205,9 +205,9 @@ impl Pivots {
                 let mut sums: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; none.len()]);
                 let p = std::array::from_fn(|_| none.as_slice());
                 self.meet(range, p, q, &mut sums, unused.each_mut().map(Vec::as_mut_slice));
-                sums
+                watch.advance(0).map(|()| sums)
             })
-            .collect();
+            .collect::<Result<_, _>>()?;
         watch.advance(1)?;
         let mut moved = [0.0; N];
         let solved: [Vec<f64>; N] = std::array::from_fn(|m| {
@@ -226,13 +226,14 @@ impl Pivots {
         let mut parts = out.each_mut().map(|out| out.chunks_mut(BLOCK));
         let parts: Vec<[&mut [f64]; N]> =
             (0..blocks).map(|_| parts.each_mut().map(|part| part.next().unwrap_or_default())).collect();
-        parts.into_par_iter().enumerate().for_each(|(k, out)| {
+        parts.into_par_iter().enumerate().try_for_each(|(k, out)| {
             let range = k * BLOCK..((k + 1) * BLOCK).min(padded);
             let p = solved.each_ref().map(Vec::as_slice);
             let q = std::array::from_fn(|_| &unsent[..range.len()]);
             let mut unused: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; none.len()]);
             self.meet(range, p, q, &mut unused, out);
-        });
+            watch.advance(0)
+        })?;
         watch.advance(1)?;
         let out = out.map(|mut out| {
             out.truncate(self.num_points);

@@ -13,6 +13,8 @@ use crate::watch::{Stopped, Watch};
 const DRAWN: usize = 6144;
 /// ... and those that are farthest out, where few others are near: the largest errors are there.
 const FARTHEST: usize = 2048;
+/// Points of more coordinates are drawn in smaller numbers: so many coordinates in all, but no fewer points than [`ROUND`] squared.
+const COORDINATES: usize = 64 * DRAWN;
 /// Points that a thread takes at once.
 const CHUNK: usize = 512;
 /// After so many pivots it is looked whether they are enough.
@@ -51,26 +53,29 @@ impl<'a> Selection<'a> {
         let mut taken = vec![false; n];
         // Any fixed stream will do.
         let mut stream = Stream::new(0, Purpose::Evaluation, 1);
-        let mut points: Vec<usize> = if sources <= DRAWN {
+        let drawn = DRAWN.min((COORDINATES / embedding.dim()).max(ROUND * ROUND));
+        let mut points: Vec<usize> = if sources <= drawn {
             (0..sources).collect()
         } else {
-            (0..DRAWN).map(|_| stream.below(sources as u32) as usize).collect()
+            (0..drawn).map(|_| stream.below(sources as u32) as usize).collect()
         };
         let share = sources as f64 / points.len() as f64;
         let weight =
             |s: usize| share * visits[s] * embedding.factors()[s] * (0.5 * embedding.square(s)).exp2();
-        let drawn = points.iter().enumerate().map(|(place, &s)| (place, weight(s))).collect();
+        let weighed = points.iter().enumerate().map(|(place, &s)| (place, weight(s))).collect();
         points.iter().for_each(|&s| taken[s] = true);
         let mut others: Vec<usize> = (0..n).filter(|&u| !taken[u]).collect();
         let farther =
             |a: &usize, b: &usize| embedding.square(*b).total_cmp(&embedding.square(*a)).then(a.cmp(b));
-        if others.len() > FARTHEST {
-            others.select_nth_unstable_by(FARTHEST, farther);
-            others.truncate(FARTHEST);
+        let farthest = FARTHEST.min(drawn);
+        if others.len() > farthest {
+            others.select_nth_unstable_by(farthest, farther);
+            others.truncate(farthest);
         }
         others.sort_by(farther);
         points.extend(others);
-        let mut selection = Self { embedding, visits, chunks: Vec::new(), drawn, chosen: Vec::new(), len: 0 };
+        let mut selection =
+            Self { embedding, visits, chunks: Vec::new(), drawn: weighed, chosen: Vec::new(), len: 0 };
         selection.add(&points);
         selection
     }
