@@ -67,6 +67,7 @@ pub(crate) trait Real: Copy + Debug + Default + Send + Sync + 'static {
 /// the bits of a fraction, and the coefficients of the polynomial for 2^r, |r| ≤ 1/2, highest first.
 macro_rules! real {
     ($float:ident, $vector:ident, $bits:ident, $lanes:literal, $round:literal, $fraction:literal, $run:literal, $range:literal, $error:literal, [$first:literal $(, $coefficient:literal)*]) => {
+        #[allow(clippy::approx_constant, reason = "coefficients near those of the series, not the same")]
         impl Real for $float {
             const GROUP: usize = VECTORS * $lanes;
             const UNIT: f64 = $float::EPSILON as f64 / 2.0;
