@@ -14,9 +14,11 @@ mod one_line;
 mod progress;
 pub mod report;
 pub mod studies;
+mod watched;
 
 pub(crate) use counted::counted;
 pub use did_you_mean::did_you_mean;
 pub use error::LabError;
 pub use one_line::one_line;
 pub use progress::{Progress, Standing};
+pub(crate) use watched::Watched;
