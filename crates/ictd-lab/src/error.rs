@@ -227,7 +227,7 @@ macro_rules! from_core {
 
 from_core! {
     ForwardError { e @ ForwardError::Diverged { .. } => Self::diverged(e) } else Forward;
-    OperatorError { OperatorError::Linalg(e) => e.into() } else Operator;
+    OperatorError { OperatorError::Linalg(e) => e.into(), OperatorError::Stopped(_) => Self::Stopped } else Operator;
     TrainError {
         TrainError::Config(e) => e.into(),
         TrainError::Task(e) => e.into(),

@@ -114,13 +114,38 @@ impl GroupWeights {
     /// A bound on the error of columns of weights, Σ_s |error|, where they are not computed in double precision throughout.
     pub fn column_error(&self) -> Option<f64> {
         match &self.form {
-            // Sums and what they are divided by are both off.
-            Form::Blocks(blocks @ Blocks::Single(_), _) => {
-                Some(2.0 * blocks.rounding() / (1.0 - blocks.rounding()))
-            }
+            Form::Blocks(blocks @ Blocks::Single(_), _) => Some(normalized_error(blocks)),
             Form::Pivots(pivots, _) => Some(pivots.column_error()),
             _ => None,
         }
+    }
+
+    /// c(s)·W(s, s) of every source, and a bound on Σ_s c(s)·|error| of every column, from sums that are kept for products; `None` where
+    /// weights are not computed by way of such sums.
+    pub fn self_weights(
+        &mut self,
+        scores: Scores<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Option<(Vec<f64>, f64)>, Stopped> {
+        let visits = scores.statistics.visits();
+        let (masses, error) = match &mut self.form {
+            Form::Blocks(blocks, masses) => {
+                if masses.is_empty() {
+                    [*masses] = blocks.sums([visits], watch)?;
+                }
+                (masses, normalized_error(blocks))
+            }
+            Form::Pivots(pivots, masses) => {
+                if masses.is_empty() {
+                    [*masses] = pivots.sums([visits], watch)?;
+                }
+                (masses, pivots.column_error())
+            }
+            _ => return Ok(None),
+        };
+        let Some(embedding) = Embedding::of(scores) else { return Ok(None) };
+        let own = |s: usize| visits[s] * embedding.factors()[s] * embedding.square(s).exp2() / masses[s];
+        Ok(Some(((0..visits.len()).map(own).collect(), error)))
     }
 
     /// What products count.
@@ -172,7 +197,8 @@ impl GroupWeights {
                     row.fill(0.0);
                     scores.fill_column(u, row)?;
                     *value += step_size * vector::dot(row, g);
-                    Ok::<(), AttentionError>(())
+                    // Many columns take seconds: a stop is seen in between.
+                    Ok::<(), ProductError>(watch.advance(0)?)
                 },
             )?,
             Form::Blocks(blocks, masses) => {
@@ -198,6 +224,11 @@ impl GroupWeights {
         }
         Ok(watch.advance(1)?)
     }
+}
+
+/// A bound on the error of columns of weights: sums and what they are divided by are both off.
+fn normalized_error(blocks: &Blocks) -> f64 {
+    2.0 * blocks.rounding() / (1.0 - blocks.rounding())
 }
 
 /// The form that suits, and why.
