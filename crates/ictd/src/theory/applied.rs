@@ -222,13 +222,15 @@ fn judge(
         reasons.push("no eigenvalue of a layer could be found: nothing is said".into());
         return (Status::Undecided, reasons);
     };
-    if outer.is_outside() {
+    if let Some(growth) = outer.growth() {
+        let found = in_words(&outer.krylov);
         reasons.push(match outer.smallest_real_part.filter(|re| *re < 0.0) {
             Some(re) => {
-                format!("an eigenvalue of M - gamma P has real part {re:.3e} < 0: no step size converges")
+                format!("an eigenvalue of M - gamma P has real part {re:.3e} < 0: errors grow with every step size; {found}")
             }
-            None => format!("step size {step_size} is too large: {}", in_words(&outer.krylov)),
+            None => format!("step size {step_size} is too large: {found}"),
         });
+        reasons.push(format!("at some depth errors are at least {growth:.0e} times what they were at first"));
         return (Status::Refused, reasons);
     }
     if let (Some(radius), Some(smallest)) = (outer.radius.filter(|r| *r < 1.0), outer.smallest_real_part)
