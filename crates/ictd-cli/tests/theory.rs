@@ -191,9 +191,9 @@ fn every_certificate_suggests_something() {
     assert!(seen.contains("certified") && seen.contains("estimated") && seen.contains("refused"), "{seen:?}");
 }
 
-/// More states than can be examined: a part of them, which the seed decides.
+/// More states than matrices are formed for: all of them by products where that is quick, else a part, which the seed decides.
 #[test]
-fn above_the_limit_of_states_a_subsample_is_certified() {
+fn above_the_limit_of_states_products_or_a_subsample_decide() {
     let dir = tempfile::tempdir().unwrap();
     // 3100 states on a line far apart, in episodes of 31.
     let episode = |k: usize| {
@@ -202,21 +202,34 @@ fn above_the_limit_of_states_a_subsample_is_certified() {
     };
     let context = serde_json::json!({ "episodes": (0..100).map(episode).collect::<Vec<_>>() });
     fs::write(dir.path().join("c.json"), context.to_string()).unwrap();
-    let of = |seed: &str| {
-        let arguments = [
-            "certify", "--input", "c.json", "--kernel", "tabular", "--json", "--layers", "2", "--seed", seed,
-        ];
+    let of = |kernel: &str| {
+        let arguments = ["certify", "--input", "c.json", "--kernel", kernel, "--json", "--layers", "2"];
         let output = ictd_in(dir.path(), &arguments);
         (judged(&output), output.stdout)
     };
-    let (report, bytes) = of("0");
+    let (report, bytes) = of("tabular");
+    let (examined, part) = (&report["examined"], &report["examined"]["suggestions_from"]);
+    assert_eq!((&examined["states"], &examined["route"]), (&3100.into(), &"kept".into()));
+    assert_eq!((&part["of"], &part["states"], &report["subsample"]), (&3100.into(), &496.into(), &().into()));
+    assert_eq!((&report["n_episodes"], &report["n_transitions"]), (&100.into(), &3100.into()));
+    // Every state has its own value, so that layers contract by proof.
+    assert_eq!((&report["status"], &report["judgement"]), (&"certified".into(), &"trust".into()));
+    // Nilpotent: products find no eigenvalue but 0, if slowly, and say how well.
+    assert!(report["spectrum"]["method"] == "arnoldi" && report["spectrum"]["residual"].as_f64() > Some(0.0));
+    let fixed = &report["fixed_point"];
+    let (error, largest) =
+        (fixed["error_to_empirical_fixed_point_inf"].as_f64().unwrap(), 10.0 * (1.0 - 0.9_f64.powi(31)));
+    assert!((fixed["largest_value"].as_f64().unwrap() - largest).abs() < 1e-12);
+    // Two layers of tabular TD: 1 + 0.9 of it.
+    assert!((error - (largest - 1.9)).abs() < 1e-12, "{error}");
+    assert_eq!(of("tabular").1, bytes);
+    // The linear kernel moves values in few directions: a part is examined.
+    let (report, bytes) = of("linear");
     assert_eq!((&report["subsample"]["of"], &report["subsample"]["states"]), (&3100.into(), &496.into()));
     assert_eq!((&report["n_episodes"], &report["n_transitions"]), (&16.into(), &496.into()));
     let warning = "496 of 3100 states, subsample: the verdict is about the subsample";
-    assert!(report["data_warnings"].to_string().contains(warning));
-    // Every state has its own value, so that layers contract by proof; the rest was not looked at.
-    assert_eq!((&report["status"], &report["judgement"]), (&"certified".into(), &"caution".into()));
-    assert_eq!(of("0").1, bytes);
+    assert!(report["data_warnings"].to_string().contains(warning) && report["judgement"] != "trust");
+    assert_eq!(of("linear").1, bytes);
 }
 
 /// Values that should not be used say so, and the command ends with 3; others say how far they are.

@@ -230,7 +230,7 @@ from_core! {
         e @ ForwardError::Diverged { .. } => Self::diverged(e),
         ForwardError::Stopped(_) => Self::Stopped
     } else Forward;
-    OperatorError { OperatorError::Linalg(e) => e.into() } else Operator;
+    OperatorError { OperatorError::Linalg(e) => e.into(), OperatorError::Stopped(_) => Self::Stopped } else Operator;
     TrainError {
         TrainError::Config(e) => e.into(),
         TrainError::Task(e) => e.into(),

@@ -21,3 +21,4 @@ pub use did_you_mean::did_you_mean;
 pub use error::LabError;
 pub use one_line::one_line;
 pub use progress::{Progress, Standing};
+pub(crate) use watched::Watched;

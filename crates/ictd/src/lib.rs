@@ -32,6 +32,7 @@ pub mod context;
 pub mod evaluate;
 mod hessenberg;
 pub mod kernel;
+mod krylov;
 pub mod linalg;
 pub mod matrix;
 pub mod operator;

@@ -8,6 +8,7 @@ use super::effort::{Effort, Precision, Route};
 use super::gaussian::{Blocks, Embedding, Pivots, TooMany};
 use super::{Attention, AttentionError, Scores};
 use crate::context::ContextStatistics;
+use crate::statistics::largest;
 use crate::vector::{self, LANES};
 use crate::watch::{Stopped, Watch};
 
@@ -118,6 +119,34 @@ impl GroupWeights {
         self.certainty.as_ref()
     }
 
+    /// c(s)·W(s, s) of every source, and a bound on Σ_s c(s)·|error| of every column, from sums that are kept for products; `None` where
+    /// weights are not computed by way of such sums.
+    pub fn self_weights(
+        &mut self,
+        scores: Scores<'_>,
+        watch: &dyn Watch,
+    ) -> Result<Option<(Vec<f64>, f64)>, Stopped> {
+        let visits = scores.statistics.visits();
+        let (masses, error) = match &mut self.form {
+            Form::Blocks(blocks, _, masses) => {
+                if masses.is_empty() {
+                    [*masses] = blocks.sums([visits], watch)?;
+                }
+                (masses, normalized_error(blocks))
+            }
+            Form::Pivots(pivots, _, masses) => {
+                if masses.is_empty() {
+                    [*masses] = pivots.sums([visits], watch)?;
+                }
+                (masses, largest(pivots.errors().iter().copied()))
+            }
+            _ => return Ok(None),
+        };
+        let Some(embedding) = Embedding::of(scores) else { return Ok(None) };
+        let own = |s: usize| visits[s] * embedding.factors()[s] * embedding.square(s).exp2() / masses[s];
+        Ok(Some(((0..visits.len()).map(own).collect(), error)))
+    }
+
     /// What products count.
     pub fn unit(&self) -> &'static str {
         match self.form {
@@ -167,7 +196,8 @@ impl GroupWeights {
                     row.fill(0.0);
                     scores.fill_column(u, row)?;
                     *value += step_size * vector::dot(row, g);
-                    Ok::<(), AttentionError>(())
+                    // Many columns take seconds: a stop is seen in between.
+                    Ok::<(), ProductError>(watch.advance(0)?)
                 },
             )?,
             Form::Blocks(blocks, embedding, masses) => {
@@ -178,9 +208,7 @@ impl GroupWeights {
                     || blocks.sums([g], watch),
                 )?;
                 if let Some(embedding) = embedding.take() {
-                    // Sums and what they are divided by are both off.
-                    let error = 2.0 * blocks.rounding() / (1.0 - blocks.rounding());
-                    let errors = ColumnErrors::Uniform(error);
+                    let errors = ColumnErrors::Uniform(normalized_error(blocks));
                     self.certainty = Some(Certainty::new(&embedding, statistics, masses, errors));
                 }
                 add_normalized(scores, step_size, g, &sums, masses, out);
@@ -226,6 +254,10 @@ pub fn weights_memory(
         let budget = Budget { states, dim, layers, memory: effort.memory };
         let pivots = effort.tolerance.map_or(0.0, |_| budget.usual_bytes());
         blocks + pivots
+    }
+    /// A bound on the error of columns of weights: sums and what they are divided by are both off.
+    fn normalized_error(blocks: &Blocks) -> f64 {
+        2.0 * blocks.rounding() / (1.0 - blocks.rounding())
     }
 }
 

@@ -1,14 +1,16 @@
 //! The operator of a layer on states.
 
 use crate::context::{Context, ContextStatistics};
-use crate::kernel::{Attention, AttentionError, Scores};
+use crate::kernel::{Attention, AttentionError, ProductError, Scores};
 use crate::linalg::{self, Eigenvalue, LinalgError};
 use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
 use crate::statistics::largest;
 use crate::task::FiniteTask;
 use crate::transformer::ValueRow;
+use crate::watch::Stopped;
 
+use super::masses::{are_distinct, log_mass};
 use super::span::features_in_span;
 
 /// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, eq:operator-compact).
@@ -36,11 +38,14 @@ fn finite(values: Vec<f64>) -> Result<Vec<f64>, OperatorError> {
     if values.iter().all(|v| v.is_finite()) { Ok(values) } else { Err(LinalgError::Overflow { size }.into()) }
 }
 
-/// log w(u) from the largest of the weights k(s, u)/w(u), which no sharpness makes vanish.
-fn log_mass(attention: &Attention, statistics: &ContextStatistics, weights: &[f64], u: usize) -> Option<f64> {
-    let (s, weight) = weights.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let similarity = attention.kernel().similarity().of(statistics.features(s), statistics.features(u));
-    Some(attention.kernel().log_weight(similarity)? - weight.ln())
+/// The states that were reached but never left, in order.
+pub(super) fn never_left(statistics: &ContextStatistics) -> Vec<usize> {
+    let sources = statistics.num_source_groups();
+    let mut reached = vec![false; statistics.num_groups()];
+    for s in 0..sources {
+        statistics.successors(s).for_each(|(next, _)| reached[next] = true);
+    }
+    (sources..reached.len()).filter(|&u| reached[u]).collect()
 }
 
 /// Why an operator has no usable answer.
@@ -62,6 +67,18 @@ pub enum OperatorError {
     /// A linear system or eigenvalue problem could not be solved.
     #[error(transparent)]
     Linalg(#[from] LinalgError),
+    /// It was told to stop.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl From<ProductError> for OperatorError {
+    fn from(error: ProductError) -> Self {
+        match error {
+            ProductError::Attention(error) => error.into(),
+            ProductError::Stopped(error) => error.into(),
+        }
+    }
 }
 
 impl StateOperator {
@@ -90,13 +107,9 @@ impl StateOperator {
             let scores = Scores { attention, block: &block, statistics: &statistics };
             weights.row_mut(u).copy_from_slice(&scores.column(u)?);
         }
-        // Kernels are strictly positive definite on distinct features only.
-        let sources = statistics.num_source_groups();
-        let mut rows: Vec<&[f64]> = (0..sources).map(|s| statistics.features(s)).collect();
-        rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-        let distinct = rows.windows(2).all(|pair| pair[0] != pair[1]);
         let mass = |u| log_mass(attention, &statistics, weights.row(u), u);
-        let log_masses = if distinct { (0..sources).map(mass).collect() } else { None };
+        let sources = 0..statistics.num_source_groups();
+        let log_masses = if are_distinct(&statistics) { sources.map(mass).collect() } else { None };
         Ok(Self { statistics, gamma, attention: attention.clone(), weights, log_masses, row_steps: None })
     }
 
@@ -123,12 +136,7 @@ impl StateOperator {
     /// The states that were reached but never left, in order. Queries that no transition leads to are not among
     /// them: no other row refers to theirs.
     pub fn never_left(&self) -> Vec<usize> {
-        let sources = self.statistics.num_source_groups();
-        let mut reached = vec![false; self.statistics.num_groups()];
-        for s in 0..sources {
-            self.statistics.successors(s).for_each(|(next, _)| reached[next] = true);
-        }
-        (sources..reached.len()).filter(|&u| reached[u]).collect()
+        never_left(&self.statistics)
     }
 
     /// The discount γ.

@@ -1,7 +1,8 @@
 //! How far rounding may have moved attention weights.
 
 use super::StateOperator;
-use crate::kernel::{Normalization, Sensitivity, Similarity};
+use crate::context::ContextStatistics;
+use crate::kernel::{Attention, Normalization, Sensitivity, Similarity};
 
 impl StateOperator {
     /// For every state u a bound on Σ_s c(s)·|Ŵ(s, u) - W(s, u)|: the weights as computed against those that the
@@ -15,7 +16,11 @@ impl StateOperator {
     /// by τ add three roundings of what remains, an exponential six. Normalising doubles the sum of all that, since
     /// the divisor is a sum of the same weights.
     pub fn weight_errors(&self) -> Vec<f64> {
-        let mut errors: Vec<f64> = (0..self.statistics.num_groups()).map(|u| self.weight_error(u)).collect();
+        let error = |u: usize| {
+            let step = self.row_steps.as_ref().map_or(1.0, |steps| steps[u]);
+            weight_error(&self.attention, &self.statistics, self.weights.row(u), step, u)
+        };
+        let mut errors: Vec<f64> = (0..self.statistics.num_groups()).map(error).collect();
         for (error, step) in errors.iter_mut().zip(self.row_steps.iter().flatten()) {
             // The step is a number that was chosen; multiplying by it rounds once more.
             *error = step * (*error + f64::EPSILON);
@@ -24,58 +29,62 @@ impl StateOperator {
         errors.iter_mut().filter(|e| e.is_nan()).for_each(|e| *e = f64::INFINITY);
         errors
     }
+}
 
-    fn weight_error(&self, u: usize) -> f64 {
-        let (kernel, statistics) = (self.attention.kernel(), &self.statistics);
-        let Some(sensitivity) = kernel.sensitivity() else { return 0.0 };
-        let step = self.row_steps.as_ref().map_or(1.0, |steps| steps[u]);
-        let (x, visits) = (statistics.features(u), statistics.visits());
-        let terms = x.len() as f64 + 4.0;
-        // What the rounding of a similarity is relative to.
-        let magnitude = |s: usize| -> f64 {
-            let pairs = x.iter().zip(statistics.features(s));
-            match kernel.similarity() {
-                Similarity::InnerProduct => pairs.map(|(a, b)| (a * b).abs()).sum(),
-                Similarity::SquaredDistance => pairs.map(|(a, b)| (a - b) * (a - b)).sum(),
-                Similarity::SameState => 0.0,
+/// As [`StateOperator::weight_errors`] for one state, given its weights times a step.
+pub(super) fn weight_error(
+    attention: &Attention,
+    statistics: &ContextStatistics,
+    weights: &[f64],
+    step: f64,
+    u: usize,
+) -> f64 {
+    let kernel = attention.kernel();
+    let Some(sensitivity) = kernel.sensitivity() else { return 0.0 };
+    let (x, visits) = (statistics.features(u), statistics.visits());
+    let terms = x.len() as f64 + 4.0;
+    // What the rounding of a similarity is relative to.
+    let magnitude = |s: usize| -> f64 {
+        let pairs = x.iter().zip(statistics.features(s));
+        match kernel.similarity() {
+            Similarity::InnerProduct => pairs.map(|(a, b)| (a * b).abs()).sum(),
+            Similarity::SquaredDistance => pairs.map(|(a, b)| (a - b) * (a - b)).sum(),
+            Similarity::SameState => 0.0,
+        }
+    };
+    let sources = 0..visits.len();
+    let sums = f64::EPSILON * (8.0 + visits.len() as f64);
+    let relative = |moved: f64| if moved < 0.5 { 2.0 * moved / (1.0 - moved) + sums } else { f64::INFINITY };
+    match sensitivity {
+        Sensitivity::Logarithm(slope) => {
+            let weight = |s: usize| weights[s] / step;
+            let pivot = sources.clone().max_by(|&a, &b| weight(a).total_cmp(&weight(b)));
+            let top = (terms + 2.0) * pivot.map_or(0.0, magnitude);
+            // Normalised weights depend on their ratios to the largest alone.
+            let moved = |s: usize| -> f64 {
+                let log = f64::EPSILON * (8.0 + slope * (terms * magnitude(s) + top));
+                visits[s] * weight(s) * log.exp_m1()
+            };
+            relative(sources.filter(|&s| Some(s) != pivot).map(moved).sum())
+        }
+        Sensitivity::Weight(slope) => {
+            let moved = |s: usize| f64::EPSILON * terms * magnitude(s);
+            let weigh = |shift: &dyn Fn(usize) -> f64| -> Vec<f64> {
+                let similarity = |s: usize| kernel.similarity().of(x, statistics.features(s));
+                let mut column: Vec<f64> = sources.clone().map(|s| similarity(s) + shift(s)).collect();
+                kernel.weigh(&mut column);
+                column
+            };
+            // A weight of 0 that stays 0 when similarities are rounded up is exact.
+            let (weights, up) = (weigh(&|_| 0.0), weigh(&moved));
+            let rounding = |s: usize| if weights[s] == 0.0 && up[s] == 0.0 { 0.0 } else { slope * moved(s) };
+            let rounding: f64 = sources.clone().map(|s| visits[s] * rounding(s)).sum();
+            if kernel.normalization() == Normalization::ByCount {
+                return rounding / statistics.num_transitions() as f64;
             }
-        };
-        let sources = 0..visits.len();
-        let sums = f64::EPSILON * (8.0 + visits.len() as f64);
-        let relative =
-            |moved: f64| if moved < 0.5 { 2.0 * moved / (1.0 - moved) + sums } else { f64::INFINITY };
-        match sensitivity {
-            Sensitivity::Logarithm(slope) => {
-                let weight = |s: usize| self.weights[(u, s)] / step;
-                let pivot = sources.clone().max_by(|&a, &b| weight(a).total_cmp(&weight(b)));
-                let top = (terms + 2.0) * pivot.map_or(0.0, magnitude);
-                // Normalised weights depend on their ratios to the largest alone.
-                let moved = |s: usize| -> f64 {
-                    let log = f64::EPSILON * (8.0 + slope * (terms * magnitude(s) + top));
-                    visits[s] * weight(s) * log.exp_m1()
-                };
-                relative(sources.filter(|&s| Some(s) != pivot).map(moved).sum())
-            }
-            Sensitivity::Weight(slope) => {
-                let moved = |s: usize| f64::EPSILON * terms * magnitude(s);
-                let weigh = |shift: &dyn Fn(usize) -> f64| -> Vec<f64> {
-                    let similarity = |s: usize| kernel.similarity().of(x, statistics.features(s));
-                    let mut column: Vec<f64> = sources.clone().map(|s| similarity(s) + shift(s)).collect();
-                    kernel.weigh(&mut column);
-                    column
-                };
-                // A weight of 0 that stays 0 when similarities are rounded up is exact.
-                let (weights, up) = (weigh(&|_| 0.0), weigh(&moved));
-                let rounding =
-                    |s: usize| if weights[s] == 0.0 && up[s] == 0.0 { 0.0 } else { slope * moved(s) };
-                let rounding: f64 = sources.clone().map(|s| visits[s] * rounding(s)).sum();
-                if kernel.normalization() == Normalization::ByCount {
-                    return rounding / statistics.num_transitions() as f64;
-                }
-                let sum: f64 = weights.iter().zip(visits).map(|(w, c)| w * c).sum();
-                // Without any similarity there is nothing to round either.
-                if rounding == 0.0 { sums } else { relative(rounding / sum) }
-            }
+            let sum: f64 = weights.iter().zip(visits).map(|(w, c)| w * c).sum();
+            // Without any similarity there is nothing to round either.
+            if rounding == 0.0 { sums } else { relative(rounding / sum) }
         }
     }
 }

@@ -6,11 +6,12 @@ use crate::operator::{OperatorError, StateOperator};
 use crate::statistics::largest;
 
 use super::enclosure::Enclosure;
+use super::outer::Krylov;
 use super::spectrum::Spectrum;
 use super::stability::{Regime, Stability};
 
 /// Offending states that are listed; the count of all is always given.
-const LISTED: usize = 5;
+pub(super) const LISTED: usize = 5;
 
 /// How far a certificate goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -57,6 +58,19 @@ pub struct Offender {
     pub attracted_by: Option<usize>,
     /// M(s, that state).
     pub attracting_weight: Option<f64>,
+}
+
+impl Offender {
+    /// A state, its features and M(s, s), and the state that weighs most beside it.
+    pub(super) fn new(
+        state: usize,
+        features: Vec<f64>,
+        self_weight: f64,
+        attraction: Option<(usize, f64)>,
+    ) -> Self {
+        let (attracted_by, attracting_weight) = (attraction.map(|a| a.0), attraction.map(|a| a.1));
+        Self { state, features, self_weight, attracted_by, attracting_weight }
+    }
 }
 
 /// The numbers behind contraction.
@@ -145,6 +159,10 @@ pub struct Certificate {
     pub stability: Stability,
     /// Step sizes.
     pub steps: Steps,
+    /// How the eigenvalues were looked for where they are too many to be found all; what `None` means for the numbers above is then
+    /// that they were not found.
+    #[serde(rename = "spectrum", skip_serializing_if = "Option::is_none")]
+    pub krylov: Option<Krylov>,
     /// Depth; `None` when the limit does not exist.
     pub fixed_point: Option<FixedPoint>,
 }
@@ -212,7 +230,7 @@ impl Certificate {
             best_spectral_radius: best.map(|b| b.spectral_radius),
         };
         let (status, reasons) = judge(&stability, &contraction, &steps, step_size);
-        Self { status, reasons, step_size, contraction, stability, steps, fixed_point: None }
+        Self { status, reasons, step_size, contraction, stability, steps, krylov: None, fixed_point: None }
     }
 }
 
@@ -224,13 +242,7 @@ fn contraction(operator: &StateOperator, stability: &Stability, step_size: f64) 
     let offenders = violating.iter().take(LISTED).map(|&state| {
         let others = operator.predecessor_weights(state).enumerate().filter(|&(other, _)| other != state);
         let attraction = others.max_by(|a, b| a.1.total_cmp(&b.1));
-        Offender {
-            state,
-            features: operator.statistics().features(state).to_vec(),
-            self_weight: diagonal[state],
-            attracted_by: attraction.map(|a| a.0),
-            attracting_weight: attraction.map(|a| a.1),
-        }
+        Offender::new(state, operator.statistics().features(state).to_vec(), diagonal[state], attraction)
     });
     Contraction {
         norm_inf: Some(operator.jacobian_norm(step_size)).filter(|norm| norm.is_finite()),

@@ -4,11 +4,14 @@
 //! together with reasons and suggestions, [`Constants`] evaluates the lemmas and Theorem 2, [`Neu`] the
 //! pretraining objective of Theorem 3, [`lemmas`] the Lipschitz and gradient bounds behind it.
 
+mod applied;
 mod certificate;
 mod constants;
 mod enclosure;
+mod form;
 pub mod lemmas;
 mod neu;
+mod outer;
 mod self_weights;
 mod spectrum;
 mod stability;
@@ -17,6 +20,7 @@ mod suggestion;
 pub use certificate::{Certificate, CertificateConfig, Contraction, FixedPoint, Offender, Status, Steps};
 pub use constants::{Constants, Theorem3};
 pub use neu::{Neu, NeuError, NeuSampler};
+pub use outer::Krylov;
 pub use self_weights::self_weights;
 pub use spectrum::{BestStep, Spectrum};
 pub use stability::{Regime, Stability};

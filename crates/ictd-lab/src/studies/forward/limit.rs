@@ -2,15 +2,21 @@
 
 use ictd::context::{Context, ContextStatistics, Role};
 use ictd::evaluate::Limit;
-use ictd::operator::StateOperator;
+use ictd::kernel::Effort;
+use ictd::operator::{AppliedOperator, StateOperator};
 use ictd::theory::{Certificate, Spectrum};
 use ictd::transformer::{Parameters, Transformer};
 use serde::Serialize;
 
-use crate::LabError;
+use crate::memory::DOUBLE;
+use crate::{LabError, Progress, Watched};
 
-/// Largest number of distinct states of the fixed point: its system is dense.
-const MAX_STATES: usize = 5000;
+/// Largest number of distinct states whose equations are formed and solved; beyond it layers are applied instead ...
+const MAX_DENSE: usize = 5000;
+/// ... up to this number where they are exact and quick, ...
+const MAX_APPLIED: usize = 100_000;
+/// ... and to this where weights are computed column by column.
+const MAX_COLUMNS: usize = 20_000;
 /// Largest number of distinct states whose fixed point is looked for unasked, to judge values: it takes a fraction of a second.
 const JUDGED_STATES: usize = 500;
 
@@ -25,22 +31,38 @@ pub(super) struct FixedPoint {
     pub converges: bool,
     /// The certificate's status: `certified`, `estimated`, `refused` or `undecided`.
     pub status: &'static str,
+    /// ‖R - F v‖/‖R‖, what is left of the summed TD errors at the values as a share of the rewards, where layers were applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub residual: Option<f64>,
 }
 
 /// Refuses what has no fixed point, or one that is too costly.
 pub(super) fn check_fixed_point(
     transformer: &Transformer,
     statistics: &ContextStatistics,
+    effort: &Effort,
 ) -> Result<(), LabError> {
     if transformer.config().parameters != Parameters::ThetaStar {
         return Err(LabError::refused("fixed-point", "expected theta_*, found --params"));
     }
     let num_states = statistics.num_groups();
-    if num_states > MAX_STATES {
-        let problem = format!("the context has {num_states} distinct states, expected at most {MAX_STATES}");
+    let most = match transformer.config().attention.kernel().exponent() {
+        Some(_) if effort.tolerance.is_some() => usize::MAX,
+        Some(_) => MAX_APPLIED,
+        None => MAX_COLUMNS,
+    };
+    if num_states > most {
+        let problem = format!("the context has {num_states} distinct states, expected at most {most}");
         return Err(LabError::refused("fixed-point", problem));
     }
     Ok(())
+}
+
+/// Bytes to look for the limit on so many states: the weights, the equations, and what is made of them to find eigenvalues; or vectors of
+/// subspaces.
+pub(super) fn memory(num_states: usize) -> f64 {
+    let m = num_states as f64;
+    DOUBLE * m * if num_states > MAX_DENSE { 64.0 } else { 8.0 * m }
 }
 
 /// Why the limit is not looked for; `None` where it is.
@@ -57,8 +79,9 @@ pub(super) fn why_unknown(
     } else if config.attention.diagonal_mix() != 0.0 {
         Some("it is looked for without diagonal mixing only".into())
     } else if states > JUDGED_STATES {
-        let more = if states <= MAX_STATES { ", --fixed-point does so for more" } else { "" };
-        Some(format!("it is looked for up to {JUDGED_STATES} distinct states and there are {states}{more}"))
+        Some(format!(
+            "it is looked for up to {JUDGED_STATES} distinct states and there are {states}, --fixed-point does so for more"
+        ))
     } else {
         None
     }
@@ -69,22 +92,26 @@ pub(super) struct Solution {
     certificate: Result<Certificate, LabError>,
     /// The values of infinite depth, column by column.
     values: Result<Vec<f64>, LabError>,
-    /// How many transitions the value of every source column rests on; empty for signed weights.
+    /// How many transitions the value of every source column rests on; empty for signed weights, and where layers were applied.
     pub effective: Vec<f64>,
+    residual: Option<f64>,
 }
 
 impl Solution {
+    /// By solving equations, or by applying layers where there are many states.
     pub fn of(
         transformer: &Transformer,
         statistics: &ContextStatistics,
         context: &Context,
+        effort: &Effort,
+        progress: &Progress,
     ) -> Result<Self, LabError> {
+        if statistics.num_groups() > MAX_DENSE {
+            return Self::applied(transformer, statistics, context, effort, progress);
+        }
         let config = transformer.config();
         let operator = StateOperator::of(statistics.clone(), &config.attention, config.gamma)?;
-        let by_column = |by_state: Vec<f64>| -> Vec<f64> {
-            let value = |j| statistics.group_of(j).map_or(0.0, |u| by_state[u]);
-            (0..context.num_columns()).map(value).collect()
-        };
+        let by_column = |by_state: Vec<f64>| by_column(by_state, statistics, context);
         let effective = if config.attention.kernel().linear_scale().is_some() {
             Vec::new()
         } else {
@@ -96,7 +123,34 @@ impl Solution {
             certificate: Certificate::verdict(&operator, config.step_sizes[0]).map_err(Into::into),
             values: operator.infinite_depth().map(by_column).map_err(Into::into),
             effective,
+            residual: None,
         })
+    }
+
+    fn applied(
+        transformer: &Transformer,
+        statistics: &ContextStatistics,
+        context: &Context,
+        effort: &Effort,
+        progress: &Progress,
+    ) -> Result<Self, LabError> {
+        let config = transformer.config();
+        let watch = Watched { progress, prefix: "forward: limit" };
+        let mut operator =
+            AppliedOperator::new(statistics.clone(), &config.attention, config.gamma, effort, &watch)?;
+        let certificate = Certificate::verdict_applied(&mut operator, config.step_sizes[0])?;
+        let limit = operator.infinite_depth()?;
+        let residual = limit.residual;
+        let values = if limit.is_complete() {
+            Ok(by_column(limit.values, statistics, context))
+        } else {
+            let problem = format!(
+                "the limit was not found: {residual:.1e} of the rewards is left after {} products, expected at most 1e-6",
+                limit.products
+            );
+            Err(LabError::refused("fixed-point", problem))
+        };
+        Ok(Self { certificate: Ok(certificate), values, effective: Vec::new(), residual: Some(residual) })
     }
 
     /// Where more layers lead.
@@ -122,6 +176,13 @@ impl Solution {
             spectral_radius: certificate.contraction.spectral_radius,
             converges: certificate.status.converges(),
             status: certificate.status.as_str(),
+            residual: self.residual,
         })
     }
+}
+
+/// Numbers by state as numbers by column, 0 for terminal ones.
+fn by_column(by_state: Vec<f64>, statistics: &ContextStatistics, context: &Context) -> Vec<f64> {
+    let value = |j| statistics.group_of(j).map_or(0.0, |u| by_state[u]);
+    (0..context.num_columns()).map(value).collect()
 }

@@ -10,8 +10,7 @@ use ictd::transformer::{Approximation, Evaluator, ForwardError, LayerValues, Par
 use serde::Serialize;
 
 use crate::memory::{self, DOUBLE};
-use crate::watched::Watched;
-use crate::{LabError, Progress};
+use crate::{LabError, Progress, Watched};
 use limit::{FixedPoint, Solution, check_fixed_point, why_unknown};
 use show::{DRAWN, SHOWN};
 
@@ -123,12 +122,12 @@ pub fn report(
 ) -> Result<ForwardReport, LabError> {
     let Wanted { tokens: with_tokens, fixed_point: with_fixed_point, .. } = wanted;
     let statistics = ContextStatistics::per_state(context);
+    let effort = wanted.asked.effort(transformer, &statistics)?;
     if with_fixed_point {
-        check_fixed_point(transformer, &statistics)?;
+        check_fixed_point(transformer, &statistics, &effort)?;
     }
     let why_unknown = why_unknown(transformer, &statistics, with_fixed_point);
     let solved = if why_unknown.is_none() { statistics.num_groups() } else { 0 };
-    let effort = wanted.asked.effort(transformer, &statistics)?;
     let weights =
         weights_memory(&transformer.config().attention, &statistics, &effort, transformer.num_layers());
     let bytes = memory(transformer, context, wanted, solved) + weights;
@@ -148,7 +147,7 @@ pub fn report(
     progress.begin("forward: limit of infinitely many layers", "", 0)?;
     let solution = match why_unknown {
         Some(why) => Err(why),
-        None => match Solution::of(transformer, &statistics, context) {
+        None => match Solution::of(transformer, &statistics, context, &effort, progress) {
             Err(error) if with_fixed_point => return Err(error),
             found => found.map_err(|error| error.to_string()),
         },
@@ -191,7 +190,7 @@ fn finite_values(
     context: &Context,
     progress: &Progress,
 ) -> Result<(LayerValues, Option<usize>), LabError> {
-    let watched = Watched::new(progress, "forward");
+    let watched = Watched { progress, prefix: "forward" };
     let mut run = |transformer: &Transformer| evaluator.evaluate_watched(transformer, context, &watched);
     Ok(match run(transformer) {
         Err(ForwardError::Diverged { layer }) => (run(&cut(transformer, layer - 1)?)?, Some(layer)),
@@ -223,8 +222,7 @@ fn memory(transformer: &Transformer, context: &Context, wanted: Wanted, solved_s
     let files = if wanted.files { 92.0 * given + 110.0 * given.min(DRAWN as f64) } else { 0.0 };
     layers * (columns * (2.0 * DOUBLE + tokens) + DOUBLE * given + printed.max(files))
         + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
-        // The weights, the equations, and what is made of them to find eigenvalues.
-        + 8.0 * DOUBLE * (solved_states * solved_states) as f64
+        + limit::memory(solved_states)
 }
 
 impl ForwardReport {

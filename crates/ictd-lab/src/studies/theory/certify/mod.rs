@@ -2,14 +2,18 @@
 //! is not certified.
 
 mod counts;
+mod curves;
 mod show;
 mod subsample;
 mod suggestions;
+mod whole;
 
 pub use counts::{Counts, count};
+use curves::{Curve, curves};
 pub use subsample::Subsample;
 pub use suggestions::SuggestionJson;
 use suggestions::{advice, describe, note};
+pub use whole::Examined;
 
 use std::sync::Arc;
 
@@ -20,15 +24,15 @@ use ictd::linalg::LinalgError;
 use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
-use ictd::theory::{Certificate, CertificateConfig, Change, Status, Suggestion, SuggestionConfig};
+use ictd::theory::{Certificate, CertificateConfig, Status, SuggestionConfig};
 use serde::Serialize;
 
-use super::{Tasks, apart, layers};
+use super::Tasks;
 use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory::{self, DOUBLE};
 
-/// Largest number of distinct states: eigenvalues cost their cube.
+/// Largest number of distinct states whose eigenvalues are all found: they cost their cube.
 const MAX_STATES: usize = 3000;
 /// Distinct states that are examined where there are more than that: it takes seconds.
 const SUBSAMPLED_STATES: usize = 500;
@@ -36,11 +40,6 @@ const SUBSAMPLED_STATES: usize = 500;
 const SUBSAMPLED_TRANSITIONS: usize = 10 * SUBSAMPLED_STATES;
 /// What a certificate is about.
 const CERTIFIES: &str = "convergence with depth, that layers approach a limit; not that the limit, or the values on the way to it, are right";
-/// Layers drawn at least, so that slow growth shows.
-const DRAWN_LAYERS: usize = 200;
-/// Curves end where errors exceed this multiple of the values.
-const DRAWN_LIMIT: f64 = 1e6;
-
 /// How the layer is built.
 #[derive(Clone, Debug)]
 pub struct LayerConfig {
@@ -98,6 +97,9 @@ pub struct Report {
     /// The part that was examined, where not everything was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subsample: Option<Subsample>,
+    /// How everything was examined, where matrices would be too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub examined: Option<Examined>,
     gamma: f64,
     n_transitions: Option<usize>,
     n_episodes: Option<usize>,
@@ -117,6 +119,9 @@ pub struct Report {
     data_warnings: Vec<String>,
     #[serde(skip)]
     curves: Vec<Curve>,
+    /// What they are curves of.
+    #[serde(skip)]
+    drawn: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -138,13 +143,6 @@ struct AssumptionJson {
     name: &'static str,
     checked: bool,
     evidence: &'static str,
-}
-
-/// The error to infinite depth, layer by layer, as a share of the largest value.
-#[derive(Clone, Debug)]
-struct Curve {
-    name: String,
-    errors: Vec<f64>,
 }
 
 fn check_states(family: &Tasks) -> Result<(), LabError> {
@@ -226,9 +224,10 @@ fn examined_states(num_states: usize) -> usize {
     if num_states > MAX_STATES { SUBSAMPLED_STATES } else { num_states }
 }
 
-/// The certificate of a context, or of a part of it where it, or the process that it comes from, has too many states.
+/// The certificate of a context. Where it, or the process that it comes from, has too many states, that of a part of it; where
+/// the context itself has, and weights can be computed as they are needed, that of the whole with suggestions from the part.
 fn context_report(
-    mut subject: String,
+    subject: String,
     context: &Context,
     known_states: usize,
     gamma: f64,
@@ -236,29 +235,55 @@ fn context_report(
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
-    let mut statistics = ContextStatistics::per_state(context);
-    let of = statistics.num_groups().max(known_states);
-    let part = if of > MAX_STATES {
-        let part = subsample::subsample(context, &statistics, SUBSAMPLED_STATES, config.seed)?;
-        statistics = ContextStatistics::per_state(&part);
-        subject += &format!(", of which {} are examined", part.num_transitions());
-        Some((part, Subsample { states: statistics.num_groups(), of }))
-    } else {
-        None
-    };
-    let (context, subsample) =
-        part.as_ref().map_or((context, None), |(part, subsample)| (part, Some(*subsample)));
-    let d = context.feature_dim();
-    admit(statistics.num_groups(), d, context_bytes(context.num_columns(), d), config.draw)?;
-    if unit_norm {
-        statistics = statistics.with_unit_features().ok_or_else(|| {
-            LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
-        })?;
-    }
     let attention = config.attention()?;
+    let statistics = ContextStatistics::per_state(context);
+    let of = statistics.num_groups().max(known_states);
+    if of <= MAX_STATES {
+        let subject = Subject { name: subject, context: Some(context), subsample: None };
+        return dense_report(subject, statistics, &attention, gamma, unit_norm, config, progress);
+    }
+    let part = subsample::subsample(context, &statistics, SUBSAMPLED_STATES, config.seed)?;
+    let of_part = ContextStatistics::per_state(&part);
+    let name = format!("{subject}, of which {} are examined", part.num_transitions());
+    let subsample = Subsample { states: of_part.num_groups(), of };
+    let of_part_subject = Subject { name, context: Some(&part), subsample: Some(subsample) };
+    let is_whole = known_states <= statistics.num_groups() && whole::is_possible(&statistics, config.kernel);
+    if is_whole {
+        whole::admit(&statistics, context_bytes(context.num_columns(), context.feature_dim()))?;
+    }
+    let report = dense_report(of_part_subject, of_part, &attention, gamma, unit_norm, config, progress)?;
+    if !is_whole {
+        return Ok(report);
+    }
+    let statistics = if unit_norm { unit_features(&statistics)? } else { statistics };
+    whole::report(subject, context, statistics, &attention, gamma, config, report, progress)
+}
+
+/// Statistics with feature vectors of length 1.
+fn unit_features(statistics: &ContextStatistics) -> Result<ContextStatistics, LabError> {
+    statistics.with_unit_features().ok_or_else(|| {
+        LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
+    })
+}
+
+/// The certificate of as many states as matrices are formed for.
+fn dense_report(
+    subject: Subject<'_>,
+    mut statistics: ContextStatistics,
+    attention: &Attention,
+    gamma: f64,
+    unit_norm: bool,
+    config: &LayerConfig,
+    progress: &Progress,
+) -> Result<Report, LabError> {
+    let (columns, d) = (subject.context.map_or(0, Context::num_columns), statistics.feature_dim());
+    admit(statistics.num_groups(), d, context_bytes(columns, d), config.draw)?;
+    if unit_norm {
+        statistics = unit_features(&statistics)?;
+    }
     begin(progress)?;
-    let operator = StateOperator::of(statistics, &attention, gamma)?;
-    report(Subject { name: subject, context: Some(context), subsample }, &operator, config, progress)
+    let operator = StateOperator::of(statistics, attention, gamma)?;
+    report(subject, &operator, config, progress)
 }
 
 /// What is examined.
@@ -291,7 +316,6 @@ fn report(
     let curves = if draw { curves(operator, asked, &tried.found, &search) } else { Vec::new() };
     let statistics = operator.statistics();
     let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
-    let warning = |n| format!("{n} states were reached but never left: their values rest on other states");
     let ess = |u: usize| operator.effective_transitions(u);
     let suggestions: Vec<SuggestionJson> =
         tried.found.iter().map(|s| describe(s, context.is_none())).collect();
@@ -300,14 +324,17 @@ fn report(
         Status::Certified | Status::Estimated => Level::Caution,
         Status::Refused | Status::Undecided => Level::Refuse,
     };
-    let warnings = never_left.map(warning).into_iter().chain(subsample.as_ref().map(Subsample::warning));
+    let warnings =
+        never_left.map(never_left_warning).into_iter().chain(subsample.as_ref().map(Subsample::warning));
     Ok(Report {
         schema: "ictd.certificate/1",
         certifies: CERTIFIES,
         judgement,
         suggestion: advice(operator, &certificate, asked.num_layers, &suggestions),
+        drawn: subject.clone(),
         subject,
         subsample,
+        examined: None,
         gamma: operator.gamma(),
         n_transitions: context.map(Context::num_transitions),
         n_episodes: context.map(|x| x.episodes().count()),
@@ -333,6 +360,11 @@ fn report(
     })
 }
 
+/// What states that were reached and never left mean for values.
+fn never_left_warning(states: usize) -> String {
+    format!("{states} states were reached but never left: their values rest on other states")
+}
+
 /// An error about entries that are not finite as one about the features that they come from.
 fn located(error: OperatorError, operator: &StateOperator) -> LabError {
     if error != OperatorError::Linalg(LinalgError::NotFinite) {
@@ -346,48 +378,4 @@ fn located(error: OperatorError, operator: &StateOperator) -> LabError {
         size(&state)
     );
     LabError::refused("features", problem)
-}
-
-/// The error to infinite depth after 0, …, `num_layers` layers, as a share of the largest value, as far as it is drawn.
-/// `None` where there is no limit to be near to.
-fn errors_over_depth(operator: &StateOperator, step_size: f64, num_layers: usize) -> Option<Vec<f64>> {
-    let limit = operator.infinite_depth().ok()?;
-    let scale = limit.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let errors = layers(operator, step_size).take(num_layers + 1).map(|v| apart(&v, &limit) / scale);
-    // Below 1e-16 errors are rounding.
-    Some(errors.take_while(|e| *e <= DRAWN_LIMIT).map(|e| e.max(1e-16)).collect())
-}
-
-/// What depth does as it is, and with the first suggestion of every kind.
-fn curves(
-    operator: &StateOperator,
-    config: CertificateConfig,
-    suggestions: &[Suggestion],
-    search: &SuggestionConfig<'_>,
-) -> Vec<Curve> {
-    let mut cases = vec![("as it is".to_owned(), operator.clone(), config.step_size)];
-    let kind = |s: &Suggestion| std::mem::discriminant(&s.change);
-    for (k, suggestion) in suggestions.iter().enumerate() {
-        if suggestions[..k].iter().any(|s| kind(s) == kind(suggestion)) {
-            continue;
-        }
-        // It could be made when it was tried.
-        if let Ok(Some(changed)) = suggestion.change.apply(operator, search) {
-            let name = match suggestion.change {
-                Change::StepSize(alpha) => format!("step {alpha}"),
-                Change::Temperature(t) => format!("τ = {t}"),
-                Change::UnitFeatures => "unit norm".to_owned(),
-                Change::UnitFeaturesAndTemperature(t) => format!("unit norm, τ = {t}"),
-                Change::StepsByMass => "step per state".to_owned(),
-                Change::Tabular => "tabular".to_owned(),
-                other => format!("{other:?}"),
-            };
-            cases.push((name, changed, suggestion.step_size));
-        }
-    }
-    let num_layers = config.num_layers.clamp(DRAWN_LAYERS, 5 * DRAWN_LAYERS);
-    let curve = |(name, operator, step_size): (String, StateOperator, f64)| {
-        Some(Curve { name, errors: errors_over_depth(&operator, step_size, num_layers)? })
-    };
-    cases.into_iter().filter_map(curve).collect()
 }

@@ -18,7 +18,7 @@ impl Report {
         });
         let title = format!("What depth does: {}", self.certificate.status.as_str());
         let (x, y) = (Axis::linear("layers *L*"), Axis::log("error to infinite depth / largest value"));
-        Chart::new(title, x, y, series.collect()).noted(&self.subject).scene(Width::Column)
+        Chart::new(title, x, y, series.collect()).noted(&self.drawn).scene(Width::Column)
     }
 }
 
@@ -46,10 +46,28 @@ impl crate::report::Report for Report {
         let steps = &certificate.steps;
         let (radius, stable, best) =
             (c.spectral_radius.map(rate), optional(steps.largest_stable), optional(steps.best));
-        let (norm, radius) = (optional(c.norm_inf), radius.unwrap_or_else(|| "none".into()));
+        let missing = if certificate.krylov.is_some() { "not found" } else { "none" };
+        let (norm, radius) = (optional(c.norm_inf), radius.unwrap_or_else(|| missing.into()));
         let best_rate = steps.best_spectral_radius.map_or_else(|| "none".into(), rate);
         text += &format!("norm_inf of a layer  {norm}\nspectral radius      {radius}\n");
-        text += &format!("step sizes           stable below {stable}, best {best} with rate {best_rate}\n");
+        match &certificate.krylov {
+            None => {
+                text += &format!(
+                    "step sizes           stable below {stable}, best {best} with rate {best_rate}\n"
+                );
+            }
+            Some(found) => {
+                let (products, size) = (found.products, rate(found.ritz.modulus()));
+                text += &format!(
+                    "eigenvalues          the outermost after {products} products has size {size}, residual {:.1e}\n",
+                    found.residual
+                );
+            }
+        }
+        if let Some(examined) = &self.examined {
+            let (states, route) = (examined.states, examined.route.as_str());
+            text += &format!("examined             all {states} states, by {route}: {}\n", examined.reason);
+        }
         text += &format!("regime               {}\n", certificate.stability.regime.as_str());
         if let Some(f) = &certificate.fixed_point {
             let bound = f.error_bound.map_or_else(|| "none".into(), |b| format!("{b:.3e}"));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::studies::theory::{apart, layers};
 
 /// How near to the limit is near enough to be told the number of layers for, as a share of the largest value.
-const NEAR: f64 = 0.01;
+pub(super) const NEAR: f64 = 0.01;
 /// Weights that are multiplied to find that number: a tenth of a second.
 const PATIENCE: usize = 100_000_000;
 
@@ -81,33 +81,44 @@ pub(super) fn advice(
     suggestions: &[SuggestionJson],
 ) -> String {
     if !certificate.status.converges() {
-        return suggestions.first().map_or_else(
-            || "keep depth small, and choose it on held-out episodes with `ictd evaluate`".into(),
-            |s| {
-                let options = if s.options.is_empty() { String::new() } else { format!(" ({})", s.options) };
-                let error = s.found.error_at_depth.map_or_else(String::new, |error| {
-                    format!(", with an error of {error:.1e} of the largest value after {num_layers} layers")
-                });
-                format!("try {}{options}: {} then{error}", s.change, s.found.status.as_str())
-            },
-        );
+        return instead(num_layers, suggestions);
     }
     match layers_to(operator, certificate) {
         Some((enough, _)) if enough <= num_layers as u64 => {
-            format!("{num_layers} layers are enough: after {enough} all values are within 1 % of the largest of their limit")
+            format!(
+                "{num_layers} layers are enough: after {enough} all values are within 1 % of the largest of their limit"
+            )
         }
         Some((enough, true)) => {
-            format!("{enough} layers (--layers {enough}) bring all values within 1 % of the largest of their limit")
+            format!(
+                "{enough} layers (--layers {enough}) bring all values within 1 % of the largest of their limit"
+            )
         }
         Some((enough, false)) => format!(
             "about {enough:.1e} layers, by the rate, bring all values within 1 % of the largest of their limit{}",
             suggestions.first().map_or_else(String::new, |s| format!("; {} is faster", s.change)),
             enough = enough as f64
         ),
-        None => "values are near their limit only after more layers than can be counted: choose a depth on held-out episodes \
-                 with `ictd evaluate`"
-            .into(),
+        None => FAR.into(),
     }
+}
+
+/// Where a limit is too far away.
+pub(super) const FAR: &str = "values are near their limit only after more layers than can be counted: choose a depth on held-out episodes \
+                              with `ictd evaluate`";
+
+/// The change that helps most, where layers do not converge.
+pub(super) fn instead(num_layers: usize, suggestions: &[SuggestionJson]) -> String {
+    suggestions.first().map_or_else(
+        || "keep depth small, and choose it on held-out episodes with `ictd evaluate`".into(),
+        |s| {
+            let options = if s.options.is_empty() { String::new() } else { format!(" ({})", s.options) };
+            let error = s.found.error_at_depth.map_or_else(String::new, |error| {
+                format!(", with an error of {error:.1e} of the largest value after {num_layers} layers")
+            });
+            format!("try {}{options}: {} then{error}", s.change, s.found.status.as_str())
+        },
+    )
 }
 
 /// The number of layers after which values are near their limit, and whether that was seen or follows from the rate.
@@ -120,7 +131,12 @@ fn layers_to(operator: &StateOperator, certificate: &Certificate) -> Option<(u64
     if let Some(seen) = tried.position(|v| apart(&v, &limit) <= NEAR * scale) {
         return Some((seen as u64, true));
     }
+    layers_by_rate(certificate).map(|needed| (needed, false))
+}
+
+/// The number of layers after which values are near their limit by the spectral radius; `None` where that says nothing.
+pub(super) fn layers_by_rate(certificate: &Certificate) -> Option<u64> {
     let rate = certificate.contraction.spectral_radius.filter(|rate| *rate < 1.0)?;
     // Beyond 2⁵³ a count of layers is no number.
-    Some((NEAR.ln() / rate.ln()).ceil()).filter(|needed| *needed < 9e15).map(|needed| (needed as u64, false))
+    Some((NEAR.ln() / rate.ln()).ceil()).filter(|needed| *needed < 9e15).map(|needed| needed as u64)
 }

@@ -1,0 +1,132 @@
+//! The certificate of a context with so many states that no matrix is formed.
+
+use ictd::context::{Context, ContextStatistics};
+use ictd::evaluate::Level;
+use ictd::kernel::{Attention, Effort, KernelName, Route};
+use ictd::operator::AppliedOperator;
+use ictd::theory::{Certificate, Status};
+use serde::Serialize;
+
+use super::suggestions::{FAR, NEAR, SuggestionJson, instead, layers_by_rate};
+use super::{CoverageJson, LayerConfig, Report, Subsample, never_left_warning};
+use crate::memory::{self, DOUBLE};
+use crate::{LabError, Progress, Watched};
+
+/// Most states whose weights are computed in blocks: a product takes seconds.
+const MAX_STATES: usize = 100_000;
+/// Most states whose weights are computed column by column, several times slower.
+const MAX_COLUMNS: usize = 20_000;
+/// Vectors over states: bases of two subspaces that are not kept at once, and what products work on.
+const VECTORS: f64 = 64.0;
+
+/// How a context was examined without matrices.
+#[derive(Clone, Debug, Serialize)]
+pub struct Examined {
+    /// Distinct states: all of them.
+    pub states: usize,
+    /// How products with the weights were computed.
+    pub route: Route,
+    /// Why so.
+    pub reason: String,
+    /// The part that suggestions were tried on.
+    pub suggestions_from: Option<Subsample>,
+}
+
+/// Whether products are quick enough on these states, whatever their features are. With the linear kernel values move in few
+/// directions, and eigenvalues are 0 in all others.
+pub(super) fn is_possible(statistics: &ContextStatistics, kernel: KernelName) -> bool {
+    let most = match kernel {
+        KernelName::Softmax | KernelName::Rbf => MAX_STATES,
+        KernelName::Linear => 0,
+        _ => MAX_COLUMNS,
+    };
+    statistics.num_groups() <= most
+}
+
+/// Refuses more states than fit, beside so many bytes of the context.
+pub(super) fn admit(statistics: &ContextStatistics, context: f64) -> Result<(), LabError> {
+    let [m, d] = [statistics.num_groups(), statistics.feature_dim()].map(|x| x as f64);
+    // Up to 1 GiB of weights are kept.
+    let kept = (m * m).min((1_u64 << 27) as f64);
+    memory::admit(DOUBLE * (m * (VECTORS + 5.0 * d) + kept) + context, "the number of states")
+}
+
+/// The report on all states of a context, with the suggestions of the report on a part of them; that report itself where features are so
+/// large that products take too long.
+#[allow(clippy::too_many_arguments, reason = "what a report is about, and a report")]
+pub(super) fn report(
+    subject: String,
+    context: &Context,
+    statistics: ContextStatistics,
+    attention: &Attention,
+    gamma: f64,
+    config: &LayerConfig,
+    part: Report,
+    progress: &Progress,
+) -> Result<Report, LabError> {
+    let watch = Watched { progress, prefix: "certify" };
+    let effort = Effort::default();
+    let states = statistics.num_groups();
+    if states > MAX_COLUMNS
+        && AppliedOperator::planned_route(&statistics, attention, &effort, &watch)? == Route::Columns
+    {
+        return Ok(part);
+    }
+    let mut operator = AppliedOperator::new(statistics, attention, gamma, &effort, &watch)?;
+    let certificate = config.certificate.certify_applied(&mut operator)?;
+    let from = part.subsample;
+    let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
+    let tried = from.map(|part| format!("suggestions were tried on {} of {} states", part.states, part.of));
+    Ok(Report {
+        judgement: match certificate.status {
+            Status::Certified => Level::Trust,
+            Status::Estimated => Level::Caution,
+            Status::Refused | Status::Undecided => Level::Refuse,
+        },
+        subject,
+        subsample: None,
+        examined: Some(Examined {
+            states,
+            route: operator.route(),
+            reason: operator.reason().to_owned(),
+            suggestions_from: from,
+        }),
+        n_transitions: Some(context.num_transitions()),
+        n_episodes: Some(context.episodes().count()),
+        coverage: CoverageJson {
+            states_seen: operator.statistics().num_source_groups(),
+            min_kernel_ess: None,
+        },
+        error_at_depth: relative_error(&certificate),
+        suggestion: advice(&certificate, config.certificate.num_layers, &part.suggestions),
+        suggestions_note: tried.iter().fold(part.suggestions_note, |note, tried| format!("{note}; {tried}")),
+        data_warnings: never_left.map(never_left_warning).into_iter().chain(tried.clone()).collect(),
+        certificate,
+        ..part
+    })
+}
+
+/// The error after the layers asked for, as a share of the largest value.
+fn relative_error(certificate: &Certificate) -> Option<f64> {
+    let found = certificate.fixed_point.as_ref()?;
+    Some(found.error / found.largest_value).filter(|share| share.is_finite())
+}
+
+/// What to do: whether the layers asked for are enough, how many are by the rate, or what to change.
+fn advice(certificate: &Certificate, num_layers: usize, suggestions: &[SuggestionJson]) -> String {
+    if !certificate.status.converges() {
+        return instead(num_layers, suggestions);
+    }
+    if relative_error(certificate).is_some_and(|error| error <= NEAR) {
+        return format!(
+            "{num_layers} layers are enough: all values are within 1 % of the largest of their limit"
+        );
+    }
+    layers_by_rate(certificate).map_or_else(
+        || FAR.into(),
+        |enough| {
+            let enough = enough as f64;
+            format!("about {enough:.1e} layers, by the rate, bring all values within 1 % of the largest of their limit")
+        },
+    )
+}
