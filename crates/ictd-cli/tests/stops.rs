@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::{assert_refused, ictd_in};
 
 /// Commands that take minutes.
-const LONG: [(&str, &[&str]); 19] = [
+const LONG: [(&str, &[&str]); 21] = [
     ("verify", &["--trials=100000"]),
     ("msve", &["--tasks=1000000"]),
     ("pretrain", &["--set=epochs=1000000"]),
@@ -28,6 +28,8 @@ const LONG: [(&str, &[&str]); 19] = [
     ("neu", &["--samples=1000000"]),
     ("lemmas", &["--trials=1000000"]),
     ("forward", &["--input=context.json", "--layers=5000"]),
+    ("forward", &["--input=context.json", "--layers=5000", "--precision=double"]),
+    ("forward", &["--input=context.json", "--layers=0", "--fixed-point"]),
     ("forward", &["--input=-"]),
     ("reproduce", &["--seeds=1000", "--only=fig3a"]),
     ("reproduce", &["--stability"]),
@@ -95,7 +97,7 @@ fn after_two_seconds_work_says_how_far_it_is_and_when_it_will_end() {
     write_context(dir.path(), 6000);
     let cases = [
         ("msve", &["--tasks=1000000"][..], " of 1000000 tasks, "),
-        ("forward", &["--input=context.json", "--layers=5000"], " of 5000 layers, "),
+        ("forward", &["--input=context.json", "--layers=5000", "--precision=double"], " rounds of blocks, "),
         ("branches", &["--task=loop", "--states=5000"], " of 300 seeds, "),
         ("certify", &["--states=2000"], "certify: "),
         ("msve", &["--tasks=1000000", "--quiet", "--out=quiet"], ""),
@@ -125,7 +127,7 @@ fn refusals_come_before_the_work() {
         output
     };
     let long = ["forward", "--input=context.json", "--layers=5000"];
-    assert_refused(&quickly(&[&long[..], &["--fixed-point", "--out=new"]].concat()), "fixed-point");
+    assert_refused(&quickly(&[&long[..], &["--tolerance=2", "--out=new"]].concat()), "tolerance");
     assert!(!dir.path().join("new").exists());
     std::fs::write(dir.path().join("file"), "").unwrap();
     for (command, arguments) in LONG.into_iter().filter(|(_, a)| a[0] != "--input=-") {

@@ -46,9 +46,12 @@ pub(super) fn check_fixed_point(
         return Err(LabError::refused("fixed-point", "expected theta_*, found --params"));
     }
     let num_states = statistics.num_groups();
-    let most = match transformer.config().attention.kernel().exponent() {
+    let kernel = transformer.config().attention.kernel();
+    let most = match kernel.exponent() {
         Some(_) if effort.tolerance.is_some() => usize::MAX,
         Some(_) => MAX_APPLIED,
+        // Its equations have no more unknowns than there are features, which applying layers does not see.
+        None if kernel.linear_scale().is_some() => MAX_DENSE,
         None => MAX_COLUMNS,
     };
     if num_states > most {
