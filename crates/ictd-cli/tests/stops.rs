@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::{assert_refused, ictd_in};
 
 /// Commands that take minutes.
-const LONG: [(&str, &[&str]); 21] = [
+const LONG: [(&str, &[&str]); 19] = [
     ("verify", &["--trials=100000"]),
     ("msve", &["--tasks=1000000"]),
     ("pretrain", &["--set=epochs=1000000"]),
@@ -27,9 +27,7 @@ const LONG: [(&str, &[&str]); 21] = [
     ("bound", &["--contexts=1000000"]),
     ("neu", &["--samples=1000000"]),
     ("lemmas", &["--trials=1000000"]),
-    ("forward", &["--input=context.json", "--layers=5000"]),
     ("forward", &["--input=context.json", "--layers=5000", "--precision=double"]),
-    ("forward", &["--input=context.json", "--layers=0", "--fixed-point"]),
     ("forward", &["--input=-"]),
     ("reproduce", &["--seeds=1000", "--only=fig3a"]),
     ("reproduce", &["--stability"]),
@@ -126,7 +124,7 @@ fn refusals_come_before_the_work() {
         assert!(start.elapsed() < Duration::from_secs(5), "{arguments:?}: {:?}", start.elapsed());
         output
     };
-    let long = ["forward", "--input=context.json", "--layers=5000"];
+    let long = ["forward", "--input=context.json", "--layers=5000", "--precision=double"];
     assert_refused(&quickly(&[&long[..], &["--tolerance=2", "--out=new"]].concat()), "tolerance");
     assert!(!dir.path().join("new").exists());
     std::fs::write(dir.path().join("file"), "").unwrap();
