@@ -5,6 +5,7 @@ use super::config::{Loss, PretrainConfig};
 use super::general::General;
 use super::lanes::{Line, WIDTH};
 use super::shape::{Mask, Shape};
+use super::states::{States, Visits};
 use super::weighing::Weighing;
 use crate::task::{Kind, TaskSource as _};
 
@@ -59,14 +60,33 @@ impl PretrainConfig {
         TrainMemory { state, passes, task: self.task_bytes() }
     }
 
-    /// Tapes and buffers of a pass, of the fast one where it applies.
+    /// Tapes and buffers of a pass, of the fastest that applies.
     fn pass(&self, shape: &Shape, num_windows: usize) -> f64 {
         match (shape.mask, Weighing::named(self.kernel)) {
-            (Mask::Full | Mask::Looped, Some(_)) => Band::<f32, Line>::bytes(shape, num_windows),
+            (Mask::Full | Mask::Looped, Some(_)) => {
+                let band = Band::<f32, Line>::bytes(shape, num_windows);
+                match self.most_states() {
+                    // Where a task may have more states than are taken, those of every epoch decide.
+                    Some(most) if self.states_of_a_task() > most => {
+                        band + self.by_state(shape, num_windows, most)
+                    }
+                    Some(_) => self.by_state(shape, num_windows, self.states_of_a_task()),
+                    None => band,
+                }
+            }
             (_, Some(kernel)) => General::<Line>::bytes(shape, &kernel, num_windows),
             // Refused elsewhere.
             (_, None) => 0.0,
         }
+    }
+
+    /// The pass by state and what it goes by.
+    fn by_state(&self, shape: &Shape, num_windows: usize, num_states: usize) -> f64 {
+        let windows = self.batch * self.batches;
+        let positions = windows + self.context_len + 2;
+        let links = positions.min(num_states.saturating_mul(num_states));
+        States::<f32, Line>::bytes(shape, num_windows, num_states, links)
+            + Visits::<f32>::bytes(shape.feature_dim, num_states, positions, windows)
     }
 
     /// What drawing a task allocates: Boyan's chain is sampled without its matrix where values are given, all others form
