@@ -109,12 +109,21 @@ mod tests {
     /// Tapes as they are allocated, against those that are counted: the buffers of a trained epoch.
     #[test]
     fn long_contexts_need_what_their_band_does() {
-        let long = PretrainConfig { context_len: 500, num_layers: 20, ..PretrainConfig::paper() };
+        let by_state = PretrainConfig { context_len: 500, num_layers: 20, ..PretrainConfig::paper() };
+        let mut long = by_state.clone();
+        long.rho.end = 0.5;
         let megabytes = long.memory().of_seeds(1) / 1e6;
         // The band twice, 1000 diagonals of 1600 positions, and a tape of five blocks.
         assert!((20.0..60.0).contains(&megabytes), "{megabytes}");
         let relaxed = PretrainConfig { mask: Mask::Relaxed, ..long };
         assert!(relaxed.memory().of_seeds(1) > 1e9);
+        // A tape of five blocks of 64 states, and nothing that grows with the square of n.
+        let memory = |context_len| {
+            let config = PretrainConfig { context_len, ..by_state.clone() };
+            config.memory().of_seeds(1) / 1e6
+        };
+        assert!((1.0..4.0).contains(&memory(500)), "{}", memory(500));
+        assert!(memory(100_000) < 20.0, "{}", memory(100_000));
     }
 
     #[test]
@@ -123,7 +132,8 @@ mod tests {
         let mut wide = paper();
         wide.task.feature_dim = 10_000;
         let long = PretrainConfig { epochs: 1_000_000_000, ..paper() };
-        let deep = PretrainConfig { context_len: 2000, num_layers: 1000, tied: false, ..paper() };
+        let mut deep = PretrainConfig { context_len: 2000, num_layers: 1000, tied: false, ..paper() };
+        deep.rho.end = 0.5;
         for config in [wide, long, deep] {
             let error = config.check().unwrap_err();
             assert!(error.key == "memory" && error.to_string().contains("at most 8 GB"), "{error}");

@@ -4,7 +4,7 @@ use super::super::config::PretrainConfig;
 use super::super::shape::Mask;
 use crate::task::Kind;
 
-/// Sources from which on it pays (`cargo xtask bench pretrain long`). Shorter contexts keep the results that they
+/// Sources from which on it pays on as many states (`cargo xtask bench pretrain long`). Shorter contexts keep the results that they
 /// have always had, to the last bit.
 const LONG: usize = 64;
 

@@ -23,7 +23,7 @@ pub(super) fn forward<M: Machine>(
         return Err(Inapplicable);
     };
     let layout = Layout::of(&buffers.shape, visits);
-    let largest = weigh_states(m, &layout, buffers, hyper, params, visits);
+    let scores_in_range = weigh_states(m, &layout, buffers, hyper, params, visits);
 
     let (rewards, n) = (windows.reward(0), buffers.shape.context_len);
     buffers.tally.start(visits, rewards, first, n, buffers.shape.columns);
@@ -58,13 +58,12 @@ pub(super) fn forward<M: Machine>(
     }
     buffers.first = first;
     buffers.visits = Some(Arc::clone(visits));
-    // The comparison is false for NaN.
-    let in_range = largest <= SCORE_LIMIT && out.iter().all(|x| x.get().is_finite());
+    let in_range = scores_in_range && out.iter().all(|x| x.get().is_finite());
     if in_range { Ok(()) } else { Err(Inapplicable) }
 }
 
 /// Weights of every state for every other, their slopes, and what a state's messages have in common, pair by pair, on
-/// lanes of states. Returns the largest |score|.
+/// lanes of states. Returns whether all scores are in range.
 #[inline(always)]
 fn weigh_states<M: Machine>(
     m: M,
@@ -73,7 +72,7 @@ fn weigh_states<M: Machine>(
     hyper: Hyper,
     params: ParamsView<'_, M::Element>,
     visits: &Visits<M::Element>,
-) -> f64 {
+) -> bool {
     let Layout { d, states, stride, .. } = *layout;
     let (rows, features) = (d + 3, visits.features());
     let zero = m.splat(M::Element::default());
@@ -109,8 +108,8 @@ fn weigh_states<M: Machine>(
     }
     let mut lanes = [M::Element::default(); WIDTH];
     m.store(largest, &mut lanes);
-    // NaN stays: the maximum of a number and NaN would be the number.
-    lanes[..M::LANES].iter().map(|x| x.get()).fold(0.0, |largest, x| if x <= largest { largest } else { x })
+    // The comparison is false for NaN.
+    lanes[..M::LANES].iter().all(|x| x.get() <= SCORE_LIMIT)
 }
 
 /// Row by row: the weights of a source's state for every column's, and their slopes.

@@ -250,7 +250,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for States<E, C> {
 mod tests {
     use fearless_simd::Level;
 
-    use super::super::engine::{Hyper, Inapplicable, Precision};
+    use super::super::engine::{Hyper, Inapplicable, Pass, Precision};
     use super::super::level::SimdLevel;
     use super::super::testing::{HYPER, KERNELS, Problem, all_columns, general, states};
     use super::*;
@@ -308,6 +308,33 @@ mod tests {
             let (mut wide, mut reference) = (states(&shape, &kernel), general(&shape, &kernel));
             let problem = Problem::of_states(&shape, 65, num_states).rounded();
             problem.assert_wide_agrees(&mut wide, &mut reference, HYPER, SimdLevel::Best, 64);
+        }
+    }
+
+    /// Counted beforehand, and allocated by a forward and a reverse pass.
+    #[test]
+    fn memory_is_what_is_counted() {
+        for (shape, kernel, num_states) in cases() {
+            let problem = Problem::of_states(&shape, 65, num_states);
+            let mut pass = states(&shape, &kernel);
+            problem.gradient(&mut pass, HYPER, &problem.bar).unwrap();
+            let Pass::States(buffers) = pass else { unreachable!() };
+            let arrays = [
+                &buffers.rows,
+                &buffers.keys,
+                &buffers.common,
+                &buffers.weights,
+                &buffers.slopes,
+                &buffers.tape,
+                &buffers.scratch,
+                &buffers.accumulators,
+            ];
+            let allocated = 8.0 * arrays.iter().map(|array| array.len()).sum::<usize>() as f64;
+            let links = buffers.visits.unwrap().num_links();
+            // One lane instead of sixteen: a block per window, and what is counted in single numbers.
+            let counted = States::<f64, f64>::bytes(&shape, WIDTH * 65, num_states, links);
+            let ratio = counted / allocated;
+            assert!((0.9..1.5).contains(&ratio), "{shape:?}: {counted} {allocated}");
         }
     }
 
