@@ -52,7 +52,7 @@ const TABLE: [(&str, &str, [&str; 10]); 12] = [
         [
             "--set n=100000 --set layers=3 --set batch=64",
             "--set n=500 --set layers=20 --set batch=2 --set rho.end=0.5",
-            "--task dense --states 500 --set n=20000 --set layers=20 --set batch=64",
+            "--set n=200 --set layers=3 --set batch=8000",
             "--set n=30 --set layers=200 --set batch=64",
             "--set tied=false --set n=100 --set layers=20 --set batch=4",
             "--set mask=relaxed --set n=40 --set layers=20 --set batch=8",

@@ -84,7 +84,12 @@ impl PretrainConfig {
     fn by_state(&self, shape: &Shape, num_windows: usize, num_states: usize) -> f64 {
         let windows = self.batch * self.batches;
         let positions = windows + self.context_len + 2;
-        let links = positions.min(num_states.saturating_mul(num_states));
+        // A state of Boyan's chain leads one or two states on, its last one anywhere.
+        let most = match self.task.kind {
+            Kind::Boyan => num_states.saturating_mul(3),
+            _ => num_states.saturating_mul(num_states),
+        };
+        let links = positions.min(most);
         States::<f32, Line>::bytes(shape, num_windows, num_states, links)
             + Visits::<f32>::bytes(shape.feature_dim, num_states, positions, windows)
     }
