@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use ictd::pretrain::{Metric, PretrainConfig, Trainer};
 
-/// Context lengths, and epochs that are timed: by state, and by pairs of positions where that can be waited for.
+/// Context lengths, and epochs that are timed: as they are trained, and by position where that can be waited for.
 const SIZES: [(usize, u64, Option<u64>); 6] = [
     (30, 300, Some(300)),
     (64, 200, Some(100)),
@@ -17,6 +17,9 @@ const SIZES: [(usize, u64, Option<u64>); 6] = [
     (10_000, 30, None),
     (100_000, 5, None),
 ];
+
+/// Processes of each kind: the fastest counts, which met the least noise.
+const ROUNDS: usize = 5;
 
 /// What one process found.
 struct Found {
@@ -29,16 +32,16 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, which, n, epochs] = &arguments[..] {
         let number = |text: &str| text.parse::<u64>().expect("the parent passes numbers");
-        return measure(which == "pairs", number(n) as usize, number(epochs));
+        return measure(which == "position", number(n) as usize, number(epochs));
     }
     println!("| n | by position, ms per epoch | peak MB | as trained, ms per epoch | peak MB | ratio |");
     println!("|---:|---:|---:|---:|---:|---:|");
-    for (n, epochs, pairs) in SIZES {
-        let new = child("trained", n, epochs);
-        let old = pairs.map(|epochs| child("pairs", n, epochs));
+    for (n, epochs, by_position) in SIZES {
+        let new = fastest("trained", n, epochs);
+        let old = by_position.map(|epochs| fastest("position", n, epochs));
         if let Some(old) = &old {
-            // The same numbers up to rounding, which grows over the epochs that one of them trains longer.
-            assert!((old.loss - new.loss).abs() <= 1e-3 * new.loss.abs(), "{} {}", old.loss, new.loss);
+            // The same prediction up to the rounding of sums over n sources in single precision.
+            assert!((old.loss - new.loss).abs() <= 1e-4 * new.loss.abs(), "{} {}", old.loss, new.loss);
         }
         let cells = |found: &Found| {
             let memory = found.megabytes.map_or("?".to_owned(), |mb| format!("{mb:.0}"));
@@ -51,9 +54,9 @@ fn main() {
 }
 
 /// Trains one seed on one thread and prints seconds per epoch, the peak of memory and the loss of the first step.
-fn measure(by_pairs: bool, n: usize, epochs: u64) {
+fn measure(by_position: bool, n: usize, epochs: u64) {
     let mut config = PretrainConfig { context_len: n, epochs, ..PretrainConfig::paper() };
-    if by_pairs {
+    if by_position {
         // Mixing too small for single precision to see, but columns with mixing do not collapse by state.
         (config.rho.start, config.rho.end) = (f64::MIN_POSITIVE, f64::MIN_POSITIVE);
     }
@@ -69,6 +72,11 @@ fn peak() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().trim_end_matches(" kB").parse::<f64>().ok()? * 1.024e-3)
+}
+
+fn fastest(which: &str, n: usize, epochs: u64) -> Found {
+    let found = (0..ROUNDS).map(|_| child(which, n, epochs));
+    found.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("there are rounds")
 }
 
 fn child(which: &str, n: usize, epochs: u64) -> Found {
