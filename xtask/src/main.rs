@@ -25,6 +25,8 @@ cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
 cargo xtask bench long [exact|pivots|growth|certify]
                              long contexts of distinct states, beside PyTorch (installs it; half an hour)
+cargo xtask bench pretrain long
+                             speed and memory of pretraining on contexts of up to 100,000 transitions
 cargo xtask bench evaluate [icu|minari|cdnow|speed]
                              values and intervals of evaluate against exact values, long rollouts and other estimators, a log that is not
                              stationary, long files; all of them, or one (installs minari, gymnasium, scikit-learn, pandas and data)
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
         ["bench", "long", rest @ ..] if rest.len() <= 1 => bench_long(rest),
+        ["bench", "pretrain", "long"] => bench("pretrain_long"),
         ["bench", "evaluate", rest @ ..] if rest.len() <= 1 => bench_evaluate(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

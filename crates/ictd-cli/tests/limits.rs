@@ -19,7 +19,7 @@ fn sizes_that_no_memory_holds_are_refused_before_the_work() {
         "verify --trials 100000 --length 2000",
         "pretrain --seeds 0..1000000",
         "pretrain --features 10000",
-        "pretrain --set n=20000",
+        "pretrain --set n=20000 --set rho.end=0.5",
         "pretrain --set epochs=1000000000 --seeds 0..1",
         "pretrain --set mask=relaxed --set n=2000 --set layers=100",
         "branches --seeds 100000",

@@ -107,15 +107,18 @@ fn forward_reads_checkpoints() {
     assert_refused(&forward(wrong, &["--params", path.to_str().unwrap()]), "made for 2 features");
 }
 
+/// On short contexts and on long ones, which another pass trains.
 #[test]
 fn thread_counts_give_the_same_checkpoints() {
-    let bytes = ["1", "2", "4"].map(|threads| {
-        let dir = tempfile::tempdir().unwrap();
-        json(&pretrain(dir.path(), &["--seeds", "0..4", "--threads", threads]));
-        checkpoints(dir.path())
-    });
-    assert_eq!(bytes[0].len(), 8);
-    assert!(bytes[0] == bytes[1] && bytes[1] == bytes[2]);
+    for length in ["n=10", "n=200"] {
+        let bytes = ["1", "2", "4"].map(|threads| {
+            let dir = tempfile::tempdir().unwrap();
+            json(&pretrain(dir.path(), &["--seeds", "0..4", "--threads", threads, "--set", length]));
+            checkpoints(dir.path())
+        });
+        assert_eq!(bytes[0].len(), 8);
+        assert!(bytes[0] == bytes[1] && bytes[1] == bytes[2], "{length}");
+    }
 }
 
 /// A training process, killed when the test is done with it.
@@ -235,7 +238,7 @@ fn bad_training_settings_are_one_line_and_change_nothing() {
         (&["--set", "kernel=rbf"], "kernel is rbf"),
         (&["--set", "epochs=4611686018427387904"], "epochs"),
         (&["--set", "layers=1000000000"], "layers"),
-        (&["--set", "n=100000"], "8 GB"),
+        (&["--set", "n=100000", "--set", "rho.end=0.5"], "8 GB"),
         (&["--set", "states=6000"], "states"),
         (&["--set", "query=nobody"], "query"),
         (&["--set", "source.columns=n+2"], "source.columns"),

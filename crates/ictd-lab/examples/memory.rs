@@ -50,9 +50,9 @@ const TABLE: [(&str, &str, [&str; 10]); 12] = [
         "pretrain",
         "--seeds 0..2 --set epochs=1 --set batches=1",
         [
-            "--set n=200 --set layers=2 --set batch=2",
-            "--set n=500 --set layers=20 --set batch=2",
-            "--set n=400 --set layers=3 --set batch=1",
+            "--set n=100000 --set layers=3 --set batch=64",
+            "--set n=500 --set layers=20 --set batch=2 --set rho.end=0.5",
+            "--set n=200 --set layers=3 --set batch=8000",
             "--set n=30 --set layers=200 --set batch=64",
             "--set tied=false --set n=100 --set layers=20 --set batch=4",
             "--set mask=relaxed --set n=40 --set layers=20 --set batch=8",

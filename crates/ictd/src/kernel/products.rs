@@ -255,10 +255,11 @@ pub fn weights_memory(
         let pivots = effort.tolerance.map_or(0.0, |_| budget.usual_bytes());
         blocks + pivots
     }
-    /// A bound on the error of columns of weights: sums and what they are divided by are both off.
-    fn normalized_error(blocks: &Blocks) -> f64 {
-        2.0 * blocks.rounding() / (1.0 - blocks.rounding())
-    }
+}
+
+/// A bound on the error of columns of weights: sums and what they are divided by are both off.
+fn normalized_error(blocks: &Blocks) -> f64 {
+    2.0 * blocks.rounding() / (1.0 - blocks.rounding())
 }
 
 /// The form that suits, and why.

@@ -15,6 +15,8 @@ pub(super) struct Batch<E: Precision> {
     pub config: PretrainConfig,
     seed: u64,
     pub shape: Shape,
+    /// The most states that passes go by; none where they do not.
+    most_states: Option<usize>,
     /// Temperature of the passes: a kernel of one's own has its own.
     temperature: f64,
     pub rollout: Rollout,
@@ -37,16 +39,19 @@ impl<E: Precision> Batch<E> {
     /// Buffers for a checked configuration.
     pub fn new(config: &PretrainConfig, seed: u64, kernel: &Weighing) -> Result<Self, ConfigError> {
         let shape = config.shape();
+        let most_states = config.most_states().filter(|_| E::FAST);
+        let engine = |shape| Engine::new(shape, kernel, config.simd, most_states.is_some());
         Ok(Self {
             config: config.clone(),
             seed,
             shape,
+            most_states,
             temperature: if matches!(kernel, Weighing::Own(_)) { 1.0 } else { config.temperature },
             rollout: Rollout::new(config.source()?),
             windows: Windows::default(),
             target_windows: Windows::default(),
-            engine: Engine::new(shape, kernel, config.simd),
-            target_engine: Engine::new(config.target_shape(), kernel, config.simd),
+            engine: engine(shape),
+            target_engine: engine(config.target_shape()),
             out: vec![E::default(); config.batch + 1],
             targets: vec![E::default(); config.batch],
             deltas: Vec::with_capacity(config.batch),
@@ -68,10 +73,10 @@ impl<E: Precision> Batch<E> {
 
     fn sample(&mut self, draw: Draw, num_batches: usize) -> Result<(), TaskError> {
         self.rollout.sample(&self.config, draw, num_batches * self.config.batch)?;
-        self.rollout.fill_windows(&self.shape, &mut self.windows);
+        self.rollout.fill_windows(&self.shape, self.most_states, &mut self.windows);
         if self.config.has_target_pass() {
-            let (d, target) = (self.shape.feature_dim, self.config.target);
-            self.rollout.fill_target_windows(d, target, &mut self.target_windows);
+            let (d, target, most) = (self.shape.feature_dim, self.config.target, self.most_states);
+            self.rollout.fill_target_windows(d, target, most, &mut self.target_windows);
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::params::ParamsView;
 use super::reading::QueryMix;
 use super::rollout::Windows;
 use super::shape::Shape;
+use super::states::States;
 use super::weighing::Weighing;
 use crate::kernel::KernelName;
 
@@ -76,18 +77,18 @@ pub struct Feedback<'a, E> {
     pub gradient: &'a mut [f64],
 }
 
-/// Why a program cannot be used on a minibatch: a score is beyond its range or not a number.
+/// Why a program cannot be used on a minibatch: a score is beyond its range or not a number, or columns do not collapse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScoreOutOfRange;
+pub struct Inapplicable;
 
-/// Whether all scores were in a program's range.
-pub type InRange = Result<(), ScoreOutOfRange>;
+/// Whether a program could be used.
+pub type Applies = Result<(), Inapplicable>;
 
 /// A forward and reverse pass over windows: `E` is an element, `C` a cell of the machine that runs it.
 pub trait Program<E: Element, C> {
     /// The predictions of `out.len()` windows.
     fn forward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, job: Job<'_, E>, out: &mut [E])
-    -> InRange;
+    -> Applies;
     /// The gradient, after [`forward`](Self::forward) on the same windows or more.
     fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>);
     /// Sum and minimum of the first layer's weights of the first `num` windows' sources for their own columns, before
@@ -98,14 +99,28 @@ pub trait Program<E: Element, C> {
 /// One of the programs.
 #[derive(Clone, Debug)]
 pub enum Pass<E, C> {
+    States(States<E, C>),
     Band(Band<E, C>),
     General(General<C>),
+}
+
+impl<E, C> Pass<E, C> {
+    /// The bytes that it would allocate for this many windows, of a pass that takes over from another.
+    fn bytes(&self, num_windows: usize) -> f64 {
+        match self {
+            // Takes over from none.
+            Self::States(_) => 0.0,
+            Self::Band(band) => band.bytes_of(num_windows),
+            Self::General(general) => general.bytes_of(num_windows),
+        }
+    }
 }
 
 /// `each_pass!(pass, program => code)`: the code with the program of a [`Pass`].
 macro_rules! each_pass {
     ($pass:expr, $program:ident => $code:expr) => {
         match $pass {
+            Pass::States($program) => $code,
             Pass::Band($program) => $code,
             Pass::General($program) => $code,
         }
@@ -124,7 +139,7 @@ pub trait Precision: Element {
     /// Whether it trains on the fast program where that applies; the reference does not.
     const FAST: bool;
     /// [`Program::forward`].
-    fn forward(level: Level, pass: &mut PassOf<Self>, job: Job<'_, Self>, out: &mut [Self]) -> InRange;
+    fn forward(level: Level, pass: &mut PassOf<Self>, job: Job<'_, Self>, out: &mut [Self]) -> Applies;
     /// [`Program::backward`].
     fn backward(level: Level, pass: &mut PassOf<Self>, feedback: Feedback<'_, Self>);
     /// [`Program::diagonal`].
@@ -134,7 +149,7 @@ pub trait Precision: Element {
 impl Precision for f64 {
     type Cell = f64;
     const FAST: bool = false;
-    fn forward(_: Level, pass: &mut PassOf<f64>, job: Job<'_, f64>, out: &mut [f64]) -> InRange {
+    fn forward(_: Level, pass: &mut PassOf<f64>, job: Job<'_, f64>, out: &mut [f64]) -> Applies {
         each_pass!(pass, program => program.forward(Plain, job, out))
     }
     fn backward(_: Level, pass: &mut PassOf<f64>, feedback: Feedback<'_, f64>) {
@@ -148,7 +163,7 @@ impl Precision for f64 {
 impl Precision for f32 {
     type Cell = Line;
     const FAST: bool = true;
-    fn forward(level: Level, pass: &mut PassOf<f32>, job: Job<'_, f32>, out: &mut [f32]) -> InRange {
+    fn forward(level: Level, pass: &mut PassOf<f32>, job: Job<'_, f32>, out: &mut [f32]) -> Applies {
         each_pass!(pass, program => dispatch!(level, simd => program.forward(Wide(simd), job, out)))
     }
     fn backward(level: Level, pass: &mut PassOf<f32>, feedback: Feedback<'_, f32>) {
@@ -159,59 +174,49 @@ impl Precision for f32 {
     }
 }
 
-/// The passes of a shape: the band where it applies, the general pass elsewhere and where a score leaves the band's
-/// range.
+/// The passes of a shape, the fastest first: by state and the band where they apply, then the general pass, which takes
+/// anything. A minibatch that one cannot take goes to the next.
 #[derive(Clone, Debug)]
 pub struct Engine<E: Precision> {
     level: Level,
-    band: Option<PassOf<E>>,
-    general: PassOf<E>,
-    used_band: bool,
+    passes: Vec<PassOf<E>>,
+    /// Which of them ran last.
+    used: usize,
 }
 
 impl<E: Precision> Engine<E> {
-    /// Buffers for a shape and kernel. A level that the CPU has not is the best it has.
-    pub fn new(shape: Shape, kernel: &Weighing, level: SimdLevel) -> Self {
+    /// Buffers for a shape and kernel, with a pass by state if contexts are long. A level that the CPU has not is the best
+    /// it has.
+    pub fn new(shape: Shape, kernel: &Weighing, level: SimdLevel, by_state: bool) -> Self {
+        let states = if E::FAST && by_state { States::new(shape, kernel).map(Pass::States) } else { None };
         let band = if E::FAST { Band::new(shape, kernel).map(Pass::Band) } else { None };
         let general = Pass::General(General::new(shape, kernel.clone()));
-        Self { level: level.find().unwrap_or_else(Level::new), band, general, used_band: false }
-    }
-
-    /// Whether the general pass over this many windows is within what may be used of memory.
-    fn fits(&self, num_windows: usize) -> bool {
-        let Pass::General(general) = &self.general else { return true };
-        general.bytes_of(num_windows) <= MEMORY_LIMIT
-    }
-
-    /// The program of the last forward pass.
-    fn used(&mut self) -> &mut PassOf<E> {
-        self.band.as_mut().filter(|_| self.used_band).unwrap_or(&mut self.general)
+        let passes = states.into_iter().chain(band).chain([general]).collect();
+        Self { level: level.find().unwrap_or_else(Level::new), passes, used: 0 }
     }
 
     /// [`Program::forward`].
     pub fn forward(&mut self, job: Job<'_, E>, out: &mut [E]) {
-        let done = self.band.as_mut().map(|band| E::forward(self.level, band, job, out));
-        self.used_band = done == Some(Ok(()));
-        if !self.used_band {
-            // A score left the band's range, and the pass that takes any would not fit into memory: what it would
-            // have found is not known.
-            if self.band.is_some() && !self.fits(out.len()) {
-                out.fill(E::of(f64::NAN));
+        for (k, pass) in self.passes.iter_mut().enumerate() {
+            self.used = k;
+            // Memory is counted for the first pass. Where those that take over would not fit, what they would have found is not
+            // known.
+            let fits = k == 0 || pass.bytes(out.len()) <= MEMORY_LIMIT;
+            if fits && E::forward(self.level, pass, job, out).is_ok() {
                 return;
             }
-            // The general pass takes any score.
-            let _ = E::forward(self.level, &mut self.general, job, out);
         }
+        out.fill(E::of(f64::NAN));
     }
 
     /// [`Program::backward`].
     pub fn backward(&mut self, feedback: Feedback<'_, E>) {
-        E::backward(self.level, self.used(), feedback);
+        E::backward(self.level, &mut self.passes[self.used], feedback);
     }
 
     /// [`Program::diagonal`].
     pub fn diagonal(&mut self, num: usize) -> (f64, f64) {
-        E::diagonal(self.level, self.used(), num)
+        E::diagonal(self.level, &self.passes[self.used], num)
     }
 }
 
@@ -229,7 +234,7 @@ pub fn reference_gradient(
 ) -> Option<(f64, Vec<f64>)> {
     let mut windows = Windows::default();
     windows.fill(shape.feature_dim, trajectory.iter().copied(), query.into_iter());
-    let mut engine = Engine::<f64>::new(*shape, &Weighing::named(kernel)?, SimdLevel::Best);
+    let mut engine = Engine::<f64>::new(*shape, &Weighing::named(kernel)?, SimdLevel::Best, false);
     let params = ParamsView::new(shape, params);
     let (mut prediction, mut gradient) = ([0.0], vec![0.0; shape.num_params()]);
     engine.forward(Job { hyper, params, windows: &windows, first: 0 }, &mut prediction);

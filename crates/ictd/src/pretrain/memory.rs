@@ -5,6 +5,7 @@ use super::config::{Loss, PretrainConfig};
 use super::general::General;
 use super::lanes::{Line, WIDTH};
 use super::shape::{Mask, Shape};
+use super::states::{States, Visits};
 use super::weighing::Weighing;
 use crate::task::{Kind, TaskSource as _};
 
@@ -59,14 +60,38 @@ impl PretrainConfig {
         TrainMemory { state, passes, task: self.task_bytes() }
     }
 
-    /// Tapes and buffers of a pass, of the fast one where it applies.
+    /// Tapes and buffers of a pass, of the fastest that applies.
     fn pass(&self, shape: &Shape, num_windows: usize) -> f64 {
         match (shape.mask, Weighing::named(self.kernel)) {
-            (Mask::Full | Mask::Looped, Some(_)) => Band::<f32, Line>::bytes(shape, num_windows),
+            (Mask::Full | Mask::Looped, Some(_)) => {
+                let band = Band::<f32, Line>::bytes(shape, num_windows);
+                match self.most_states() {
+                    // Where a task may have more states than are taken, those of every epoch decide.
+                    Some(most) if self.states_of_a_task() > most => {
+                        band + self.by_state(shape, num_windows, most)
+                    }
+                    Some(_) => self.by_state(shape, num_windows, self.states_of_a_task()),
+                    None => band,
+                }
+            }
             (_, Some(kernel)) => General::<Line>::bytes(shape, &kernel, num_windows),
             // Refused elsewhere.
             (_, None) => 0.0,
         }
+    }
+
+    /// The pass by state and what it goes by.
+    fn by_state(&self, shape: &Shape, num_windows: usize, num_states: usize) -> f64 {
+        let windows = self.batch * self.batches;
+        let positions = windows + self.context_len + 2;
+        // A state of Boyan's chain leads one or two states on, its last one anywhere.
+        let most = match self.task.kind {
+            Kind::Boyan => num_states.saturating_mul(3),
+            _ => num_states.saturating_mul(num_states),
+        };
+        let links = positions.min(most);
+        States::<f32, Line>::bytes(shape, num_windows, num_states, links)
+            + Visits::<f32>::bytes(shape.feature_dim, num_states, positions, windows)
     }
 
     /// What drawing a task allocates: Boyan's chain is sampled without its matrix where values are given, all others form
@@ -89,12 +114,21 @@ mod tests {
     /// Tapes as they are allocated, against those that are counted: the buffers of a trained epoch.
     #[test]
     fn long_contexts_need_what_their_band_does() {
-        let long = PretrainConfig { context_len: 500, num_layers: 20, ..PretrainConfig::paper() };
+        let by_state = PretrainConfig { context_len: 500, num_layers: 20, ..PretrainConfig::paper() };
+        let mut long = by_state.clone();
+        long.rho.end = 0.5;
         let megabytes = long.memory().of_seeds(1) / 1e6;
         // The band twice, 1000 diagonals of 1600 positions, and a tape of five blocks.
         assert!((20.0..60.0).contains(&megabytes), "{megabytes}");
         let relaxed = PretrainConfig { mask: Mask::Relaxed, ..long };
         assert!(relaxed.memory().of_seeds(1) > 1e9);
+        // A tape of five blocks of 64 states, and nothing that grows with the square of n.
+        let memory = |context_len| {
+            let config = PretrainConfig { context_len, ..by_state.clone() };
+            config.memory().of_seeds(1) / 1e6
+        };
+        assert!((1.0..4.0).contains(&memory(500)), "{}", memory(500));
+        assert!(memory(100_000) < 20.0, "{}", memory(100_000));
     }
 
     #[test]
@@ -103,7 +137,8 @@ mod tests {
         let mut wide = paper();
         wide.task.feature_dim = 10_000;
         let long = PretrainConfig { epochs: 1_000_000_000, ..paper() };
-        let deep = PretrainConfig { context_len: 2000, num_layers: 1000, tied: false, ..paper() };
+        let mut deep = PretrainConfig { context_len: 2000, num_layers: 1000, tied: false, ..paper() };
+        deep.rho.end = 0.5;
         for config in [wide, long, deep] {
             let error = config.check().unwrap_err();
             assert!(error.key == "memory" && error.to_string().contains("at most 8 GB"), "{error}");

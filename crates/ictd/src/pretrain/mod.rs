@@ -1,9 +1,9 @@
 //! Pretraining: multi-task TD on random tasks, and what emerges from it.
 //!
 //! [`PretrainConfig`] says what to train, [`Trainer`] does it epoch by epoch, [`Emergence`] says what
-//! came out, [`TrainState::transformer`] makes a Transformer of it. Gradients are exact: an engine runs one of two
-//! programs, the fast pass for scores of features alone (`band`) or the pass for anything (`general`), which in double
-//! precision is the reference ([`reference_gradient`]).
+//! came out, [`TrainState::transformer`] makes a Transformer of it. Gradients are exact: an engine runs one of three
+//! programs, the fast pass for scores of features alone (`band`), the same for long contexts of few states (`states`) or the
+//! pass for anything (`general`), which in double precision is the reference ([`reference_gradient`]).
 
 mod band;
 mod batch;
@@ -24,6 +24,7 @@ mod reading;
 mod rollout;
 mod shape;
 mod state;
+mod states;
 #[cfg(test)]
 mod testing;
 mod trainer;

@@ -6,6 +6,7 @@ use super::config::{Loss, PretrainConfig, QueryPosition};
 use super::lanes::{Element, WIDTH};
 use super::reading::Target;
 use super::shape::Shape;
+use super::states::Visits;
 use crate::random::{Purpose, Stream, running_sums};
 use crate::task::{TaskError, TaskSource};
 
@@ -125,33 +126,53 @@ impl Rollout {
     }
 
     /// Writes the windows' contexts and, where they are columns of their own, queries.
-    pub fn fill_windows<E: Element>(&self, shape: &Shape, windows: &mut Windows<E>) {
+    pub fn fill_windows<E: Element>(
+        &self,
+        shape: &Shape,
+        most_states: Option<usize>,
+        windows: &mut Windows<E>,
+    ) {
         // Without a column of its own the query is the last state, which the context has.
         let columns = if shape.columns.separate_query { self.queries.as_slice() } else { &[] };
-        self.fill(shape.feature_dim, columns.iter(), windows);
+        self.fill(shape.feature_dim, columns, windows);
+        windows.set_visits(self.visits(shape.feature_dim, &self.queries, most_states));
     }
 
     /// Writes the windows whose predictions are targets: the successor of window t's query, asked of the
     /// context of window t, or of window t + 1 where targets are shifted.
-    pub fn fill_target_windows<E: Element>(&self, d: usize, target: Target, windows: &mut Windows<E>) {
-        match target {
-            Target::Same => self.fill(d, self.successors.iter(), windows),
-            Target::Shifted => {
-                let shifted: Vec<usize> =
-                    self.successors[..1].iter().chain(&self.successors).copied().collect();
-                self.fill(d, shifted[..self.queries.len()].iter(), windows);
-            }
-        }
-    }
-
-    fn fill<'a, E: Element>(
+    pub fn fill_target_windows<E: Element>(
         &self,
         d: usize,
-        queries: impl ExactSizeIterator<Item = &'a usize>,
+        target: Target,
+        most_states: Option<usize>,
         windows: &mut Windows<E>,
     ) {
+        let shifted: Vec<usize>;
+        let queries = match target {
+            Target::Same => &self.successors[..],
+            Target::Shifted => {
+                shifted = self.successors[..1].iter().chain(&self.successors).copied().collect();
+                &shifted[..self.queries.len()]
+            }
+        };
+        self.fill(d, queries, windows);
+        windows.set_visits(self.visits(d, queries, most_states));
+    }
+
+    fn fill<E: Element>(&self, d: usize, queries: &[usize], windows: &mut Windows<E>) {
         let row = |s: usize| &self.table[s * d..(s + 1) * d];
-        windows.fill(d, self.states.iter().map(|&s| (row(s), self.rewards[s])), queries.map(|&s| row(s)));
+        let positions = self.states.iter().map(|&s| (row(s), self.rewards[s]));
+        windows.fill(d, positions, queries.iter().map(|&s| row(s)));
+    }
+
+    /// What a pass by state needs to know, if the states are few enough for it.
+    fn visits<E: Element>(
+        &self,
+        d: usize,
+        queries: &[usize],
+        most_states: Option<usize>,
+    ) -> Option<Visits<E>> {
+        Visits::of(&self.table, d, &self.states, queries, most_states?)
     }
 
     /// The rewards paid on leaving the queries of the windows from `first` on.
@@ -187,6 +208,7 @@ pub struct Windows<E> {
     rewards: Vec<E>,
     query_stride: usize,
     queries: Vec<E>,
+    visits: Option<Arc<Visits<E>>>,
 }
 
 impl<E: Element> Windows<E> {
@@ -216,6 +238,16 @@ impl<E: Element> Windows<E> {
             let slots = self.queries[t..].iter_mut().step_by(self.query_stride);
             x.iter().zip(slots).for_each(|(x, slot)| *slot = E::of(*x));
         }
+    }
+
+    /// The states behind positions and queries, where they are known to be few.
+    pub(super) fn visits(&self) -> Option<&Arc<Visits<E>>> {
+        self.visits.as_ref()
+    }
+
+    /// Says which states positions and queries are in.
+    pub(super) fn set_visits(&mut self, visits: Option<Visits<E>>) {
+        self.visits = visits.map(Arc::new);
     }
 
     /// Feature `a` from position `p` on.

@@ -1,15 +1,16 @@
-//! Random problems for the tests of both passes.
+//! Random problems for the tests of all passes.
 
 use fearless_simd::Level;
 
 use super::band::Band;
-use super::engine::{Feedback, Hyper, Job, Pass, PassOf, Precision, ScoreOutOfRange};
+use super::engine::{Feedback, Hyper, Inapplicable, Job, Pass, PassOf, Precision};
 use super::general::General;
 use super::level::SimdLevel;
 use super::params::ParamsView;
 use super::reading::QueryMix;
 use super::rollout::Windows;
 use super::shape::{Columns, Shape};
+use super::states::{States, Visits};
 use super::weighing::Weighing;
 use crate::kernel::KernelName;
 use crate::random::{Purpose, Stream};
@@ -40,6 +41,11 @@ pub fn band<E: Precision>(shape: &Shape, kernel: &Weighing) -> PassOf<E> {
     Pass::Band(Band::new(*shape, kernel).unwrap())
 }
 
+/// The pass by state.
+pub fn states<E: Precision>(shape: &Shape, kernel: &Weighing) -> PassOf<E> {
+    Pass::States(States::new(*shape, kernel).unwrap())
+}
+
 /// The general pass.
 pub fn general<E: Precision>(shape: &Shape, kernel: &Weighing) -> PassOf<E> {
     Pass::General(General::new(*shape, kernel.clone()))
@@ -51,6 +57,8 @@ pub struct Problem {
     features: Vec<Vec<f64>>,
     rewards: Vec<f64>,
     queries: Vec<Vec<f64>>,
+    /// Of positions and of queries, where they are in a few states.
+    states: Option<(Vec<usize>, Vec<usize>)>,
     params: Vec<f64>,
     pub bar: Vec<f64>,
 }
@@ -70,7 +78,30 @@ impl Problem {
         let rewards = stream.uniform_vec(positions, -1.0, 1.0);
         let trained = shape.trained();
         let params = trained.iter().map(|&t| if t { stream.uniform_in(-0.8, 0.8) } else { 0.0 }).collect();
-        Self { shape: *shape, features, rewards, queries, params, bar: stream.uniform_vec(num, -1.0, 1.0) }
+        let bar = stream.uniform_vec(num, -1.0, 1.0);
+        Self { shape: *shape, features, rewards, queries, states: None, params, bar }
+    }
+
+    /// The same on a trajectory through a few states, which are the first positions' features; rewards differ from visit
+    /// to visit.
+    pub fn of_states(shape: &Shape, num: usize, num_states: usize) -> Self {
+        let mut problem = Self::new(shape, num);
+        let mut stream = Stream::new(13, Purpose::Prompt, 0);
+        let mut draw = |count: usize| -> Vec<usize> {
+            (0..count).map(|_| (stream.uniform_in(0.0, 1.0) * num_states as f64) as usize).collect()
+        };
+        let states = draw(problem.features.len());
+        let queries = if shape.columns.separate_query {
+            draw(num)
+        } else {
+            let last = shape.columns.trajectory(shape.context_len) - 1;
+            states[last..last + num].to_vec()
+        };
+        let table = problem.features[..num_states].to_vec();
+        problem.features = states.iter().map(|&s| table[s].clone()).collect();
+        problem.queries = queries.iter().map(|&s| table[s].clone()).collect();
+        problem.states = Some((states, queries));
+        problem
     }
 
     /// The same with features, queries and parameters rounded to single precision.
@@ -86,7 +117,20 @@ impl Problem {
         let rows: Vec<(&[f64], f64)> =
             self.features.iter().map(Vec::as_slice).zip(self.rewards.iter().copied()).collect();
         windows.fill(self.shape.feature_dim, rows.into_iter(), self.queries.iter().map(Vec::as_slice));
+        if let Some((states, queries)) = &self.states {
+            windows.set_visits(self.visits(states, queries));
+        }
         windows
+    }
+
+    fn visits<E: Precision>(&self, states: &[usize], queries: &[usize]) -> Option<Visits<E>> {
+        let (d, most) = (self.shape.feature_dim, states.iter().chain(queries).max().unwrap() + 1);
+        let mut table = vec![0.0; most * d];
+        let rows = self.features.iter().chain(&self.queries);
+        for (&state, row) in states.iter().chain(queries).zip(rows) {
+            table[state * d..(state + 1) * d].copy_from_slice(row);
+        }
+        Visits::of(&table, d, states, queries, most)
     }
 
     fn run<E: Precision>(
@@ -96,7 +140,7 @@ impl Problem {
         hyper: Hyper,
         params: &[E],
         bar: &[E],
-    ) -> Result<(Vec<E>, Vec<f64>), ScoreOutOfRange> {
+    ) -> Result<(Vec<E>, Vec<f64>), Inapplicable> {
         let (windows, params) = (self.windows(), ParamsView::new(&self.shape, params));
         let mut out = vec![E::default(); self.queries.len()];
         E::forward(level, pass, Job { hyper, params, windows: &windows, first: 0 }, &mut out)?;
@@ -106,7 +150,7 @@ impl Problem {
     }
 
     /// Predictions of all windows.
-    pub fn forward(&self, pass: &mut PassOf<f64>, hyper: Hyper) -> Result<Vec<f64>, ScoreOutOfRange> {
+    pub fn forward(&self, pass: &mut PassOf<f64>, hyper: Hyper) -> Result<Vec<f64>, Inapplicable> {
         Ok(self.run(Level::new(), pass, hyper, &self.params, &[])?.0)
     }
 
@@ -116,21 +160,26 @@ impl Problem {
         pass: &mut PassOf<f64>,
         hyper: Hyper,
         bar: &[f64],
-    ) -> Result<Vec<f64>, ScoreOutOfRange> {
+    ) -> Result<Vec<f64>, Inapplicable> {
         Ok(self.run(Level::new(), pass, hyper, &self.params, bar)?.1)
     }
 
     /// ⟨J x, y⟩ = ⟨x, Jᵀ y⟩ at every mixing, for a random direction x of the trained parameters, of length 1, and the
     /// windows' weights y: J by central differences of the forward pass, Jᵀ the reverse pass.
     pub fn assert_adjoint(&self, pass: impl Fn() -> PassOf<f64>) {
+        let at = |(diagonal_mix, query_mix)| Hyper { diagonal_mix, query_mix, ..HYPER };
+        self.assert_adjoint_at(&MIXINGS.map(at), pass);
+    }
+
+    /// [`assert_adjoint`](Self::assert_adjoint) without some mixings.
+    pub fn assert_adjoint_at(&self, hypers: &[Hyper], pass: impl Fn() -> PassOf<f64>) {
         let mut stream = Stream::new(12, Purpose::Prompt, 0);
         let mut entry = |&trained: &bool| if trained { stream.normal() } else { 0.0 };
         let mut x: Vec<f64> = self.shape.trained().iter().map(&mut entry).collect();
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let length = product(&x, &x).sqrt();
         x.iter_mut().for_each(|x| *x /= length);
-        for (diagonal_mix, query_mix) in MIXINGS {
-            let hyper = Hyper { diagonal_mix, query_mix, ..HYPER };
+        for &hyper in hypers {
             let at = |h: f64| {
                 let moved: Vec<f64> = self.params.iter().zip(&x).map(|(p, x)| p + h * x).collect();
                 self.run(Level::new(), &mut pass(), hyper, &moved, &[]).unwrap().0

@@ -1,6 +1,6 @@
 //! The fast forward pass.
 
-use super::super::engine::{Hyper, InRange, Job, Mixing, ScoreOutOfRange};
+use super::super::engine::{Applies, Hyper, Inapplicable, Job, Mixing};
 use super::super::lanes::{Element, Machine, WIDTH};
 use super::super::params::ParamsView;
 use super::super::weighing::{BuiltIn, LaneKernel, by_kernel};
@@ -14,7 +14,7 @@ pub(super) fn forward<M: Machine>(
     buffers: &mut Band<M::Element, M::Cell>,
     job: Job<'_, M::Element>,
     out: &mut [M::Element],
-) -> InRange {
+) -> Applies {
     let Job { hyper, params, windows, first } = job;
     let Layout { d, n, .. } = layout;
     let (pairs, positions) = (layout.pairs(), out.len() + n);
@@ -99,7 +99,7 @@ pub(super) fn forward<M: Machine>(
     // The comparison is false for NaN.
     let in_range =
         lanes[..M::LANES].iter().all(|x| x.get() <= SCORE_LIMIT) && out.iter().all(|x| x.get().is_finite());
-    if in_range { Ok(()) } else { Err(ScoreOutOfRange) }
+    if in_range { Ok(()) } else { Err(Inapplicable) }
 }
 
 /// The band of a block of sources: source p, column p - k + n.

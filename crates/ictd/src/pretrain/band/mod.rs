@@ -19,14 +19,14 @@
 mod backward;
 mod forward;
 
-use super::engine::{Feedback, InRange, Job, Program};
+use super::engine::{Applies, Feedback, Job, Program};
 use super::lanes::{Element, Machine, WIDTH, apart};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::{BuiltIn, Weighing};
 
 /// Largest |score/τ| for which exponentials, their sums and their quotients stay far from the limits of
 /// single precision (e⁶⁰ ≈ 1e26).
-const SCORE_LIMIT: f64 = 60.0;
+pub(super) const SCORE_LIMIT: f64 = 60.0;
 
 /// Numbers kept in registers at a time while they meet a matrix; half of the 32 that AVX-512 has.
 const TILE: usize = 16;
@@ -217,6 +217,11 @@ impl<E: Element, C: Copy + Default> Band<E, C> {
 }
 
 impl<E, C> Band<E, C> {
+    /// The bytes of its own buffers; see [`bytes`](Self::bytes).
+    pub fn bytes_of(&self, num_windows: usize) -> f64 {
+        Self::bytes(&self.shape, num_windows)
+    }
+
     /// The bytes of all buffers after a forward and a reverse pass over this many windows.
     pub fn bytes(shape: &Shape, num_windows: usize) -> f64 {
         let layout = Layout::of(shape);
@@ -236,7 +241,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
         m: M,
         job: Job<'_, E>,
         out: &mut [E],
-    ) -> InRange {
+    ) -> Applies {
         let layout = Layout::of(&self.shape);
         layout.sized(
             m,
@@ -286,7 +291,7 @@ mod tests {
     use fearless_simd::Level;
 
     use super::super::config::PretrainConfig;
-    use super::super::engine::{Hyper, Precision, ScoreOutOfRange};
+    use super::super::engine::{Hyper, Inapplicable, Precision};
     use super::super::level::SimdLevel;
     use super::super::reading::QueryMix;
     use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns, band, general};
@@ -358,6 +363,6 @@ mod tests {
     fn scores_beyond_the_limit_are_reported() {
         let (shape, hyper) = (PretrainConfig::paper().shape(), Hyper { temperature: 1e-3, ..HYPER });
         let mut band = band(&shape, &Weighing::BuiltIn(BuiltIn::Softmax));
-        assert_eq!(Problem::new(&shape, 4).forward(&mut band, hyper), Err(ScoreOutOfRange));
+        assert_eq!(Problem::new(&shape, 4).forward(&mut band, hyper), Err(Inapplicable));
     }
 }

@@ -8,7 +8,7 @@
 mod backward;
 mod forward;
 
-use super::engine::{Feedback, InRange, Job, Program};
+use super::engine::{Applies, Feedback, Job, Program};
 use super::lanes::{Element, Machine, WIDTH, apart};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::Weighing;
@@ -170,7 +170,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
         m: M,
         job: Job<'_, E>,
         out: &mut [E],
-    ) -> InRange {
+    ) -> Applies {
         sized(
             m,
             self.shape,
