@@ -87,7 +87,7 @@ impl PassEvidence<'_> {
             say(
                 Level::Caution,
                 format!(
-                    "weights are approximated and no bound better than {bound:.1e} is known for the values after {} layers: --precision double computes them exactly",
+                    "weights are approximated and no bound better than {bound:.1e} is known for the values after {} layers: a smaller --tolerance brings it down, --precision double computes them exactly",
                     self.num_layers()
                 ),
             );

@@ -17,7 +17,7 @@ const PANEL: usize = 256;
 /// Columns that a thread takes at once for products.
 const BLOCK: usize = 4096;
 /// The share of the tolerance that is aimed at on the sample: all points may have somewhat larger errors.
-const AIM: f64 = 0.7;
+const AIM: f64 = 0.5;
 /// How often points that the sample did not stand for are added to it.
 const REPAIRS: usize = 4;
 /// The worst columns of all that are added then.
