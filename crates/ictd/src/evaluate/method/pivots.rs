@@ -21,6 +21,8 @@ const MAX_RANK: usize = 512;
 const MAX_FEATURES: usize = 1 << 24;
 /// ... and times pivots squared, which is what a system of a column of a batch costs.
 const MAX_PRODUCTS: usize = 1 << 32;
+/// Sources that are tried first.
+const PROBED: usize = 1024;
 /// Sources that a thread sums over at once. Fixed, so that the result does not depend on the number of threads.
 const BLOCK: usize = 1024;
 
@@ -66,18 +68,31 @@ impl PivotSmoother {
         let mut is_source = vec![false; states];
         sources.iter().for_each(|&s| is_source[s] = true);
         let others: Vec<usize> = (0..states).filter(|&s| !is_source[s]).collect();
-        let statistics = ContextStatistics::of_features(&pick(features, sources), &pick(features, &others));
-        let embedding = Embedding::of(smoother.scores(&statistics))
-            .ok_or("the kernel is not exponential, or scores are too large")?;
+        let embed = |sources: &[usize], others: &[usize]| {
+            let statistics =
+                ContextStatistics::of_features(&pick(features, sources), &pick(features, others));
+            Embedding::of(smoother.scores(&statistics))
+                .ok_or("the kernel is not exponential, or scores are too large")
+        };
         let all: Vec<f64> = visits.rows().map(|row| row.iter().sum()).collect();
         let max_rank = Self::max_rank(states);
-        let found = Pivots::new(&embedding, &all, AIM * TOLERANCE, |_| max_rank, &());
+        let search = |embedding: &Embedding, visits: &[f64]| {
+            Pivots::new(embedding, visits, AIM * TOLERANCE, |_| max_rank, &()).map_err(|e| e.to_string())
+        };
         let narrow = |rank: usize, error: f64, wanted: f64| {
             format!(
                 "the kernel is narrow: with {rank} pivots the bound on errors of weights is {error:.1e}, expected {wanted:e}"
             )
         };
-        let pivots = match found.map_err(|stopped| stopped.to_string())? {
+        // Some of the sources tell soon where the kernel is far too narrow.
+        let step = sources.len().div_ceil(PROBED).max(1);
+        let probed: Vec<usize> = sources.iter().copied().step_by(step).collect();
+        let counts: Vec<f64> = all.iter().copied().step_by(step).collect();
+        if let Err(TooMany { rank, error }) = search(&embed(&probed, &[])?, &counts)? {
+            return Err(narrow(rank, error, AIM * TOLERANCE));
+        }
+        let embedding = embed(sources, &others)?;
+        let pivots = match search(&embedding, &all)? {
             Ok(pivots) => pivots,
             Err(TooMany { rank, error }) => return Err(narrow(rank, error, AIM * TOLERANCE)),
         };
