@@ -57,7 +57,8 @@ impl<'a> Selection<'a> {
             (0..DRAWN).map(|_| stream.below(sources as u32) as usize).collect()
         };
         let share = sources as f64 / points.len() as f64;
-        let weight = |s: usize| share * visits[s] * embedding.amplitude(s);
+        let weight =
+            |s: usize| share * visits[s] * embedding.factors()[s] * (0.5 * embedding.square(s)).exp2();
         let drawn = points.iter().enumerate().map(|(place, &s)| (place, weight(s))).collect();
         points.iter().for_each(|&s| taken[s] = true);
         let mut others: Vec<usize> = (0..n).filter(|&u| !taken[u]).collect();
