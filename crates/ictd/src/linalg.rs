@@ -119,6 +119,18 @@ pub(crate) fn product_into(a: &[f64], b: &[f64], num_cols: usize, out: &mut [f64
     faer::linalg::matmul::matmul(out, Accum::Replace, a, b, 1.0, Par::Seq);
 }
 
+/// Adds AᵀB to `out`, both with as many columns as `out`, which is square, and row after row.
+///
+/// # Panics
+/// When lengths do not fit.
+pub(crate) fn add_transposed_product(a: &[f64], b: &[f64], out: &mut Matrix) {
+    let size = out.num_cols();
+    let a = MatRef::from_row_major_slice(a, a.len() / size, size);
+    let b = MatRef::from_row_major_slice(b, b.len() / size, size);
+    let out = MatMut::from_row_major_slice_mut(out.as_mut_slice(), size, size);
+    faer::linalg::matmul::matmul(out, Accum::Add, a.transpose(), b, 1.0, Par::Seq);
+}
+
 /// The lower triangular L with L·Lᵀ = `a`; `None` where `a` is not positive definite to working precision.
 ///
 /// # Panics

@@ -9,7 +9,9 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 
 use super::log::Log;
-use super::method::{Basis, Fit, FitError, Lstd, Method, SoftmaxTd, SoftmaxTdFits, Table, TabularTd};
+use super::method::{
+    Averaging, Basis, Fit, FitError, Lstd, Method, SoftmaxTd, SoftmaxTdFits, Table, TabularTd,
+};
 use super::sample::Sample;
 use super::tune::in_order;
 use crate::matrix::Matrix;
@@ -236,6 +238,14 @@ impl Intervals {
     pub fn predict(&self, states: &Matrix) -> Result<Vec<Interval>, FitError> {
         let values = held(&self.fits.predict(states)?, self.range);
         Ok(self.around_each(&values, &self.fits.effective(states)?))
+    }
+
+    /// How averages over many states are taken; `None` where the method takes none, or attends to all states.
+    pub fn averaging(&self) -> Option<&Averaging> {
+        match &self.fits {
+            Fits::Softmax(fits) => fits.averaging(),
+            Fits::Other(..) => None,
+        }
     }
 
     /// How many transitions the values at these features rest on; empty where that is not known.

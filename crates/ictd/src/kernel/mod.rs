@@ -45,6 +45,7 @@ pub use tabular::Tabular;
 pub use weights::KernelWeights;
 
 pub(crate) use certainty::Certainty;
+pub(crate) use gaussian::{Embedding, Pivots, TooMany};
 pub(crate) use products::{GroupWeights, ProductError};
 pub(crate) use weights::{Scores, add_block_gradient};
 

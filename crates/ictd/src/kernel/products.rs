@@ -297,7 +297,8 @@ fn choose(
     let mut reason = format!("{states} distinct states");
     if let Some(tolerance) = effort.tolerance {
         let budget = Budget { states, dim: embedding.dim(), layers, memory: effort.memory };
-        match Pivots::new(&embedding, scores.statistics.visits(), tolerance, &budget, watch)? {
+        let max_rank = |sample| budget.max_rank(sample);
+        match Pivots::new(&embedding, scores.statistics.visits(), tolerance, max_rank, watch)? {
             Ok(pivots) => {
                 let reason = format!(
                     "{reason}: {} of them as pivots are enough for a tolerance of {tolerance:e}",

@@ -1,5 +1,6 @@
 //! What an evaluation finds.
 
+use ictd::evaluate::method::Averaging;
 use ictd::evaluate::{Interval, Judgement, Level, Loss, Losses, Scaling};
 use serde::Serialize;
 
@@ -26,8 +27,11 @@ pub struct Chosen {
     pub(super) bias: f64,
     /// How many standard deviations intervals reach to each side.
     pub(super) quantile: Option<f64>,
-    /// Landmarks that stand for states; absent where all states do.
+    /// Landmarks that stand for states; absent where all states do, or pivots.
     pub(super) landmarks: Option<usize>,
+    /// How averages over many states are taken; left out where there are few.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) route: Option<Averaging>,
 }
 
 /// One setting that was tried.
@@ -98,6 +102,7 @@ impl Evaluation {
                 bias: 0.0,
                 quantile: None,
                 landmarks: None,
+                route: None,
             },
             rows: Vec::new(),
             mean: None,

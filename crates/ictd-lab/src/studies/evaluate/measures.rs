@@ -78,12 +78,14 @@ pub(super) fn widths(intervals: &Intervals, whole: &Sample<'_>) -> (f64, f64) {
     (intervals.bias(), (terms.sum::<f64>() / whole.num_visits()).sqrt())
 }
 
-/// Memory of a fit: the counts of every resample, features and their copies, the weights of landmarks, and where there are few
-/// enough states a linear system of them with its factors and a copy. Names that are a table need none of the latter.
+/// Memory of a fit: the counts of every resample, features and their copies, the weights of landmarks or pivots, which are no more, and where there are few
+/// enough states a linear system of them with its factors and a copy; the systems of landmarks or pivots, one by resample, take no more than that. With
+/// pivots visits and errors are kept by state too. Names that are a table need no system.
 pub(super) fn memory_of(log: &Log, keys: Option<&Keys>, has_features: bool) -> f64 {
     let [states, features] = [log.num_states(), log.features().num_cols()].map(|x| x as f64);
     let solved = if has_features { states.min(Lstd::MAX_STATES as f64) } else { 0.0 };
     let keys = keys.map_or(0.0, |keys| keys.states().len() as f64);
-    let counts = RESAMPLES as f64 * (log.transitions().num_pairs() as f64 + 3.0 * states);
+    let by_state = if keys > 0.0 { 5.0 } else { 3.0 };
+    let counts = RESAMPLES as f64 * (log.transitions().num_pairs() as f64 + by_state * states);
     memory::DOUBLE * (counts + 24.0 * states * features + 4.2 * solved.powi(2) + states * keys)
 }

@@ -21,6 +21,7 @@ pub use self_test::{SelfTest, self_test};
 use std::path::Path;
 use std::sync::Arc;
 
+use ictd::evaluate::method::Averaging;
 use ictd::evaluate::{
     Drifts, Evidence, FitError, Folds, Intervals, Judgement, Keys, Log, LogBuilder, Loss, Losses, Scaler,
     Scaling, Trial, Trials, resamples,
@@ -39,7 +40,7 @@ use rivals::rivals;
 
 /// Labels beyond this number are told apart without features of their own.
 const MAX_ONE_HOT: usize = 512;
-/// States beyond this number are attended to by landmarks.
+/// States beyond this number are attended to by landmarks, or by pivots where the kernel is wide.
 const MAX_STATES: usize = 2048;
 /// States times landmarks.
 const MAX_WEIGHTS: usize = 1 << 24;
@@ -230,7 +231,7 @@ fn evaluation(
     let scaler = Scaler::of(scaling, log);
     let log = log.with_features(&scaler.apply(log.features()))?;
     // Labels that have no features have no places either.
-    let keys = if logged.has_features() { landmarks(&log) } else { None };
+    let keys = if logged.has_features() { landmarks_of(&log) } else { None };
     memory::admit(memory_of(&log, keys.as_deref(), logged.has_features()), "the number of different states")?;
     let repeats = if keys.is_some() { 1 } else { REPEATS };
     let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
@@ -270,6 +271,8 @@ fn evaluation(
     let drifts = Drifts::of(&log, &values)?;
     let losses = losses(&trials, tuned.trial(), constant.trial());
     let shown: Vec<f64> = answers.rows.iter().map(|row| row.interval.value).collect();
+    let is_by_landmarks = intervals.averaging().is_none_or(Averaging::is_by_landmarks);
+    let landmarks = keys.as_deref().filter(|_| is_by_landmarks);
     let evidence = Evidence {
         episodes: log.num_episodes(),
         transitions: log.num_transitions(),
@@ -293,7 +296,7 @@ fn evaluation(
         },
         returns: intervals.range(),
         return_spread: return_spread(&whole),
-        landmark_gap: keys.as_ref().zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
+        landmark_gap: landmarks.zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
         states: whole.visits().iter().filter(|n| **n > 0.0).count(),
         widths: widths(&intervals, &whole),
         is_corrected: intervals.is_corrected(),
@@ -322,7 +325,8 @@ fn evaluation(
             losses: Some(losses),
             bias: intervals.bias(),
             quantile: Some(intervals.quantile()),
-            landmarks: keys.as_ref().filter(|_| uses_kernel).map(|keys| keys.states().len()),
+            landmarks: landmarks.filter(|_| uses_kernel).map(|keys| keys.states().len()),
+            route: intervals.averaging().cloned(),
         },
         rows: answers.rows,
         mean: Some(mean),
@@ -352,7 +356,7 @@ fn failed(error: FitError) -> LabError {
 }
 
 /// Landmarks where there are many states.
-fn landmarks(log: &Log) -> Option<Arc<Keys>> {
+fn landmarks_of(log: &Log) -> Option<Arc<Keys>> {
     let states = log.num_states();
     (states > MAX_STATES).then(|| Arc::new(Keys::of(log, (MAX_WEIGHTS / states).clamp(64, 1024))))
 }

@@ -100,6 +100,7 @@ impl Chosen {
             self.ridge.map(|r| format!("ridge {r:.0e}")),
             self.lambda.map(|l| format!("λ = {l}")),
             self.landmarks.map(|n| format!("{n} landmarks")),
+            self.route.as_ref().filter(|r| !r.is_by_landmarks()).map(|r| format!("{} pivots", r.rank)),
         ];
         let words = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
         if words.is_empty() { "no settings".into() } else { words }

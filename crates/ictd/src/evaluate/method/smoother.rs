@@ -51,11 +51,20 @@ impl Smoother {
         self.sources.num_rows()
     }
 
+    pub fn feature_dim(&self) -> usize {
+        self.sources.num_cols()
+    }
+
+    /// The scores between the sources and other states of these statistics.
+    pub fn scores<'a>(&'a self, statistics: &'a ContextStatistics) -> Scores<'a> {
+        Scores { attention: &self.attention, block: &self.block, statistics }
+    }
+
     /// Unnormalised weights: row u for state u.
     fn rows(&self, states: &Matrix) -> Result<Matrix, FitError> {
         check_dim(self.sources.num_cols(), states)?;
         let statistics = ContextStatistics::of_features(&self.sources, states);
-        let scores = Scores { attention: &self.attention, block: &self.block, statistics: &statistics };
+        let scores = self.scores(&statistics);
         let (n, stride) = (self.num_sources(), statistics.stride());
         let mut rows = vec![0.0; n * states.num_rows()];
         rows.par_chunks_mut(n).enumerate().try_for_each_init(
@@ -105,22 +114,15 @@ impl Smoother {
 
     /// (Σ n w)²/Σ n w² for every state, with the visits n of the first column of a batch.
     pub fn effective(&self, states: &Matrix, visits: &Matrix) -> Result<Vec<f64>, FitError> {
-        let mut found = Vec::with_capacity(states.num_rows());
-        // Some rows at a time, so that weights of many states need little memory.
-        for first in (0..states.num_rows()).step_by(1024) {
-            let rows = (states.num_rows() - first).min(1024);
-            let part = Matrix::from_fn(rows, states.num_cols(), |i, a| states[(first + i, a)]);
-            let size = |row: &[f64]| {
-                let (mut sum, mut squares) = (0.0, 0.0);
-                for (w, n) in row.iter().zip(visits.rows().map(|n| n[0])) {
-                    sum += n * w;
-                    squares += n * w * w;
-                }
-                sum * sum / squares
-            };
-            found.extend(self.rows(&part)?.rows().map(size));
-        }
-        Ok(found)
+        let size = |row: &[f64]| {
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for (w, n) in row.iter().zip(visits.rows().map(|n| n[0])) {
+                sum += n * w;
+                squares += n * w * w;
+            }
+            sum * sum / squares
+        };
+        Ok(self.rows(states)?.rows().map(size).collect())
     }
 
     /// The weights of one state in column `b` from the sources that count there.
@@ -174,6 +176,13 @@ fn multiply(rows: &Matrix, sums: &Matrix, out: &mut Matrix, take: impl Fn(usize,
 }
 
 impl Weights {
+    /// Rows over their products with visits, both in the same coordinates.
+    pub fn new(rows: Matrix, visits: &Matrix) -> Self {
+        let mut sums = Matrix::zeros(rows.num_rows(), visits.num_cols());
+        multiply(&rows, visits, &mut sums, |_, product, out| out.copy_from_slice(product));
+        Self { rows, factors: sums.map(reciprocal), anew: Vec::new() }
+    }
+
     /// What the unnormalised weights of state `u` are multiplied by in column `b`.
     pub fn factor(&self, u: usize, b: usize) -> f64 {
         self.factors[(u, b)]

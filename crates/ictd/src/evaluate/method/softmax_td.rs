@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::coordinates::{Coordinates, Losses};
+use super::coordinates::Coordinates;
+use super::pivots::{Averaging, PivotSmoother};
 use super::smoother::{PANEL, Smoother, Weights, pick};
-use super::{Fit, FitError, Method, centre, check_step_size};
+use super::{Fit, FitError, Method, centre, check_dim, check_step_size};
 use crate::evaluate::keys::Keys;
 use crate::evaluate::sample::Sample;
 use crate::kernel::Kernel;
@@ -29,9 +30,13 @@ pub struct SoftmaxTd {
     pub step_size: f64,
     /// Whether to start from the constant that fits best, rather than from 0.
     pub centred: bool,
-    /// Landmarks that stand for states in the sums over s, where there are many states; `None` for all states.
+    /// Landmarks that stand for states in the sums over s, where there are many states; `None` for all states. Beyond 2048 states and where the kernel is
+    /// wide, pivots take their place, which have a bound on the error ([`SoftmaxTdFits::averaging`]).
     pub keys: Option<Arc<Keys>>,
 }
+
+/// Weights of new states that are computed at a time.
+const MAX_PART: usize = 1 << 24;
 
 /// Softmax TD on several samples of one log.
 #[derive(Clone, Debug)]
@@ -43,6 +48,9 @@ pub struct SoftmaxTdFits {
     visits: Matrix,
     /// Σ over layers of the sum of TD errors of every key, by sample: all that a new state needs to know.
     totals: Matrix,
+    /// The same by way of pivots, where keys are all states that were left and too many to go through for every new state.
+    pivots: Option<(Box<PivotSmoother>, Matrix)>,
+    averaging: Option<Averaging>,
     values: Matrix,
 }
 
@@ -55,23 +63,69 @@ impl SoftmaxTdFits {
     /// How many transitions of the first sample the values at these features rest on: 1/Σ w² over the weights w of transitions.
     /// NaN where all are too far away to weigh anything.
     pub fn effective(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
-        self.smoother.effective(states, &self.visits)
+        let found = self.each(
+            states,
+            1,
+            |pivots, _, weights| Matrix::from_vec(weights.rows.num_rows(), 1, pivots.effective(weights)),
+            |part| Ok(Matrix::from_vec(part.num_rows(), 1, self.smoother.effective(part, &self.visits)?)),
+        )?;
+        Ok(found.as_slice().to_vec())
+    }
+
+    /// How averages are taken where there are many states; `None` where all states are attended to.
+    pub fn averaging(&self) -> Option<&Averaging> {
+        self.averaging.as_ref()
     }
 
     /// The values at these features (rows) in every sample (columns).
     pub fn predict(&self, states: &Matrix) -> Result<Matrix, FitError> {
         let cols = self.constants.len();
-        let mut predicted = Vec::with_capacity(states.num_rows() * cols);
+        let values = |weights: &Weights, totals: &Matrix| {
+            let mut values = Matrix::from_fn(weights.rows.num_rows(), cols, |_, b| self.constants[b]);
+            weights.add_averages(self.step_size, totals, &mut values);
+            values
+        };
+        self.each(
+            states,
+            cols,
+            |_, totals, weights| values(weights, totals),
+            |part| Ok(values(&self.smoother.weights(part, &self.visits)?, &self.totals)),
+        )
+    }
+
+    /// A row of `cols` numbers for every state: by `near` through pivots, where there are any and they reach it, else by `exact`.
+    fn each(
+        &self,
+        states: &Matrix,
+        cols: usize,
+        near: impl Fn(&PivotSmoother, &Matrix, &Weights) -> Matrix,
+        exact: impl Fn(&Matrix) -> Result<Matrix, FitError>,
+    ) -> Result<Matrix, FitError> {
+        check_dim(self.smoother.feature_dim(), states)?;
+        let mut found = Vec::with_capacity(states.num_rows() * cols);
         // Some rows at a time, so that weights of many states need little memory.
-        for first in (0..states.num_rows()).step_by(1024) {
-            let rows = (states.num_rows() - first).min(1024);
-            let part = Matrix::from_fn(rows, states.num_cols(), |i, a| states[(first + i, a)]);
-            let mut values = Matrix::from_fn(rows, cols, |_, b| self.constants[b]);
-            let weights = self.smoother.weights(&part, &self.visits)?;
-            weights.add_averages(self.step_size, &self.totals, &mut values);
-            predicted.extend_from_slice(values.as_slice());
+        let step = (MAX_PART / self.smoother.num_sources().max(1)).clamp(1, 1024);
+        for first in (0..states.num_rows()).step_by(step) {
+            let rows: Vec<usize> = (first..states.num_rows().min(first + step)).collect();
+            let part = pick(states, &rows);
+            let rows = match &self.pivots {
+                None => exact(&part)?,
+                Some((pivots, totals)) => {
+                    let weights = pivots.weights(&part);
+                    let mut rows = near(pivots, totals, &weights);
+                    let far = pivots.out_of_reach(&weights);
+                    if !far.is_empty() {
+                        let anew = exact(&pick(&part, &far))?;
+                        far.iter()
+                            .zip(anew.rows())
+                            .for_each(|(&u, row)| rows.row_mut(u).copy_from_slice(row));
+                    }
+                    rows
+                }
+            };
+            found.extend_from_slice(rows.as_slice());
         }
-        Ok(Matrix::from_vec(states.num_rows(), cols, predicted))
+        Ok(Matrix::from_vec(states.num_rows(), cols, found))
     }
 }
 
@@ -134,18 +188,12 @@ impl<'a> Batch<'a> {
         Cow::Owned(found)
     }
 
-    /// What TD errors, summed by landmark, lose per unit of every state's value.
-    fn losses(&self) -> Losses {
-        let Some((_, key_of)) = &self.key_of else { return Vec::new() };
+    /// What the TD errors of source `i` lose per unit of the values of states, in sample `b`.
+    fn losses(&self, i: usize, b: usize) -> impl Iterator<Item = (usize, f64)> {
         let gamma = self.samples[0].gamma();
-        let mut losses = Vec::with_capacity(self.sources.len() + self.counts.num_rows());
-        for (i, &key) in key_of.iter().enumerate() {
-            losses.push((key, self.sources[i], self.visits.row(i).to_vec()));
-            for &(next, row) in &self.successors[i] {
-                losses.push((key, next, self.counts.row(row).iter().map(|count| -gamma * count).collect()));
-            }
-        }
-        losses
+        let followed =
+            self.successors[i].iter().map(move |&(next, row)| (next, -gamma * self.counts[(row, b)]));
+        std::iter::once((self.sources[i], self.visits[(i, b)])).chain(followed)
     }
 
     /// Sums of TD errors of every source, by sample, into `errors`.
@@ -188,15 +236,28 @@ impl SoftmaxTd {
         }
         let (features, cols) = (samples[0].features(), samples.len());
         let batch = Batch::new(samples, self.keys.as_deref());
-        let keys = match &self.keys {
-            Some(keys) => keys.features().clone(),
-            None => pick(features, &batch.sources),
+        let mut smoother = Smoother::new(self.kernel.clone(), pick(features, &batch.sources))?;
+        let (mut averaging, mut pivots, mut visits) = (None, None, Cow::Borrowed(&batch.visits));
+        if let Some(keys) = &self.keys {
+            match PivotSmoother::of(&smoother, features, &batch.sources, &batch.visits) {
+                Ok(found) => {
+                    averaging = Some(Averaging::pivots(&found.0));
+                    pivots = Some(found);
+                }
+                Err(reason) => {
+                    averaging = Some(Averaging::landmarks(keys.states().len(), reason));
+                    smoother = Smoother::new(self.kernel.clone(), keys.features().clone())?;
+                    visits = batch.by_key(&batch.visits);
+                }
+            }
+        }
+        let visits = visits.into_owned();
+        let (pivots, weights) = match pivots {
+            Some((pivots, weights)) => (Some(Box::new(pivots)), weights),
+            None => (None, smoother.weights(features, &visits)?),
         };
-        let smoother = Smoother::new(self.kernel.clone(), keys)?;
-        let visits = batch.by_key(&batch.visits).into_owned();
-        let weights = smoother.weights(features, &visits)?;
         let values = Matrix::from_fn(features.num_rows(), cols, |_, b| constants[b]);
-        let mut run = Run::new(batch, &weights, self.step_size, values);
+        let mut run = Run::new(batch, &weights, pivots.as_deref(), self.step_size, values);
         let mut depth = 0;
         let stops =
             depths.iter().copied().filter(|depth| *depth <= self.num_layers).map(|depth| (depth, true));
@@ -207,8 +268,14 @@ impl SoftmaxTd {
                 break;
             }
         }
+        let by_source = pivots.is_some().then(|| run.errors_of(depth));
         let Run { totals, values, .. } = run;
-        Ok(SoftmaxTdFits { smoother, step_size: self.step_size, constants, visits, totals, values })
+        let (totals, pivots) = match (by_source, pivots) {
+            (Some(by_source), Some(pivots)) => (by_source, Some((pivots, totals))),
+            _ => (totals, None),
+        };
+        let step_size = self.step_size;
+        Ok(SoftmaxTdFits { smoother, step_size, constants, visits, totals, pivots, averaging, values })
     }
 }
 
@@ -223,19 +290,46 @@ struct Run<'a> {
     values: Matrix,
     errors: Matrix,
     totals: Matrix,
+    /// Σ over layers of `totals` before each, where there are coordinates.
+    history: Matrix,
 }
 
 impl<'a> Run<'a> {
-    fn new(batch: Batch<'a>, weights: &'a Weights, step_size: f64, start: Matrix) -> Self {
+    fn new(
+        batch: Batch<'a>,
+        weights: &'a Weights,
+        pivots: Option<&PivotSmoother>,
+        step_size: f64,
+        start: Matrix,
+    ) -> Self {
         let (num_keys, cols) = (weights.rows.num_cols(), start.num_cols());
         let mut errors = Matrix::zeros(batch.sources.len(), cols);
-        let few = batch.key_of.is_some() && 4 * num_keys <= start.num_rows() && weights.is_plain();
-        let coordinates = few.then(|| {
-            batch.td_errors(&start, errors.as_mut_slice());
-            Coordinates::new(weights, &batch.losses(), batch.by_key(&errors).into_owned())
-        });
+        batch.td_errors(&start, errors.as_mut_slice());
+        let losses = |i: usize, b: usize| batch.losses(i, b);
+        let coordinates = match (pivots, &batch.key_of) {
+            (Some(pivots), _) => {
+                let right = pivots.gather(&weights.rows, &batch.sources, &errors);
+                let sources = (batch.sources.as_slice(), pivots.amplitudes());
+                Some(Coordinates::by_pivots(weights, sources, losses, right))
+            }
+            (None, Some((_, key_of))) if 4 * num_keys <= start.num_rows() && weights.is_plain() => {
+                let right = batch.by_key(&errors).into_owned();
+                Some(Coordinates::by_landmark(weights, key_of, losses, right))
+            }
+            _ => None,
+        };
         let (values, totals) = (start.clone(), Matrix::zeros(num_keys, cols));
-        Self { batch, weights, step_size, coordinates, start, values, errors, totals }
+        let history = totals.clone();
+        Self { batch, weights, step_size, coordinates, start, values, errors, totals, history }
+    }
+
+    /// Σ over all layers so far of the TD errors of every source: as they are affine in the values, so many times those of the mean.
+    fn errors_of(&mut self, depth: usize) -> Matrix {
+        let (layers, mut mean) = (depth as f64, self.start.clone());
+        let history = self.history.map(|sum| if depth == 0 { 0.0 } else { sum / layers });
+        self.weights.add_averages(self.step_size, &history, &mut mean);
+        self.batch.td_errors(&mean, self.errors.as_mut_slice());
+        self.errors.map(|error| layers * error)
     }
 
     fn advance(&mut self, layers: usize) {
@@ -243,7 +337,7 @@ impl<'a> Run<'a> {
             return;
         }
         if let Some(coordinates) = &self.coordinates {
-            coordinates.advance(layers, self.step_size, &mut self.totals);
+            coordinates.advance(layers, self.step_size, &mut self.totals, &mut self.history);
             self.values.clone_from(&self.start);
             self.weights.add_averages(self.step_size, &self.totals, &mut self.values);
             return;

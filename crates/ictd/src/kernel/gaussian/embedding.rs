@@ -17,6 +17,11 @@ use crate::statistics::largest;
 pub(crate) struct Embedding {
     dim: usize,
     num_sources: usize,
+    root: Root,
+    /// √(log₂e/τ).
+    scale: f64,
+    /// x₀.
+    centre: Vec<f64>,
     /// Point after point, sources first.
     points: Vec<f64>,
     /// b(s) of the sources, the largest being 1.
@@ -56,22 +61,14 @@ impl Embedding {
             });
             *middle = 0.5 * ends.0 + 0.5 * ends.1;
         }
-        let place = |x: &[f64], y: &mut [f64]| {
-            root.apply(x, y);
-            y.iter_mut().for_each(|y| *y *= scale);
-        };
         let mut points = vec![0.0; d * n];
-        let mut apart = vec![0.0; d];
         for (u, y) in points.chunks_exact_mut(d).enumerate() {
-            for ((apart, x), middle) in apart.iter_mut().zip(statistics.features(u)).zip(&centre) {
-                *apart = x - middle;
-            }
-            place(&apart, y);
+            place(&root, scale, &centre, statistics.features(u), y);
         }
         let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
         let reach = largest(points.chunks_exact(d).map(|y| dot(y, y)));
         let mut origin = vec![0.0; d];
-        place(&centre, &mut origin);
+        place(&root, scale, &vec![0.0; d], &centre, &mut origin);
         let num_sources = statistics.num_source_groups();
         let sources = points.chunks_exact(d).take(num_sources);
         let mut logarithms: Vec<f64> =
@@ -85,7 +82,32 @@ impl Embedding {
         let steps = f64::EPSILON * (d as f64 + 4.0) + root.error;
         let placing_error = steps * 4.0 * (reach + (reach * dot(&origin, &origin)).sqrt());
         let usable = [reach, spread, placing_error].iter().all(|x| x.is_finite());
-        usable.then_some(Self { dim: d, num_sources, points, factors, reach, spread, placing_error })
+        usable.then_some(Self {
+            dim: d,
+            num_sources,
+            root,
+            scale,
+            centre,
+            points,
+            factors,
+            reach,
+            spread,
+            placing_error,
+        })
+    }
+
+    /// The points of other features, one after another.
+    pub fn place(&self, features: &Matrix) -> Vec<f64> {
+        let mut points = vec![0.0; self.dim * features.num_rows()];
+        for (x, y) in features.rows().zip(points.chunks_exact_mut(self.dim)) {
+            place(&self.root, self.scale, &self.centre, x, y);
+        }
+        points
+    }
+
+    /// a(s) = b(s)·2^(‖y_s‖²/2) of a source: its weights are a(s)·κ(s, u) before normalising, κ being the Gaussian kernel.
+    pub fn amplitude(&self, s: usize) -> f64 {
+        self.factors[s] * (0.5 * self.square(s)).exp2()
     }
 
     /// Number of coordinates.
@@ -147,7 +169,15 @@ impl Embedding {
     }
 }
 
+/// y = scale·R(x - x₀).
+fn place(root: &Root, scale: f64, centre: &[f64], x: &[f64], y: &mut [f64]) {
+    let apart: Vec<f64> = x.iter().zip(centre).map(|(x, middle)| x - middle).collect();
+    root.apply(&apart, y);
+    y.iter_mut().for_each(|y| *y *= scale);
+}
+
 /// R with RᵀR = B for a symmetric positive semidefinite B.
+#[derive(Clone, Debug)]
 enum RootForm {
     /// √B(a, a).
     Diagonal(Vec<f64>),
@@ -155,6 +185,7 @@ enum RootForm {
     Full(Matrix),
 }
 
+#[derive(Clone, Debug)]
 struct Root {
     form: RootForm,
     /// The largest |B - RᵀR| entry, relative to what rows of R have.

@@ -6,7 +6,6 @@ use super::embedding::Embedding;
 use super::kappa::Panel;
 use super::selection::Selection;
 use super::tile::{MAX_ROWS, Real};
-use crate::kernel::cost::Budget;
 use crate::linalg;
 use crate::matrix::Matrix;
 use crate::statistics::largest;
@@ -57,16 +56,17 @@ pub(crate) struct TooMany {
 }
 
 impl Pivots {
-    /// As many pivots as the tolerance asks for, where they are within the budget. `visits` are those of the sources.
+    /// As many pivots as the tolerance asks for, where they are no more than may be chosen from a sample of so many points.
+    /// `visits` are those of the sources.
     pub fn new(
         embedding: &Embedding,
         visits: &[f64],
         tolerance: f64,
-        budget: &Budget,
+        max_rank: impl FnOnce(usize) -> usize,
         watch: &dyn Watch,
     ) -> Result<Result<Self, TooMany>, Stopped> {
         let mut selection = Selection::new(embedding, visits);
-        let max_rank = budget.max_rank(selection.len());
+        let max_rank = max_rank(selection.len());
         watch.begin("pivots", "pivots", 0)?;
         for repair in 0..=REPAIRS {
             let aim = AIM * tolerance / f64::from(1 << repair);
@@ -124,17 +124,11 @@ impl Pivots {
         watch: &dyn Watch,
     ) -> Result<Vec<f64>, Stopped> {
         let mut residuals = self.residuals(embedding, watch)?;
-        // Pivots have no residual but for rounding, which is of that size everywhere.
-        let of_pivots = self.rows.chunks_exact(self.dim).take(self.rank);
-        let rounding = ROUNDING * largest(self.panel_residuals(of_pivots, self.rank).iter().map(|x| x.abs()))
-            + f64::EPSILON * self.rank as f64;
+        let rounding = self.rounding();
         residuals.iter_mut().for_each(|x| *x = x.max(0.0) + rounding);
         let ([masses], [moved]) = self.solved_sums([visits], &())?;
         let spread: f64 = (0..embedding.num_sources())
-            .map(|s| {
-                let a = embedding.factors()[s] * (0.5 * embedding.square(s)).exp2();
-                visits[s] * a * residuals[s].sqrt()
-            })
+            .map(|s| visits[s] * embedding.amplitude(s) * residuals[s].sqrt())
             .sum();
         let placing = embedding.placing_error();
         // What products round: k terms, whose sizes may be much larger than their sum.
@@ -146,6 +140,28 @@ impl Pivots {
             if !(mass > 0.0) { f64::INFINITY } else { 2.0 * (off / mass + placing) }
         };
         Ok((0..self.num_points).map(error).collect())
+    }
+
+    /// How far rounding moves residuals: pivots have none but for it, and it is of that size everywhere.
+    pub fn rounding(&self) -> f64 {
+        let of_pivots = self.rows.chunks_exact(self.dim).take(self.rank);
+        let residuals = self.panel_residuals(of_pivots, self.rank);
+        ROUNDING * largest(residuals.iter().map(|x| x.abs())) + f64::EPSILON * self.rank as f64
+    }
+
+    /// f(u) of these points, one row of k numbers each.
+    pub fn features(&self, points: &[f64]) -> Matrix {
+        let rank = self.rank;
+        let mut rows = vec![0.0; points.len() / self.dim * rank];
+        let panels = rows.par_chunks_mut(PANEL * rank).zip(points.par_chunks(PANEL * self.dim));
+        panels.for_each(|(rows, points)| {
+            let mut pivot = 0;
+            self.panel_features(points.chunks_exact(self.dim), rows.len() / rank, |f| {
+                rows.iter_mut().skip(pivot).step_by(rank).zip(f).for_each(|(entry, f)| *entry = *f);
+                pivot += 1;
+            });
+        });
+        Matrix::from_vec(points.len() / self.dim, rank, rows)
     }
 
     /// 1 - ‖f(u)‖² of every point.
@@ -161,16 +177,26 @@ impl Pivots {
     }
 
     fn panel_residuals<'a>(&self, points: impl Iterator<Item = &'a [f64]>, len: usize) -> Vec<f64> {
+        let mut residuals = vec![1.0; len];
+        self.panel_features(points, len, |row| {
+            residuals.iter_mut().zip(row).for_each(|(left, f)| *left -= f * f);
+        });
+        residuals
+    }
+
+    /// f of a panel of points, pivot by pivot.
+    fn panel_features<'a>(
+        &self,
+        points: impl Iterator<Item = &'a [f64]>,
+        len: usize,
+        each: impl FnMut(&[f64]),
+    ) {
         let panel = Panel::new(points, len, self.dim);
         let mut kappa = vec![0.0; self.rank * len];
         for (row, y) in kappa.chunks_exact_mut(len).zip(self.rows.chunks_exact(self.dim)) {
             panel.kappa(y, row);
         }
-        let mut residuals = vec![1.0; len];
-        linalg::lower_product(&self.inverse, &kappa, len, |row| {
-            residuals.iter_mut().zip(row).for_each(|(left, f)| *left -= f * f);
-        });
-        residuals
+        linalg::lower_product(&self.inverse, &kappa, len, each);
     }
 
     /// Σ_s b(s)·g(s)·2^⟨y_s, y_u⟩ for every point u by way of the pivots, N vectors of messages at once.
