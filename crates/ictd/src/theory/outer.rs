@@ -43,7 +43,7 @@ pub(super) struct Outer {
     pub smallest_real_part: Option<f64>,
 }
 
-/// Where a Ritz value θ of F Wᵀ stands: 1 - αθ, and how far that is from the unit circle.
+/// Where a Ritz value θ of F Wᵀ stands: 1 - αθ, or its conjugate, and how far that is from the unit circle.
 struct Place {
     factor: Eigenvalue,
     modulus: f64,
@@ -52,7 +52,7 @@ struct Place {
 
 impl Place {
     fn of(value: Eigenvalue, step_size: f64) -> Self {
-        let factor = Eigenvalue { re: 1.0 - step_size * value.re, im: -step_size * value.im };
+        let factor = Eigenvalue { re: 1.0 - step_size * value.re, im: step_size * value.im };
         let modulus = factor.modulus();
         Self { factor, modulus, distance: (1.0 - modulus).abs() }
     }
