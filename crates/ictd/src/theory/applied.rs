@@ -12,6 +12,10 @@ use super::form::form_bound;
 use super::outer::{Krylov, Outer};
 use super::stability::{Regime, Stability};
 
+/// Products that eigenvalues are looked for with, ...
+const PRODUCTS: usize = 40;
+/// ... and where convergence is proved without them.
+const PROVED_PRODUCTS: usize = 20;
 /// Layers whose values are computed at most.
 const MAX_LAYERS: usize = 1000;
 
@@ -28,11 +32,12 @@ impl CertificateConfig {
         if !(self.step_size > 0.0 && self.step_size.is_finite()) {
             return Err(OperatorError::StepSize(self.step_size));
         }
-        let outer = match Outer::of(operator, self.step_size) {
+        let proof = Proof::of(operator, self.step_size);
+        let most = if proof.converges() { PROVED_PRODUCTS } else { PRODUCTS };
+        let outer = match Outer::of(operator, self.step_size, most) {
             Err(OperatorError::Linalg(LinalgError::NoConvergence { .. })) => None,
             other => other?,
         };
-        let proof = Proof::of(operator, self.step_size);
         let contraction = contraction(operator, &proof, outer.as_ref())?;
         let stability = stability(operator, &proof, outer.as_ref());
         let (status, reasons) = judge(&proof, &contraction, outer.as_ref(), self.step_size);
