@@ -220,7 +220,7 @@ fn many_flat_states_are_not_overstated() {
     assert_eq!((found.status, found.stability.regime), (Status::Estimated, Regime::Provable));
     assert!(found.contraction.spectral_radius.is_none() && found.stability.smallest_real_part.is_none());
     let krylov = found.krylov.unwrap();
-    assert!(krylov.products >= 40 && krylov.residual > 0.0 && krylov.ritz.modulus() < 1.0 + 1e-6);
+    assert!(krylov.products >= 20 && krylov.residual > 0.0 && krylov.ritz.modulus() < 1.0 + 1e-6);
     let fixed = found.fixed_point.unwrap();
     assert!(
         fixed.error > 0.1 * fixed.largest_value && fixed.error_bound.is_none() && !fixed.notes.is_empty()

@@ -49,7 +49,6 @@ impl Arnoldi {
         let mut product = apply(last)?;
         let size = vector::length(&product);
         if !size.is_finite() {
-            self.basis.pop();
             return Ok(false);
         }
         let mut column = vec![0.0; self.basis.len() + 1];

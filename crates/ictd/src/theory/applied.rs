@@ -12,6 +12,10 @@ use super::form::form_bound;
 use super::outer::{Krylov, Outer};
 use super::stability::{Regime, Stability};
 
+/// Products that eigenvalues are looked for with, ...
+const PRODUCTS: usize = 40;
+/// ... and where convergence is proved without them.
+const PROVED_PRODUCTS: usize = 20;
 /// Layers whose values are computed at most.
 const MAX_LAYERS: usize = 1000;
 
@@ -60,11 +64,12 @@ fn examined(
     if !(step_size > 0.0 && step_size.is_finite()) {
         return Err(OperatorError::StepSize(step_size));
     }
-    let outer = match Outer::of(operator, step_size) {
+    let proof = Proof::of(operator, step_size);
+    let most = if proof.converges() { PROVED_PRODUCTS } else { PRODUCTS };
+    let outer = match Outer::of(operator, step_size, most) {
         Err(OperatorError::Linalg(LinalgError::NoConvergence { .. })) => None,
         other => other?,
     };
-    let proof = Proof::of(operator, step_size);
     let contraction = contraction(operator, &proof, outer.as_ref())?;
     let stability = stability(operator, &proof, outer.as_ref());
     let (status, reasons) = judge(&proof, &contraction, outer.as_ref(), step_size);

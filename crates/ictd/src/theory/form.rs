@@ -70,3 +70,45 @@ pub(super) fn form_bound(
     // A first-order slack speaks about small ones only.
     (slack < 1e-3 && proved.is_finite()).then_some(proved)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{Purpose, Stream};
+    use crate::theory::Stability;
+    use crate::{Attention, Context, End, KernelName, StateOperator};
+
+    /// Never below the eigenvalue, and near it: states that come back, and states that do not.
+    #[test]
+    fn the_bound_is_above_the_eigenvalue_and_near_it() {
+        let mut stream = Stream::new(9, Purpose::Prompt, 0);
+        for (temperature, returning) in [(1.0, false), (0.3, false), (1.0, true), (0.05, true)] {
+            let rows: Vec<Vec<f64>> = (0..60).map(|_| stream.uniform_vec(2, -1.0, 1.0)).collect();
+            let visited: Vec<&[f64]> = (0..150)
+                .map(|t| rows[if returning { stream.below(60) } else { t % 60 } as usize].as_slice())
+                .collect();
+            let length = if returning { 149 } else { 59 };
+            let builder =
+                Context::builder().episode(&visited[..=length], &vec![1.0; length], End::Terminated);
+            let context = builder.build().unwrap();
+            let attention = Attention::new(KernelName::Softmax.at(temperature).unwrap(), 0.0).unwrap();
+            let operator = StateOperator::empirical(&context, &attention, 0.9).unwrap();
+            let exact = 1.0 - Stability::of(&operator).unwrap().form_margin.unwrap();
+            let masses = operator.log_masses().unwrap();
+            let bound = form_bound(operator.statistics(), 0.9, masses, 0.0).unwrap();
+            // The power iteration gains a digit in some ten steps where eigenvalues are a fifth apart.
+            assert!(bound >= exact && bound < 1.02 * exact, "{temperature}, {returning}: {bound} {exact}");
+            // Masses that may be off count.
+            assert!(form_bound(operator.statistics(), 0.9, masses, 1e-5).unwrap() > bound);
+            assert_eq!(form_bound(operator.statistics(), 0.9, masses, 1.0), None);
+        }
+    }
+
+    #[test]
+    fn without_a_future_there_is_nothing_to_bound() {
+        let builder = Context::builder().episode(&[[1.0], [2.0]], &[1.0], End::Terminated);
+        let statistics = ContextStatistics::per_state(&builder.build().unwrap());
+        assert_eq!(form_bound(&statistics, 0.9, &[0.0], 0.0), Some(0.0));
+        assert_eq!(form_bound(&statistics, 0.0, &[0.0], 0.0), Some(0.0));
+    }
+}

@@ -7,9 +7,7 @@ use crate::linalg::Eigenvalue;
 use crate::operator::{AppliedOperator, OperatorError};
 use crate::random::{Purpose, Stream};
 
-/// Products of the iteration at most, ...
-const STEPS: usize = 40;
-/// ... and between two looks at what was found.
+/// Products between two looks at what was found.
 const LOOK: usize = 10;
 /// An eigenvalue counts as found when its residual is below this share of the distance that decides: to the unit circle, or to the
 /// imaginary axis. Where vectors are far from orthogonal residuals say less about eigenvalues, but they do say what layers do: with a
@@ -43,7 +41,7 @@ pub(super) struct Outer {
     pub smallest_real_part: Option<f64>,
 }
 
-/// Where a Ritz value θ of F Wᵀ stands: 1 - αθ, and how far that is from the unit circle.
+/// Where a Ritz value θ of F Wᵀ stands: 1 - αθ, or its conjugate, and how far that is from the unit circle.
 struct Place {
     factor: Eigenvalue,
     modulus: f64,
@@ -52,7 +50,7 @@ struct Place {
 
 impl Place {
     fn of(value: Eigenvalue, step_size: f64) -> Self {
-        let factor = Eigenvalue { re: 1.0 - step_size * value.re, im: -step_size * value.im };
+        let factor = Eigenvalue { re: 1.0 - step_size * value.re, im: step_size * value.im };
         let modulus = factor.modulus();
         Self { factor, modulus, distance: (1.0 - modulus).abs() }
     }
@@ -95,18 +93,23 @@ impl<'a> Deciding<'a> {
 }
 
 impl Outer {
-    /// By Arnoldi's iteration on summed TD errors; `None` where there is nothing to iterate on, or numbers overflow.
-    pub fn of(operator: &mut AppliedOperator<'_>, step_size: f64) -> Result<Option<Self>, OperatorError> {
+    /// By Arnoldi's iteration on summed TD errors of at most so many products; `None` where there is nothing to iterate on, or numbers
+    /// overflow.
+    pub fn of(
+        operator: &mut AppliedOperator<'_>,
+        step_size: f64,
+        most: usize,
+    ) -> Result<Option<Self>, OperatorError> {
         // Any fixed stream will do: the vector has a share of every direction.
         let sources = operator.statistics().num_source_groups();
         let start = Stream::new(0, Purpose::Evaluation, 3).uniform_vec(sources, -1.0, 1.0);
         let Some(mut arnoldi) = Arnoldi::new(&start) else { return Ok(None) };
-        operator.begin("eigenvalues", STEPS + 4)?;
+        operator.begin("eigenvalues", most + 4)?;
         let mut apply = |y: &[f64]| operator.error_map(y);
         let mut ritz = Vec::new();
-        while arnoldi.steps() < STEPS {
+        while arnoldi.steps() < most {
             let more = arnoldi.extend(&mut apply)?;
-            if !more || arnoldi.steps().is_multiple_of(LOOK) {
+            if !more || arnoldi.steps().is_multiple_of(LOOK) || arnoldi.steps() == most {
                 ritz = arnoldi.ritz()?;
                 if !more || Deciding::of(&ritz, step_size).is_some_and(|found| found.is_settled(step_size)) {
                     break;

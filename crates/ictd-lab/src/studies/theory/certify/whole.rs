@@ -115,7 +115,8 @@ fn relative_error(certificate: &Certificate) -> Option<f64> {
 /// What to do: whether the layers asked for are enough, how many are by the rate, or what to change.
 fn advice(certificate: &Certificate, num_layers: usize, suggestions: &[SuggestionJson]) -> String {
     if !certificate.status.converges() {
-        return instead(num_layers, suggestions);
+        let tried = if suggestions.is_empty() { "" } else { ", as tried on a part of the states" };
+        return instead(num_layers, suggestions) + tried;
     }
     if relative_error(certificate).is_some_and(|error| error <= NEAR) {
         return format!(
