@@ -79,9 +79,9 @@ impl PivotSmoother {
         let search = |embedding: &Embedding, visits: &[f64]| {
             Pivots::new(embedding, visits, AIM * TOLERANCE, |_| max_rank, &()).map_err(|e| e.to_string())
         };
-        let narrow = |rank: usize, error: f64, wanted: f64| {
+        let narrow = |of: usize, rank: usize, error: f64, wanted: f64| {
             format!(
-                "the kernel is narrow: with {rank} pivots the bound on errors of weights is {error:.1e}, expected {wanted:e}"
+                "the kernel is narrow: with {rank} pivots the bound on errors of weights of {of} states is {error:.1e}, expected {wanted:e}"
             )
         };
         // Some of the sources tell soon where the kernel is far too narrow.
@@ -89,12 +89,12 @@ impl PivotSmoother {
         let probed: Vec<usize> = sources.iter().copied().step_by(step).collect();
         let counts: Vec<f64> = all.iter().copied().step_by(step).collect();
         if let Err(TooMany { rank, error }) = search(&embed(&probed, &[])?, &counts)? {
-            return Err(narrow(rank, error, AIM * TOLERANCE));
+            return Err(narrow(probed.len(), rank, error, AIM * TOLERANCE));
         }
         let embedding = embed(sources, &others)?;
         let pivots = match search(&embedding, &all)? {
             Ok(pivots) => pivots,
-            Err(TooMany { rank, error }) => return Err(narrow(rank, error, AIM * TOLERANCE)),
+            Err(TooMany { rank, error }) => return Err(narrow(states, rank, error, AIM * TOLERANCE)),
         };
         let rows = pivots.features(&embedding.place(features));
         let mut made = Self {
@@ -123,7 +123,7 @@ impl PivotSmoother {
         made.bound = made.errors(&weights).into_iter().fold(0.0, f64::max);
         // Negated, so that NaN is no bound.
         if !(made.bound <= TOLERANCE) {
-            return Err(narrow(made.rank(), made.bound, TOLERANCE));
+            return Err(narrow(states, made.rank(), made.bound, TOLERANCE));
         }
         Ok((made, weights))
     }
