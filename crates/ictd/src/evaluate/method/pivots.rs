@@ -20,7 +20,7 @@ const MAX_RANK: usize = 512;
 /// ... the most states times pivots, of which the features are kept, ...
 const MAX_FEATURES: usize = 1 << 24;
 /// ... and times pivots squared, which is what a system of a column of a batch costs.
-const MAX_PRODUCTS: usize = 1 << 32;
+const MAX_PRODUCTS: u64 = 1 << 32;
 /// Sources that are tried first.
 const PROBED: usize = 1024;
 /// Sources that a thread sums over at once. Fixed, so that the result does not depend on the number of threads.
@@ -50,7 +50,7 @@ impl PivotSmoother {
     /// The most pivots among so many states.
     fn max_rank(num_states: usize) -> usize {
         let states = num_states.max(1);
-        MAX_RANK.min(MAX_FEATURES / states).min((MAX_PRODUCTS / states).isqrt())
+        MAX_RANK.min(MAX_FEATURES / states).min((MAX_PRODUCTS / states as u64).isqrt() as usize)
     }
 
     /// Pivots for a smoother over the states with these numbers, and the weights of all states; or why there are none. `visits` are those of the sources, by
