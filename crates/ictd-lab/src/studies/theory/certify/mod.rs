@@ -379,3 +379,26 @@ fn located(error: OperatorError, operator: &StateOperator) -> LabError {
     );
     LabError::refused("features", problem)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ictd::context::End;
+
+    /// What is certain of a part need not hold for the rest.
+    #[test]
+    fn a_certificate_of_a_part_asks_for_caution() {
+        let rows: Vec<[f64; 1]> = (0..6).map(|k| [f64::from(k)]).collect();
+        let context = Context::builder().episode(&rows, &[1.0; 5], End::Terminated).build().unwrap();
+        let config = LayerConfig { kernel: KernelName::Tabular, ..LayerConfig::default() };
+        let of = |subsample| {
+            let subject = Subject { name: "a chain".into(), context: Some(&context), subsample };
+            let (statistics, attention) =
+                (ContextStatistics::per_state(&context), config.attention().unwrap());
+            dense_report(subject, statistics, &attention, 0.9, false, &config, &Progress::default()).unwrap()
+        };
+        let (whole, part) = (of(None), of(Some(Subsample { states: 5, of: 5000 })));
+        assert_eq!((whole.certificate.status, whole.judgement), (Status::Certified, Level::Trust));
+        assert_eq!((part.certificate.status, part.judgement), (Status::Certified, Level::Caution));
+    }
+}
