@@ -1,0 +1,138 @@
+// Scene 1's numbers: from the state to the process, the trajectory and the layers, all of them the engine's.
+
+import { call } from "ictd/engine";
+import { field, number, whole, word } from "ictd/state";
+import { ownCodec } from "ictd/own";
+
+/** The processes that can be chosen. */
+export const KINDS = [["ring", "Ring"], ["loop", "Loop"], ["boyan", "Boyan's chain"], ["grid", "Grid"]];
+/** The kernels of attention. */
+export const KERNELS = [["softmax", "softmax"], ["relu", "relu"], ["elu1", "elu + 1"], ["rbf", "rbf (distance)"], ["linear", "linear"], ["tabular", "tabular (same state)"]];
+/** As many states as a graph can show. */
+export const MOST_STATES = 16;
+
+field("process", "ring", word(KINDS.map(([key]) => key)));
+field("states", 5, whole(2, MOST_STATES));
+field("seed", 0, whole(0, 99999));
+field("own", null, ownCodec);
+field("gamma", 0.8, number(0, 0.999));
+field("n", 12, whole(1, 60));
+field("walk", 0, whole(0, 99999));
+field("kernel", "softmax", word(KERNELS.map(([key]) => key)));
+field("tau", 0.1, number(0.001, 1000));
+field("alpha", 1, number(0, 100));
+field("layers", 15, whole(1, 60));
+field("layer", 1, whole(0, 60));
+// A context that comes from somewhere else (`{context, label}`), and parameters other than θ_* (`{params, options, label}`).
+field("window", null);
+field("block", null);
+// What the pointer is on, which token was chosen (null: the query), and which state is being edited.
+field("hover", null);
+field("token", null, whole(0, 60));
+field("chosen", null);
+
+/** Remembers the last answer: most changes leave most of the chain as it was. */
+function once(make) {
+  let key = null;
+  let value = null;
+  return (...inputs) => {
+    const now = JSON.stringify(inputs);
+    if (now !== key) {
+      value = make(...inputs);
+      key = now;
+    }
+    return value;
+  };
+}
+
+const generated = once((kind, states, seed, gamma) => call("process", { kind, states, seed, gamma }));
+const valued = once((own, gamma) => {
+  const process = { P: own.P, rewards: own.rewards, features: own.features, initial: own.initial, gamma };
+  return { ...process, values: call("values", { process }).values };
+});
+const sampled = once((process, n, seed) => call("sample", { process, n, seed }));
+const layered = once((context, options) => call("layers", { context, options }));
+
+/** The process that is shown, with its exact values; null where the context comes from elsewhere. */
+export function processOf(state) {
+  if (state.window) return null;
+  return state.own ? valued(state.own, state.gamma) : generated(state.process, state.states, state.seed, state.gamma);
+}
+
+/** The options of a forward pass. */
+export function optionsOf(state) {
+  const options = { layers: state.layers, gamma: state.gamma, kernel: state.kernel, temperature: state.tau, step_size: state.alpha };
+  if (!state.block) return options;
+  const { diagonal_mix, block } = state.block.options ?? {};
+  return { ...options, ...(diagonal_mix ? { diagonal_mix } : {}), ...(block ? { block } : {}), params: state.block.params };
+}
+
+/** The name of a process's state. */
+export const letter = (s) => String.fromCharCode(65 + s);
+
+/** Columns of a context: every state of every episode, then every query; sources are those that were left. */
+function columnsOf(context) {
+  const episodes = context.episodes ?? [context];
+  const columns = [];
+  for (const { features, rewards, terminated } of episodes) {
+    features.forEach((x, k) => columns.push({ x, source: k < rewards.length, reward: rewards[k] ?? null, terminal: Boolean(terminated) && k === rewards.length }));
+  }
+  for (const x of context.queries ?? []) columns.push({ x, source: false, reward: null, terminal: false });
+  return columns;
+}
+
+/** States are named by letters where the process is known, otherwise numbered in the order of their first visit. */
+function namesOf(columns, states) {
+  if (states) return states.map(letter);
+  const seen = new Map();
+  return columns.map(({ x }) => {
+    const key = JSON.stringify(x);
+    if (!seen.has(key)) seen.set(key, String(seen.size + 1));
+    return seen.get(key);
+  });
+}
+
+let last = null;
+
+/**
+ * Everything that scene 1 shows: `process`, `states` (of tokens), `columns`, `names`, `sources` (their columns), `result` (the engine's
+ * `layers`) and, of the chosen layer l, what it reads and writes.
+ */
+export function model(state) {
+  const process = processOf(state);
+  const sample = process ? sampled({ ...process, values: undefined }, state.n, state.walk) : { context: state.window.context, states: null };
+  const result = layered(sample.context, optionsOf(state));
+  if (last?.result !== result || last.process !== process) {
+    const columns = columnsOf(sample.context);
+    last = {
+      process, result, columns, context: sample.context, states: sample.states, names: namesOf(columns, sample.states),
+      sources: columns.map((_, j) => j).filter((j) => columns[j].source), d: columns[0].x.length, updates: new Map(),
+    };
+  }
+  const depth = result.tokens.length - 1;
+  const layer = Math.max(1, Math.min(depth, state.layer));
+  const of = (list) => list[Math.min(list.length, layer) - 1];
+  return Object.assign(last, {
+    depth, layer, gamma: state.gamma, alpha: state.alpha, tau: state.tau, kernel: state.kernel, trained: state.block !== null,
+    before: result.tokens[layer - 1], after: result.tokens[layer], weights: of(result.weights), scores: of(result.scores), V: of(result.V), A: of(result.A),
+    errors: result.errors?.[layer - 1] ?? null, td: result.td,
+    query: columnsEnd(last), token: Math.min(state.token ?? Infinity, last.columns.length - 1),
+  });
+}
+
+const columnsEnd = ({ columns }) => columns.length - 1;
+
+/** What layer l adds before the shift, α·V·Z·K, row by row: the sum that formulas write out. */
+export function updateOf(m) {
+  if (!m.updates.has(m.layer)) {
+    const read = m.V.map((row) => m.sources.map((j) => row.reduce((sum, v, k) => sum + v * m.before[k][j], 0)));
+    m.updates.set(m.layer, read.map((row) => m.columns.map((_, j) => m.alpha * row.reduce((sum, value, i) => sum + value * m.weights[i][j], 0))));
+  }
+  return m.updates.get(m.layer);
+}
+
+/** The estimate of a process's state after the layer: that of its first visit; null where the trajectory does not visit it. */
+export function estimateOf(m, s) {
+  const j = m.states.indexOf(s);
+  return j < 0 ? null : m.result.attention[m.layer][j];
+}

@@ -1,0 +1,262 @@
+// Scene 1: a layer is a TD step. Above the process and its values, below the layer as attention and as TD.
+
+import { Bars } from "ictd/bars";
+import { Chart } from "ictd/chart";
+import { button, choice, section, seed, slider } from "ictd/controls";
+import { html, most, num } from "ictd/draw";
+import { Editor, removeState, setFeatures } from "ictd/editor";
+import { say } from "ictd/explain";
+import { contribution, errorBar, scoreCell, stateNode, tokenCell, updateCell, valueStep, weightCell } from "ictd/formulas";
+import { Graph } from "ictd/graph";
+import { Heat, matrixSummary } from "ictd/heat";
+import { Ledger } from "ictd/ledger";
+import { KERNELS, KINDS, MOST_STATES, estimateOf, letter, model, updateOf } from "ictd/model";
+import { initial, update } from "ictd/state";
+import { Stepper } from "ictd/stepper";
+import { Strip } from "ictd/strip";
+
+const WORDS = `
+<h2>A layer is a TD step</h2>
+<p>The process on the left is never shown to the network. All it gets is the trajectory: features and rewards of the states it passed.</p>
+<p><b class="attention-text">Attention</b> compares tokens, weighs them, and adds to each what V reads. <b class="td-text">TD learning</b> takes the
+same weights and moves each value by a weighted mean of TD errors. Both columns below do the same arithmetic, and the
+numbers agree to the last digits.</p>
+<p>Step through the layers: values move towards the <b class="exact-text">exact ones</b>. They get there when attention is sharp (small τ) and the trajectory is long.</p>
+<p class="soft">Point at any number, or use Tab and the arrow keys, to see where it comes from.</p>`;
+
+const parts = {};
+let now = null;
+
+const onColumn = (place) => update({ hover: place ? { column: place.column } : null });
+const onCell = (place) => update({ hover: place ? { column: place.column, source: place.row } : null });
+const onState = (place) => update({ hover: place ? { state: place.state } : null });
+
+function controls() {
+  const fresh = (patch) => update({ ...patch, own: null, window: null, chosen: null });
+  return [
+    section(
+      "Process",
+      choice({ field: "process", label: "Kind", options: KINDS, onchange: (process) => fresh({ process }) }),
+      slider({ field: "states", label: "States", least: 2, most: MOST_STATES, step: 1 }),
+      seed({ field: "seed", label: "Rewards, seed" }),
+      slider({ field: "gamma", label: "Discount γ", least: 0, most: 0.99, step: 0.01 }),
+      (parts.restore = button("Back to the drawn process", () => fresh({}), { className: "small" })),
+    ),
+    section(
+      "Trajectory",
+      slider({ field: "n", label: "Transitions n", least: 1, most: 60, step: 1 }),
+      seed({ field: "walk", label: "Walk, seed" }),
+    ),
+    section(
+      "Transformer",
+      choice({ field: "kernel", label: "Kernel", options: KERNELS }),
+      slider({ field: "tau", label: "Temperature τ", least: 0.01, most: 10, log: true, decimals: 2, hint: "Small: sharp attention, on few sources" }),
+      slider({ field: "alpha", label: "Step size α", least: 0, most: 3, step: 0.05 }),
+      slider({ field: "layers", label: "Layers L", least: 1, most: 60, step: 1 }),
+    ),
+    button("Reset all", () => update(Object.fromEntries([...FIELDS.map((name) => [name, initial(name)])]))),
+  ];
+}
+const FIELDS = ["process", "states", "seed", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "layer", "window", "block", "token", "chosen"];
+
+function build() {
+  parts.stepper = new Stepper();
+  parts.graph = new Graph({
+    title: "The process", enter: onState, explain: (s) => stateNode(now, s, estimateOf(now, s)), move: setFeatures, remove: removeState,
+    choose: (s) => {
+      update({ chosen: s });
+      requestAnimationFrame(() => requestAnimationFrame(() => parts.editor.focus()));
+    },
+  });
+  parts.editor = new Editor();
+  parts.values = new Chart({
+    title: "Values, layer by layer", height: 300, right: 26, enter: (place) => update({ hover: place ? { column: now.shown[place.series >> 1] } : null }),
+    explain: ({ series, index }) => (index === 0 ? tokenCell(now, 0, now.d + 2, now.shown[series >> 1]) : valueStep(now, index, now.shown[series >> 1])),
+    onrule: (x) => parts.stepper.go(Math.round(x)),
+  });
+  parts.strip = new Strip({ title: "The trajectory", enter: onColumn, explain: (j) => valueStep(now, now.layer, j), choose: (j) => update({ token: j === now.query ? null : j }) });
+  parts.before = new Heat({ title: "Tokens read", enter: ({ column } = {}) => onColumn(column === undefined ? null : { column }), explain: (row, j) => tokenCell(now, now.layer - 1, row, j) });
+  parts.scores = new Heat({ title: "Scores", enter: onCell, explain: (i, j) => scoreCell(now, i, j) });
+  parts.weights = new Heat({ title: "Attention weights", enter: onCell, explain: (i, j) => weightCell(now, i, j) });
+  parts.update = new Heat({ title: "Update", enter: onColumn, explain: (row, j) => updateCell(now, row, j) });
+  parts.after = new Heat({ title: "Tokens written", enter: onColumn, explain: (row, j) => tokenCell(now, now.layer, row, j) });
+  parts.errors = new Bars({ title: "TD errors", height: 157, enter: onColumn, explain: (j) => errorBar(now, j) });
+  parts.flow = new Bars({ title: "Contributions", height: 157, enter: (place) => update({ hover: place ? { source: now.sources.indexOf(place.column) } : null }), explain: (j) => contribution(now, j, now.token) });
+  parts.moves = new Bars({ title: "Values before and after", height: 157, enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
+  parts.ledger = new Ledger({ enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
+}
+
+const card = (...children) => html("section", { class: "card" }, ...children);
+const pair = (...children) => html("div", { class: "pair" }, ...children);
+
+function mount() {
+  build();
+  parts.top = pair(card(parts.graph.root, parts.editor.root), card(parts.values.root));
+  const lanes = html("div", { class: "pair lanes" });
+  lanes.innerHTML = `<h2 class="attention-text">Attention</h2><h2 class="td-text">TD learning</h2>`;
+  const picture = [
+    parts.stepper.root,
+    parts.top,
+    card(parts.strip.root),
+    lanes,
+    pair(card(parts.before.root), card(parts.errors.root)),
+    pair(card(parts.scores.root), card(parts.weights.root)),
+    pair(card(parts.update.root), card(parts.flow.root)),
+    pair(card(parts.after.root), card(parts.moves.root)),
+    parts.ledger.root,
+  ];
+  return { controls: controls(), picture };
+}
+
+/** The columns whose values are drawn as lines: the first visit of every state, or all columns where states are not known. */
+function shownColumns(m) {
+  const seen = new Set();
+  return m.columns.map((_, j) => j).filter((j) => !m.columns[j].terminal && !seen.has(m.names[j]) && seen.add(m.names[j]));
+}
+
+function drawValues(m, limits, column) {
+  const { attention, td } = m.result;
+  const marked = column === undefined ? null : m.names[column];
+  const series = m.shown.flatMap((j) => {
+    const faint = marked !== null && m.names[j] !== marked ? "faint" : "";
+    const points = (values) => values.map((row, l) => [l, row[j]]);
+    return [
+      { key: `${m.names[j]} attention`, points: points(attention), className: `attention ${faint}` },
+      { key: `${m.names[j]} TD`, points: td ? points(td) : [], className: `td line-less ${faint}`, dots: 3 },
+    ];
+  });
+  const levels = m.process ? m.shown.map((j) => ({ key: m.names[j], at: m.process.values[m.states[j]], name: m.names[j], className: `exact ${marked !== null && m.names[j] !== marked ? "faint" : ""}` })) : [];
+  parts.values.draw({ x: { label: "layer", least: 0, most: m.depth, whole: true }, y: { label: "value", ...limits }, series, rule: m.layer, levels });
+}
+
+/** The range of values over all layers, so that the axis stands still while layers go by. */
+function range(...lists) {
+  const flat = lists.flat(3).filter(Number.isFinite);
+  const [low, high] = [Math.min(0, ...flat), Math.max(0, ...flat)];
+  const pad = 0.08 * (high - low) || 1;
+  return { least: low < 0 ? low - pad : low, most: high > 0 ? high + pad : high };
+}
+
+function drawTop(m, state, hover) {
+  const estimates = m.process?.P.map((_, s) => estimateOf(m, s));
+  const column = hover.column ?? (hover.state === undefined ? undefined : m.states?.indexOf(hover.state));
+  parts.top.firstChild.hidden = !m.process;
+  if (m.process) {
+    const marked = hover.state ?? (hover.column === undefined ? undefined : m.states[hover.column]);
+    parts.graph.draw({ process: m.process, names: m.process.P.map((_, s) => letter(s)), estimates, limit: m.valueLimit, chosen: state.chosen, marked });
+    parts.graph.picture.title(`The process <small>inside: estimate after layer ${m.layer}; ring: exact</small>`);
+    parts.graph.picture.summary(`Process with ${m.process.P.length} states: ${m.process.P.map((_, s) => `${letter(s)} reward ${num(m.process.rewards[s], 2)}, exact ${num(m.process.values[s])}, estimate ${num(estimates[s])}`).join("; ")}`);
+    parts.editor.draw(m.process, state.chosen);
+  }
+  drawValues(m, m.valueRange, column < 0 ? undefined : column);
+  parts.values.picture.title(`Values <small><span class="attention-text">— attention</span> <span class="td-text">• TD</span> <span class="exact-text">- - exact</span></small>`);
+  parts.values.picture.summary(`Values of ${m.shown.length} states over ${m.depth} layers; after layer ${m.layer}: ${m.shown.map((j) => `${m.names[j]} ${num(m.result.attention[m.layer][j])}`).join(", ")}`);
+  parts.strip.draw({ names: m.names, columns: m.columns, values: m.result.attention[m.layer], limit: m.valueLimit, layer: m.layer, marked: hover.column ?? m.token });
+  parts.strip.picture.title("The trajectory <small>all that the network is shown</small>");
+}
+
+function drawAttention(m, hover) {
+  const names = m.names;
+  const rows = m.result.row_names.map((name) => name.replace(/^x(\d+)$/, (_, k) => `x${"₁₂₃₄₅₆₇₈₉"[k] ?? Number(k) + 1}`));
+  const { column } = hover;
+  const z = (l) => `Z<sub>${l}</sub>`;
+  const common = { columns: names, rows, column };
+  parts.before.draw({ ...common, values: m.before, limit: m.tokenLimit, layer: m.layer - 1, outline: m.query });
+  parts.before.picture.title(`${z(m.layer - 1)} <small>the tokens as layer ${m.layer} reads them</small>`);
+  const height = Math.max(7, Math.min(20, Math.floor(260 / m.sources.length)));
+  const square = { columns: names, rows: m.sources.map((j) => names[j]), column, row: hover.source, height, outline: m.query, layer: m.layer };
+  parts.scores.draw({ ...square, values: m.scores });
+  parts.scores.picture.title(`Scores <small>${m.kernel === "rbf" ? "how alike" : "xᵢᵀA xⱼ"}: source i down, column j across</small>`);
+  parts.weights.draw({ ...square, values: m.weights });
+  parts.weights.picture.title(`K <small>how much column j reads from source i</small>`);
+  parts.update.draw({ ...common, values: updateOf(m), limit: m.updateLimit, layer: m.layer, outline: m.query });
+  parts.update.picture.title(`α·V·${z(m.layer - 1)}·K <small>what is added</small>`);
+  parts.after.draw({ ...common, values: m.after, limit: m.tokenLimit, layer: m.layer, outline: m.query });
+  parts.after.picture.title(`${z(m.layer)} <small>added, then shifted: γ·v moves one to the left, into target</small>`);
+  for (const [part, name, values] of [["before", "Tokens read", m.before], ["scores", "Scores", m.scores], ["weights", "Attention weights", m.weights], ["update", "Update", updateOf(m)], ["after", "Tokens written", m.after]]) {
+    parts[part].picture.summary(matrixSummary(name, values));
+  }
+}
+
+function drawTd(m, hover) {
+  const names = m.names;
+  const marked = hover.column;
+  const l = m.layer;
+  const errors = m.errors ?? [];
+  parts.errors.draw({
+    columns: names, marked, layer: l, ...m.errorRange, table: [["token", "state", "δ"], ...errors.map((value, i) => [m.sources[i], names[m.sources[i]], value])],
+    bars: errors.map((value, i) => ({ key: i, column: m.sources[i], from: 0, to: value, value, className: "td" })),
+  });
+  parts.errors.picture.title(`δ <small>TD errors: rᵢ + γ·v(sᵢ₊₁) − v(sᵢ)</small>`);
+  parts.errors.picture.summary(`TD errors of ${errors.length} transitions before layer ${l}: ${errors.map((value) => num(value, 2)).join(", ")}`);
+  const j = marked ?? m.token;
+  const bars = [];
+  let sum = 0;
+  errors.forEach((error, i) => {
+    const value = m.weights[i][j] * error;
+    bars.push({ key: i, column: m.sources[i], from: sum, to: sum + value, value, className: hover.source !== undefined && hover.source >= 0 && hover.source !== i ? "td quiet" : "td", wide: true });
+    sum += value;
+  });
+  const end = names.length;
+  if (errors.length) bars.push({ key: "sum", column: end, from: 0, to: sum, value: sum, className: "attention", wide: true });
+  parts.flow.draw({
+    columns: [...names, "Σ"], marked: hover.source >= 0 ? m.sources[hover.source] : undefined, layer: l, bars, ...range(bars.map(({ to }) => to)),
+    table: [["token", "K·δ"], ...bars.map(({ column, value }) => [column === end ? "sum" : column, value])],
+  });
+  parts.flow.picture.title(`K·δ into ${names[j]} <small>${j === m.query ? "the query" : `token ${j}`}: each source's part, and the sum</small>`);
+  parts.flow.picture.summary(`Contributions to token ${j}: they sum to ${num(sum)}`);
+  drawMoves(m, marked);
+}
+
+function drawMoves(m, marked) {
+  const l = m.layer;
+  const values = m.td ?? m.result.attention;
+  const side = m.td ? "td" : "attention";
+  parts.moves.draw({
+    columns: m.names, marked, layer: l, ...m.valueRange,
+    stems: values[l].map((after, j) => ({ key: `s${j}`, column: j, from: values[l - 1][j], to: after, className: side })),
+    dots: [
+      ...values[l - 1].map((at, j) => ({ key: `b${j}`, column: j, at, value: at, layer: l - 1, className: "hollow" })),
+      ...values[l].map((at, j) => ({ key: `a${j}`, column: j, at, value: at, layer: l, className: side })),
+    ],
+    levels: m.process ? m.columns.map((_, j) => ({ key: `e${j}`, column: j, at: m.process.values[m.states[j]], value: m.process.values[m.states[j]], className: "exact" })) : [],
+    table: [["token", "state", "before", "after"], ...values[l].map((after, j) => [j, m.names[j], values[l - 1][j], after])],
+  });
+  parts.moves.picture.title(`v + α·ΣK·δ <small>○ before <span class="td-text">● after</span> <span class="exact-text">— exact</span></small>`);
+  parts.moves.picture.summary(`Values before and after step ${l}`);
+}
+
+/** What stays the same while layers go by: limits of colours and axes. */
+function limits(m) {
+  if (m.limited === m.result) return;
+  const exact = m.process?.values ?? [];
+  m.limited = m.result;
+  m.shown = shownColumns(m);
+  m.valueLimit = most(m.result.attention, exact);
+  m.valueRange = range(m.result.attention, exact);
+  m.tokenLimit = most(m.result.tokens);
+  m.errorRange = range(m.result.errors ?? [0]);
+  m.updateLimit = most(m.result.attention.slice(1).map((row, l) => row.map((value, j) => value - m.result.attention[l][j])));
+}
+
+function draw(state) {
+  const m = model(state);
+  now = m;
+  limits(m);
+  const hover = state.hover ?? {};
+  parts.stepper.draw(m);
+  drawTop(m, state, hover);
+  drawAttention(m, hover);
+  drawTd(m, hover);
+  const { attention, td } = m.result;
+  const sides = [{ key: "attention", name: "attention", className: "attention-text", values: attention[m.layer] }];
+  if (td) {
+    sides.push({ key: "td", name: "TD", className: "td-text", values: td[m.layer] });
+    sides.push({ key: "difference", name: "difference", className: "soft", values: attention[m.layer].map((value, j) => value - td[m.layer][j]) });
+  }
+  parts.ledger.draw({ layer: m.layer, names: m.names, sides, marked: hover.column });
+  parts.restore.hidden = !state.own;
+  say(WORDS);
+}
+
+export const scene = { key: "layer", name: "A layer is a TD step", title: "a layer is a TD step", mount, draw, leave: () => parts.stepper.stop() };
