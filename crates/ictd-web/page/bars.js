@@ -1,6 +1,6 @@
 // Bars over columns that are aligned with the heat maps: from where to where, with dots and ticks beside them.
 
-import { Picture, TEXT, fit } from "ictd/draw";
+import { Picture, TEXT, digitsFor, short } from "ictd/draw";
 import { reads } from "ictd/explain";
 import { ticks } from "ictd/chart";
 
@@ -61,6 +61,7 @@ export class Bars {
 
   shapes(data, { py, px, cell }) {
     const half = Math.max(1.5, Math.min(14, cell * 0.36));
+    const digits = digitsFor((data.bars ?? []).map(({ value }) => value), cell);
     this.bars.begin();
     for (const { key, column, from, to, className, value, wide } of data.bars ?? []) {
       const reach = wide ? Math.max(2, cell * 0.46) : half;
@@ -68,7 +69,7 @@ export class Bars {
         class: `bar moves ${className}`, x: px(column) - reach, width: 2 * reach, y: Math.min(py(from), py(to)), height: Math.max(0.5, Math.abs(py(from) - py(to))),
         "data-column": column, "data-value": value, "data-layer": data.layer,
       });
-      const text = fit(value, cell);
+      const text = digits < 0 ? "" : short(value, digits);
       if (text) this.bars.put(`t${key}`, "text", { class: "name middle value", x: px(column), y: to >= from ? py(to) - 4 : py(to) + TEXT }, text);
     }
     this.bars.end();

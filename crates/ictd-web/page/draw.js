@@ -30,21 +30,26 @@ export function svg(tag, attributes = {}) {
 /** A number for a reader: three digits after the point, or a power of ten where those would say nothing. */
 export function num(value, digits = 3) {
   if (value === null || value === undefined) return "–";
-  if (!Number.isFinite(value)) return String(value);
+  if (value === 0 || !Number.isFinite(value)) return String(value);
   const size = Math.abs(value);
   const small = size !== 0 && size < 0.5 * 10 ** -digits;
   const text = small || size >= 1e5 ? value.toExponential(1) : value.toFixed(size >= 100 ? 1 : digits);
   return text.replace(/-/g, "−");
 }
 
-/** A number for a cell of this width: as many digits as fit, no leading zero; empty where none fit or it rounds to 0. */
-export function fit(value, width) {
-  for (let digits = 2; digits >= 0; digits--) {
-    const text = value.toFixed(digits).replace(/^(-?)0\./, "$1.").replace("-", "−");
-    if (Number(value.toFixed(digits)) === 0) return "";
-    if (text.length * 6.6 + 5 <= width) return text;
+/** A number for a cell: this many digits after the point, no leading zero, nothing where it rounds to 0. */
+export function short(value, digits) {
+  if (!Number.isFinite(value) || Number(value.toFixed(digits)) === 0) return "";
+  return value.toFixed(Math.abs(value) >= 100 ? 0 : digits).replace(/^(-?)0\./, "$1.").replace("-", "−");
+}
+
+/** The most digits after the point with which all numbers fit into cells of this width, or −1: then none are written. */
+export function digitsFor(values, width) {
+  for (const digits of [2, 1]) {
+    const longest = values.reduce((most, value) => Math.max(most, short(value, digits).length), 0);
+    if (longest * 7.2 + 3 <= width) return digits;
   }
-  return "";
+  return -1;
 }
 
 const ENDS = {

@@ -56,7 +56,7 @@ function line(label, set) {
 export class Editor {
   constructor() {
     this.hint = html("p", { class: "soft" });
-    this.hint.innerHTML = "Click a state to change its reward. Drag it, or push it with the arrow keys, to change its features.";
+    this.hint.innerHTML = "Click a state to edit it. Drag it, or press arrow keys, to move its features.";
     this.title = html("b");
     this.lines = html("div", { class: "lines" });
     this.add = html("button", { type: "button", class: "small", onclick: () => addState(state.chosen) }, "Add a state after it");

@@ -84,13 +84,15 @@ export const term = (value) => (value < 0 ? `(${num(value)})` : num(value));
 
 /**
  * A sum of products written out, largest first: `0.31·1.00 + 0.2·(−0.5) + …`. `pairs` are lists of factors; at most `shown` products are
- * written and the others put together.
+ * written, none that is below a fiftieth of the largest, and the others put together.
  */
 export function products(pairs, shown = 5) {
   const sized = pairs.map((factors) => ({ factors, value: factors.reduce((a, b) => a * b, 1) }));
   sized.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-  const first = sized.slice(0, shown).map(({ factors }) => factors.map(term).join("·"));
-  const rest = sized.slice(shown);
+  const count = sized.findIndex(({ value }, k) => k >= shown || Math.abs(value) < Math.abs(sized[0].value) / 50);
+  const cut = count < 0 ? sized.length : count;
+  const first = sized.slice(0, cut).map(({ factors }) => factors.map(term).join("·"));
+  const rest = sized.slice(cut);
   if (rest.length > 0) first.push(`<span class="rest">${rest.length} more: ${term(rest.reduce((sum, { value }) => sum + value, 0))}</span>`);
   return first.join(" + ");
 }

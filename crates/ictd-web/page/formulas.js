@@ -2,7 +2,7 @@
 
 import { num } from "ictd/draw";
 import { products, term } from "ictd/explain";
-import { updateOf } from "ictd/model";
+import { readOf, updateOf } from "ictd/model";
 
 /** The token j, with its state's name. */
 export const token = (m, j) => `s<sub>${j}</sub>`;
@@ -103,14 +103,26 @@ export function weightCell(m, i, j) {
   return { title, lines, note: j === m.query ? "The query's column: it reads from all sources, and nothing reads from it." : "" };
 }
 
+/** A cell of V·Z. */
+export function readCell(m, row, s) {
+  const value = readOf(m)[row][s];
+  if (value === null) return { title: named(m, s), lines: ["no column reads from it"] };
+  const title = `What V reads from ${token(m, s)} (${m.names[s]}) for ${m.result.row_names[row]}: ${num(value)}`;
+  const uses = m.V[row].map((entry, k) => ({ entry, k })).filter(({ entry }) => entry !== 0);
+  if (uses.length === 0) return { title, lines: ["this row of V is zero"] };
+  const lines = [`V's row times z<sub>${s}</sub>`, `= ${products(uses.map(({ entry, k }) => [entry, m.before[k][s]]))} = ${num(value)}`];
+  const note = m.trained || row !== m.d + 2 ? "" : `1 on reward, 1 on target, −1 on value: this is the TD error δ<sub>${s}</sub>.`;
+  return { title, lines, note };
+}
+
 /** A cell of α·V·Z·K. */
 export function updateCell(m, row, j) {
   const value = updateOf(m)[row][j];
   const title = `What layer ${m.layer} adds to ${m.result.row_names[row]} of ${token(m, j)}: ${num(value)}`;
   const uses = m.V[row].map((entry, k) => ({ entry, k })).filter(({ entry }) => entry !== 0);
   if (uses.length === 0) return { title, lines: ["this row of V is zero: nothing is added"], note: row === m.d + 1 ? "The shift writes this row afterwards." : "" };
-  const read = m.sources.map((s) => uses.reduce((sum, { entry, k }) => sum + entry * m.before[k][s], 0));
-  const lines = [`α Σ<sub>i</sub> K<sub>i${j}</sub>·(V z<sub>i</sub>)`, `= ${num(m.alpha, 2)}·[${products(read.map((value, i) => [m.weights[i][j], value]))}]`, `= ${num(value)}`];
+  const read = readOf(m)[row];
+  const lines = [`α Σ<sub>i</sub> K<sub>i${j}</sub>·(V z<sub>i</sub>)`, `= ${num(m.alpha, 2)}·[${products(m.sources.map((s, i) => [m.weights[i][j], read[s]]))}]`, `= ${num(value)}`];
   const note = m.trained ? "" : `V's last row is (1, 1, −1) on reward, target and value: V z<sub>i</sub> = r<sub>i</sub> + γv(s<sub>i+1</sub>) − v(s<sub>i</sub>) = δ<sub>i</sub>.`;
   return { title, lines, note };
 }

@@ -86,7 +86,8 @@ export class Graph {
     const at = flat ? process.features : process.features.map((_, s) => [Math.sin((2 * Math.PI * s) / process.P.length), Math.cos((2 * Math.PI * s) / process.P.length)]);
     this.reach = this.frozen ?? Math.max(flat ? 0.5 : 1, most(at) * 1.02);
     const middle = [width / 2, this.height / 2];
-    this.unit = (Math.min(width, this.height) / 2 - RADIUS - TEXT - 4) / this.reach;
+    // Beside a state there is room for its reward, above and below it less.
+    this.unit = Math.min(width / 2 - RADIUS - 54, this.height / 2 - RADIUS - TEXT - 10) / this.reach;
     return { flat, middle, points: at.map(([x, y]) => [middle[0] + x * this.unit, middle[1] - y * this.unit]) };
   }
 
@@ -108,7 +109,7 @@ export class Graph {
     }
     this.back.end();
     this.arrows(data, points, middle);
-    this.nodes(data, points);
+    this.nodes(data, points, middle);
   }
 
   arrows({ process, marked }, points, middle) {
@@ -125,7 +126,7 @@ export class Graph {
     this.ways.end();
   }
 
-  nodes({ process, names, estimates, limit, chosen, marked }, points) {
+  nodes({ process, names, estimates, limit, chosen, marked }, points, middle) {
     this.states.begin();
     this.texts.begin();
     points.forEach(([x, y], s) => {
@@ -141,11 +142,19 @@ export class Graph {
       });
       this.states.put(`h${s}`, "circle", { class: "hit grab", cx: x, cy: y, r: RADIUS + 4, "data-state": s });
       this.texts.put(s, "text", { class: "cell strong", x, y: y + 4.5, style: `fill: ${inkOn(estimate ?? 0, limit)}` }, names[s]);
-      this.texts.put(`t${s}`, "text", { class: "name middle halo", x, y: y + RADIUS + TEXT + 3 }, `r ${num(process.rewards[s], 2)}`);
+      const [dx, dy] = outward([x, y], middle);
+      const anchor = Math.abs(dx) < 0.4 ? "middle" : dx < 0 ? "end" : "start";
+      this.texts.put(`t${s}`, "text", { class: "name halo", x: x + dx * (RADIUS + 8), y: y + dy * (RADIUS + 13) + 4.5, "text-anchor": anchor }, `r ${num(process.rewards[s], 2)}`);
     });
     this.states.end();
     this.texts.end();
   }
+}
+
+/** The direction away from the middle; straight down where there is none. */
+function outward([x, y], middle) {
+  const size = Math.hypot(x - middle[0], y - middle[1]);
+  return size < 12 ? [0, 1] : [(x - middle[0]) / size, (y - middle[1]) / size];
 }
 
 function tip([x, y], [dx, dy]) {

@@ -1,6 +1,6 @@
 // Heat maps: a matrix of numbers as coloured cells, with names, marks and a cursor for the keyboard.
 
-import { Picture, TEXT, diverging, fit, inkOn, most, num, svg } from "ictd/draw";
+import { Picture, TEXT, digitsFor, diverging, inkOn, most, num, short, svg } from "ictd/draw";
 import { reads } from "ictd/explain";
 
 /** The smallest width of a column, pixels: below it cells cannot be told apart, and the frame scrolls instead. */
@@ -8,11 +8,11 @@ const NARROW = 6;
 
 /**
  * A heat map. `explain(row, column)` says what a cell is, for pointer and keyboard; `left` is the room for names of rows, the same in
- * pictures that stand above one another so that their columns are aligned.
+ * pictures that stand above one another so that their columns are aligned, and `narrow` the least width of a column.
  */
 export class Heat {
-  constructor({ title, explain, enter, left = 60, className = "" }) {
-    this.left = left;
+  constructor({ title, explain, enter, left = 60, narrow = NARROW, className = "" }) {
+    Object.assign(this, { left, narrow });
     this.explain = explain;
     this.picture = new Picture({ title, className: `heat ${className}`, numbers: () => this.table() });
     this.root = this.picture.root;
@@ -38,7 +38,7 @@ export class Heat {
   }
 
   /**
-   * Draws `{values, rows, columns, limit, height, layer, outline, row, column, digits}`: values row by row with names of rows and columns,
+   * Draws `{values, rows, columns, limit, height, layer, outline, row, column}`: values row by row with names of rows and columns,
    * the number of full colour, the height of a row, a column to outline, and a row and a column under the pointer.
    */
   draw(data) {
@@ -47,7 +47,7 @@ export class Heat {
     const tall = data.values.length;
     const wide = data.values[0].length;
     const limit = data.limit ?? most(data.values);
-    const cell = Math.max(NARROW, (picture.width - this.left - 8) / wide);
+    const cell = Math.max(this.narrow, (picture.width - this.left - 8) / wide);
     const height = data.height ?? 22;
     const top = TEXT + 7;
     const size = [Math.round(this.left + cell * wide + 8), top + height * tall + 5];
@@ -84,7 +84,7 @@ export class Heat {
 
   fill(data, limit, cell, height) {
     const wide = data.values[0].length;
-    const room = height >= TEXT + 2 && data.digits !== false ? cell : 0;
+    const digits = height >= TEXT + 2 ? digitsFor(data.values.flat(), cell) : -1;
     data.values.forEach((row, i) => {
       for (let j = 0; j < wide; j++) {
         const it = this.cells[i * wide + j];
@@ -92,7 +92,7 @@ export class Heat {
         const color = diverging(value, limit);
         if (it.color !== color) it.rect.setAttribute("fill", (it.color = color));
         if (it.value !== value) it.rect.setAttribute("data-value", (it.value = value));
-        const text = room ? fit(value, room) : "";
+        const text = digits < 0 ? "" : short(value, digits);
         if (text && !it.text) {
           it.text = svg("text", { class: "cell", x: it.x, y: it.y });
           this.group.append(it.text);
@@ -100,7 +100,7 @@ export class Heat {
         if (it.text) {
           if (it.said !== text) it.text.textContent = it.said = text;
           const ink = inkOn(value, limit);
-          if (it.ink !== ink) it.text.setAttribute("fill", (it.ink = ink));
+          if (it.ink !== ink) it.text.style.fill = it.ink = ink;
         }
       }
     });

@@ -3,6 +3,9 @@
 import { html, num } from "ictd/draw";
 import { ask } from "ictd/explain";
 
+/** Powers of ten with one digit: columns stay as narrow as values need. */
+const brief = (value) => (value !== 0 && Math.abs(value) < 5e-4 ? value.toExponential(0).replace(/-/g, "−") : num(value));
+
 /** A table of values after the layer. `explain(j)` says what a column is. */
 export class Ledger {
   constructor({ explain, enter }) {
@@ -12,7 +15,7 @@ export class Ledger {
     this.explain = explain;
     this.enter = enter;
     this.caption = html("caption");
-    const table = html("table", { class: "ledger" }, this.caption, html("thead", {}, this.head), this.body);
+    const table = (this.table = html("table", { class: "ledger" }, this.caption, html("thead", {}, this.head), this.body));
     this.root = html("div", { class: "card frame", tabindex: 0, role: "group", "aria-label": "Values after the layer, both sides" }, table);
     table.addEventListener("pointerover", (event) => {
       const column = event.target.dataset?.column;
@@ -30,6 +33,7 @@ export class Ledger {
     if (this.built === `${sides.map(({ key }) => key)},${count}`) return;
     this.built = `${sides.map(({ key }) => key)},${count}`;
     this.heads = Array.from({ length: count }, (_, j) => html("th", { scope: "col", "data-column": j }));
+    this.table.style.setProperty("--columns", count);
     this.head.replaceChildren(html("th"), ...this.heads);
     this.rows = sides.map(({ key, name, className }) => {
       const cells = this.heads.map((_, j) => html("td", { "data-column": j, "data-side": key }));
@@ -53,7 +57,7 @@ export class Ledger {
         cell.classList.toggle("marked", j === marked);
         if (cell.value === value && cell.dataset.layer === String(layer)) return;
         cell.value = value;
-        cell.textContent = num(value);
+        cell.textContent = brief(value);
         cell.dataset.value = value;
         cell.dataset.layer = layer;
       });

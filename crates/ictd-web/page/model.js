@@ -32,7 +32,7 @@ field("token", null, whole(0, 60));
 field("chosen", null);
 
 /** Remembers the last answer: most changes leave most of the chain as it was. */
-function once(make) {
+function lasting(make) {
   let key = null;
   let value = null;
   return (...inputs) => {
@@ -45,13 +45,13 @@ function once(make) {
   };
 }
 
-const generated = once((kind, states, seed, gamma) => call("process", { kind, states, seed, gamma }));
-const valued = once((own, gamma) => {
+const generated = lasting((kind, states, seed, gamma) => call("process", { kind, states, seed, gamma }));
+const valued = lasting((own, gamma) => {
   const process = { P: own.P, rewards: own.rewards, features: own.features, initial: own.initial, gamma };
   return { ...process, values: call("values", { process }).values };
 });
-const sampled = once((process, n, seed) => call("sample", { process, n, seed }));
-const layered = once((context, options) => call("layers", { context, options }));
+const sampled = lasting((process, n, seed) => call("sample", { process, n, seed }));
+const layered = lasting((context, options) => call("layers", { context, options }));
 
 /** The process that is shown, with its exact values; null where the context comes from elsewhere. */
 export function processOf(state) {
@@ -106,7 +106,7 @@ export function model(state) {
     const columns = columnsOf(sample.context);
     last = {
       process, result, columns, context: sample.context, states: sample.states, names: namesOf(columns, sample.states),
-      sources: columns.map((_, j) => j).filter((j) => columns[j].source), d: columns[0].x.length, updates: new Map(),
+      sources: columns.map((_, j) => j).filter((j) => columns[j].source), d: columns[0].x.length, sums: { reads: new Map(), updates: new Map() },
     };
   }
   const depth = result.tokens.length - 1;
@@ -122,13 +122,21 @@ export function model(state) {
 
 const columnsEnd = ({ columns }) => columns.length - 1;
 
-/** What layer l adds before the shift, α·V·Z·K, row by row: the sum that formulas write out. */
+/** What V reads from every column, V·Z, row by row (null where nothing reads): at θ_* its last row holds the TD errors. */
+export function readOf(m) {
+  return once(m, "reads", () => m.V.map((row) => m.columns.map(({ source }, j) => (source ? row.reduce((sum, v, k) => sum + v * m.before[k][j], 0) : null))));
+}
+
+/** What the layer adds before the shift, α·V·Z·K, row by row. */
 export function updateOf(m) {
-  if (!m.updates.has(m.layer)) {
-    const read = m.V.map((row) => m.sources.map((j) => row.reduce((sum, v, k) => sum + v * m.before[k][j], 0)));
-    m.updates.set(m.layer, read.map((row) => m.columns.map((_, j) => m.alpha * row.reduce((sum, value, i) => sum + value * m.weights[i][j], 0))));
-  }
-  return m.updates.get(m.layer);
+  return once(m, "updates", () => readOf(m).map((row) => m.columns.map((_, j) => m.alpha * m.sources.reduce((sum, s, i) => sum + row[s] * m.weights[i][j], 0))));
+}
+
+/** The sums that formulas write out are made once per layer; pictures that get the same list again are not filled again. */
+function once(m, kind, make) {
+  const kept = m.sums[kind];
+  if (!kept.has(m.layer)) kept.set(m.layer, make());
+  return kept.get(m.layer);
 }
 
 /** The estimate of a process's state after the layer: that of its first visit; null where the trajectory does not visit it. */

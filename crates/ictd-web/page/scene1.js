@@ -6,11 +6,11 @@ import { button, choice, section, seed, slider } from "ictd/controls";
 import { html, most, num } from "ictd/draw";
 import { Editor, removeState, setFeatures } from "ictd/editor";
 import { say } from "ictd/explain";
-import { contribution, errorBar, scoreCell, stateNode, tokenCell, updateCell, valueStep, weightCell } from "ictd/formulas";
+import { contribution, errorBar, readCell, scoreCell, stateNode, tokenCell, updateCell, valueStep, weightCell } from "ictd/formulas";
 import { Graph } from "ictd/graph";
 import { Heat, matrixSummary } from "ictd/heat";
 import { Ledger } from "ictd/ledger";
-import { KERNELS, KINDS, MOST_STATES, estimateOf, letter, model, updateOf } from "ictd/model";
+import { KERNELS, KINDS, MOST_STATES, estimateOf, letter, model, readOf, updateOf } from "ictd/model";
 import { initial, update } from "ictd/state";
 import { Stepper } from "ictd/stepper";
 import { Strip } from "ictd/strip";
@@ -23,6 +23,14 @@ same weights and moves each value by a weighted mean of TD errors. Both columns 
 numbers agree to the last digits.</p>
 <p>Step through the layers: values move towards the <b class="exact-text">exact ones</b>. They get there when attention is sharp (small τ) and the trajectory is long.</p>
 <p class="soft">Point at any number, or use Tab and the arrow keys, to see where it comes from.</p>`;
+
+/** The least width of a token in pixels, so that its numbers can be read: narrower screens scroll. */
+const NARROW = 18;
+/** Height of bars, pixels: that of the heat map beside them. */
+const BAND = 136;
+
+/** How scores are made, where it is not by a product of features. */
+const SCORES = { rbf: "distances", tabular: "same state?" };
 
 const parts = {};
 let now = null;
@@ -38,14 +46,14 @@ function controls() {
       "Process",
       choice({ field: "process", label: "Kind", options: KINDS, onchange: (process) => fresh({ process }) }),
       slider({ field: "states", label: "States", least: 2, most: MOST_STATES, step: 1 }),
-      seed({ field: "seed", label: "Rewards, seed" }),
+      seed({ field: "seed", label: "Seed" }),
       slider({ field: "gamma", label: "Discount γ", least: 0, most: 0.99, step: 0.01 }),
       (parts.restore = button("Back to the drawn process", () => fresh({}), { className: "small" })),
     ),
     section(
       "Trajectory",
       slider({ field: "n", label: "Transitions n", least: 1, most: 60, step: 1 }),
-      seed({ field: "walk", label: "Walk, seed" }),
+      seed({ field: "walk", label: "Seed" }),
     ),
     section(
       "Transformer",
@@ -70,39 +78,58 @@ function build() {
   });
   parts.editor = new Editor();
   parts.values = new Chart({
-    title: "Values, layer by layer", height: 300, right: 26, enter: (place) => update({ hover: place ? { column: now.shown[place.series >> 1] } : null }),
+    title: "Values, layer by layer", height: 366, right: 26, enter: (place) => update({ hover: place ? { column: now.shown[place.series >> 1] } : null }),
     explain: ({ series, index }) => (index === 0 ? tokenCell(now, 0, now.d + 2, now.shown[series >> 1]) : valueStep(now, index, now.shown[series >> 1])),
     onrule: (x) => parts.stepper.go(Math.round(x)),
   });
-  parts.strip = new Strip({ title: "The trajectory", enter: onColumn, explain: (j) => valueStep(now, now.layer, j), choose: (j) => update({ token: j === now.query ? null : j }) });
-  parts.before = new Heat({ title: "Tokens read", enter: ({ column } = {}) => onColumn(column === undefined ? null : { column }), explain: (row, j) => tokenCell(now, now.layer - 1, row, j) });
+  parts.strip = new Strip({ title: "The trajectory", narrow: NARROW, enter: onColumn, explain: (j) => valueStep(now, now.layer, j), choose: (j) => update({ token: j === now.query ? null : j }) });
+  parts.before = new Heat({ title: "Tokens read", narrow: NARROW, enter: onColumn, explain: (row, j) => tokenCell(now, now.layer - 1, row, j) });
   parts.scores = new Heat({ title: "Scores", enter: onCell, explain: (i, j) => scoreCell(now, i, j) });
   parts.weights = new Heat({ title: "Attention weights", enter: onCell, explain: (i, j) => weightCell(now, i, j) });
+  parts.read = new Heat({ title: "What V reads", enter: onColumn, explain: (row, j) => readCell(now, row, j) });
   parts.update = new Heat({ title: "Update", enter: onColumn, explain: (row, j) => updateCell(now, row, j) });
   parts.after = new Heat({ title: "Tokens written", enter: onColumn, explain: (row, j) => tokenCell(now, now.layer, row, j) });
-  parts.errors = new Bars({ title: "TD errors", height: 157, enter: onColumn, explain: (j) => errorBar(now, j) });
-  parts.flow = new Bars({ title: "Contributions", height: 157, enter: (place) => update({ hover: place ? { source: now.sources.indexOf(place.column) } : null }), explain: (j) => contribution(now, j, now.token) });
-  parts.moves = new Bars({ title: "Values before and after", height: 157, enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
+  parts.errors = new Bars({ title: "TD errors", height: BAND, enter: onColumn, explain: (j) => errorBar(now, j) });
+  parts.flow = new Bars({ title: "Contributions", height: BAND, enter: (place) => update({ hover: place ? { source: now.sources.indexOf(place.column) } : null }), explain: (j) => contribution(now, j, now.token) });
+  parts.moves = new Bars({ title: "Values before and after", height: BAND, enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
   parts.ledger = new Ledger({ enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
 }
 
 const card = (...children) => html("section", { class: "card" }, ...children);
 const pair = (...children) => html("div", { class: "pair" }, ...children);
 
+/** Both sides of a step: attention at the left, TD at the right. */
+function sides(left, right) {
+  const root = pair(card(left.root), card(right.root));
+  root.firstChild.classList.add("attention-side");
+  root.lastChild.classList.add("td-side");
+  return root;
+}
+
+/** Pictures with the same columns are scrolled together. */
+function together(...pictures) {
+  for (const { frame } of pictures) {
+    frame.addEventListener("scroll", () => {
+      for (const other of pictures) if (other.frame.scrollLeft !== frame.scrollLeft) other.frame.scrollLeft = frame.scrollLeft;
+    });
+  }
+}
+
 function mount() {
   build();
   parts.top = pair(card(parts.graph.root, parts.editor.root), card(parts.values.root));
-  const lanes = html("div", { class: "pair lanes" });
-  lanes.innerHTML = `<h2 class="attention-text">Attention</h2><h2 class="td-text">TD learning</h2>`;
+  together(parts.strip.picture, parts.before.picture);
+  const heads = html("div", { class: "pair lanes" });
+  heads.innerHTML = `<h2 class="attention-text">Attention</h2><h2 class="td-text">TD learning</h2>`;
   const picture = [
     parts.stepper.root,
     parts.top,
-    card(parts.strip.root),
-    lanes,
-    pair(card(parts.before.root), card(parts.errors.root)),
+    card(parts.strip.root, parts.before.root),
     pair(card(parts.scores.root), card(parts.weights.root)),
-    pair(card(parts.update.root), card(parts.flow.root)),
-    pair(card(parts.after.root), card(parts.moves.root)),
+    heads,
+    sides(parts.read, parts.errors),
+    sides(parts.update, parts.flow),
+    sides(parts.after, parts.moves),
     parts.ledger.root,
   ];
   return { controls: controls(), picture };
@@ -144,7 +171,7 @@ function drawTop(m, state, hover) {
   if (m.process) {
     const marked = hover.state ?? (hover.column === undefined ? undefined : m.states[hover.column]);
     parts.graph.draw({ process: m.process, names: m.process.P.map((_, s) => letter(s)), estimates, limit: m.valueLimit, chosen: state.chosen, marked });
-    parts.graph.picture.title(`The process <small>inside: estimate after layer ${m.layer}; ring: exact</small>`);
+    parts.graph.picture.title(`The process <small>ring: exact value</small>`);
     parts.graph.picture.summary(`Process with ${m.process.P.length} states: ${m.process.P.map((_, s) => `${letter(s)} reward ${num(m.process.rewards[s], 2)}, exact ${num(m.process.values[s])}, estimate ${num(estimates[s])}`).join("; ")}`);
     parts.editor.draw(m.process, state.chosen);
   }
@@ -152,7 +179,7 @@ function drawTop(m, state, hover) {
   parts.values.picture.title(`Values <small><span class="attention-text">— attention</span> <span class="td-text">• TD</span> <span class="exact-text">- - exact</span></small>`);
   parts.values.picture.summary(`Values of ${m.shown.length} states over ${m.depth} layers; after layer ${m.layer}: ${m.shown.map((j) => `${m.names[j]} ${num(m.result.attention[m.layer][j])}`).join(", ")}`);
   parts.strip.draw({ names: m.names, columns: m.columns, values: m.result.attention[m.layer], limit: m.valueLimit, layer: m.layer, marked: hover.column ?? m.token });
-  parts.strip.picture.title("The trajectory <small>all that the network is shown</small>");
+  parts.strip.picture.title("The trajectory <small>all that the network is shown, token by token</small>");
 }
 
 function drawAttention(m, hover) {
@@ -161,19 +188,22 @@ function drawAttention(m, hover) {
   const { column } = hover;
   const z = (l) => `Z<sub>${l}</sub>`;
   const common = { columns: names, rows, column };
+  const lane = { ...common, height: 18 };
   parts.before.draw({ ...common, values: m.before, limit: m.tokenLimit, layer: m.layer - 1, outline: m.query });
-  parts.before.picture.title(`${z(m.layer - 1)} <small>the tokens as layer ${m.layer} reads them</small>`);
+  parts.before.picture.title(`${z(m.layer - 1)} <small>the same tokens as a matrix, as layer ${m.layer} reads them</small>`);
   const height = Math.max(7, Math.min(20, Math.floor(260 / m.sources.length)));
   const square = { columns: names, rows: m.sources.map((j) => names[j]), column, row: hover.source, height, outline: m.query, layer: m.layer };
   parts.scores.draw({ ...square, values: m.scores });
-  parts.scores.picture.title(`Scores <small>${m.kernel === "rbf" ? "how alike" : "xᵢᵀA xⱼ"}: source i down, column j across</small>`);
+  parts.scores.picture.title(`Scores <small>${SCORES[m.kernel] ?? "xᵢᵀA xⱼ"}</small>`);
   parts.weights.draw({ ...square, values: m.weights });
-  parts.weights.picture.title(`K <small>how much column j reads from source i</small>`);
-  parts.update.draw({ ...common, values: updateOf(m), limit: m.updateLimit, layer: m.layer, outline: m.query });
+  parts.weights.picture.title(`K <small>how much a column reads</small>`);
+  parts.read.draw({ ...lane, values: readOf(m), limit: m.errorLimit, layer: m.layer });
+  parts.read.picture.title(`V·${z(m.layer - 1)} <small>what V reads</small>`);
+  parts.update.draw({ ...lane, values: updateOf(m), limit: m.updateLimit, layer: m.layer, outline: m.query });
   parts.update.picture.title(`α·V·${z(m.layer - 1)}·K <small>what is added</small>`);
-  parts.after.draw({ ...common, values: m.after, limit: m.tokenLimit, layer: m.layer, outline: m.query });
-  parts.after.picture.title(`${z(m.layer)} <small>added, then shifted: γ·v moves one to the left, into target</small>`);
-  for (const [part, name, values] of [["before", "Tokens read", m.before], ["scores", "Scores", m.scores], ["weights", "Attention weights", m.weights], ["update", "Update", updateOf(m)], ["after", "Tokens written", m.after]]) {
+  parts.after.draw({ ...lane, values: m.after, limit: m.tokenLimit, layer: m.layer, outline: m.query });
+  parts.after.picture.title(`${z(m.layer)} <small>added, then shifted</small>`);
+  for (const [part, name, values] of [["before", "Tokens read", m.before], ["scores", "Scores", m.scores], ["weights", "Attention weights", m.weights], ["read", "What V reads", readOf(m)], ["update", "Update", updateOf(m)], ["after", "Tokens written", m.after]]) {
     parts[part].picture.summary(matrixSummary(name, values));
   }
 }
@@ -203,7 +233,7 @@ function drawTd(m, hover) {
     columns: [...names, "Σ"], marked: hover.source >= 0 ? m.sources[hover.source] : undefined, layer: l, bars, ...range(bars.map(({ to }) => to)),
     table: [["token", "K·δ"], ...bars.map(({ column, value }) => [column === end ? "sum" : column, value])],
   });
-  parts.flow.picture.title(`K·δ into ${names[j]} <small>${j === m.query ? "the query" : `token ${j}`}: each source's part, and the sum</small>`);
+  parts.flow.picture.title(`K·δ into ${names[j]} <small>${j === m.query ? "the query" : `token ${j}`}, source by source</small>`);
   parts.flow.picture.summary(`Contributions to token ${j}: they sum to ${num(sum)}`);
   drawMoves(m, marked);
 }
@@ -235,6 +265,7 @@ function limits(m) {
   m.valueLimit = most(m.result.attention, exact);
   m.valueRange = range(m.result.attention, exact);
   m.tokenLimit = most(m.result.tokens);
+  m.errorLimit = most(m.result.errors ?? readOf(m));
   m.errorRange = range(m.result.errors ?? [0]);
   m.updateLimit = most(m.result.attention.slice(1).map((row, l) => row.map((value, j) => value - m.result.attention[l][j])));
 }

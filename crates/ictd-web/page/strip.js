@@ -5,7 +5,8 @@ import { reads } from "ictd/explain";
 
 /** The strip. `explain(j)` says what a token is, `choose(j)` is called when one is clicked. */
 export class Strip {
-  constructor({ title, explain, enter, choose }) {
+  constructor({ title, explain, enter, choose, left = 60, narrow = 20 }) {
+    Object.assign(this, { left, narrow });
     this.picture = new Picture({ title, className: "strip", numbers: () => this.table() });
     this.root = this.picture.root;
     this.ways = this.picture.layer("ways");
@@ -34,14 +35,16 @@ export class Strip {
     if (picture.width === 0) return;
     this.data = data;
     const count = data.names.length;
-    const cell = Math.max(20, (picture.width - 8) / count);
-    const width = Math.round(8 + cell * count);
+    const cell = Math.max(this.narrow, (picture.width - this.left - 8) / count);
+    const width = Math.round(this.left + cell * count + 8);
     const radius = Math.min(13, cell * 0.44);
-    const [middle, height] = [36, 78];
-    const px = (j) => 4 + (j + 0.5) * cell;
+    const [middle, height] = [36, 74];
+    const px = (j) => this.left + (j + 0.5) * cell;
     picture.size(width, height);
     for (const layer of [this.ways, this.tokens, this.texts, this.hits]) layer.begin();
-    const reward = cell >= 46;
+    const reward = cell >= 44;
+    if (reward) this.texts.put("rewards", "text", { class: "name end", x: this.left - 6, y: middle - radius - 6 }, "rewards");
+    this.texts.put("states", "text", { class: "name end", x: this.left - 6, y: middle + 4.5 }, "states");
     const every = Math.ceil(26 / cell);
     data.names.forEach((name, j) => {
       const { source, terminal, reward: paid } = data.columns[j];
@@ -54,7 +57,7 @@ export class Strip {
       this.tokens.put(j, "circle", { class: `token moves ${state}`, cx: px(j), cy: middle, r: radius, fill: diverging(value, data.limit), "data-value": value, "data-layer": data.layer });
       this.texts.put(`n${j}`, "text", { class: "cell strong", x: px(j), y: middle + 4.5, style: `fill: ${inkOn(value, data.limit)}` }, name);
       const last = j === count - 1;
-      if (last ? true : j % every === 0 && px(count - 1) - px(j) > 50) this.texts.put(`j${j}`, "text", { class: `name ${last ? "end attention" : "middle"}`, x: last ? px(j) + radius : px(j), y: height - 8 }, last && !terminal && !source ? "query" : `s${sub(j)}`);
+      if (last ? true : j % every === 0 && px(count - 1) - px(j) > 44) this.texts.put(`j${j}`, "text", { class: `name ${last ? "end attention" : "middle"}`, x: last ? px(j) + radius : px(j), y: height - 8 }, last && !terminal && !source ? "query" : `s${sub(j)}`);
       this.hits.put(j, "rect", { class: "hit", x: px(j) - cell / 2, y: 0, width: cell, height, "data-column": j });
     });
     for (const layer of [this.ways, this.tokens, this.texts, this.hits]) layer.end();
