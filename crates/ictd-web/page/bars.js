@@ -38,6 +38,8 @@ export class Bars {
     const py = (value) => bottom - ((value - data.least) / span) * (bottom - top);
     const px = (column) => left + (column + 0.5) * cell;
     picture.size(width, height);
+    // Many bars that move at once would take longer than a frame, and nobody can follow them.
+    picture.svg.classList.toggle("held", count > 24);
     this.axes(data, { py, px, cell, width, top, bottom });
     this.shapes(data, { py, px, cell });
   }
@@ -46,7 +48,7 @@ export class Bars {
     const { back, left, height } = this;
     back.begin();
     if (data.marked !== undefined) back.put("marked", "rect", { class: "ground", x: px(data.marked) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8 });
-    for (const value of ticks(data.least, data.most, 3)) {
+    for (const value of ticks(data.least, data.most, 4)) {
       back.put(`y${value}`, "line", { class: value === 0 ? "grid zero" : "grid", x1: left, x2: width - 8, y1: py(value), y2: py(value) });
       back.put(`t${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, String(value).replace("-", "−"));
     }

@@ -57,9 +57,11 @@ const ENDS = {
   dark: { paper: [23, 24, 27], low: [90, 165, 245], high: [245, 110, 110], ink: "#ececf0", back: "#17181b" },
 };
 const STEPS = 128;
+/** The step of `shade` that has no colour. */
+export const PAPER = STEPS;
 const maps = {};
 
-function map(name) {
+function make(name) {
   const { paper, low, high, ink, back } = ENDS[name];
   const colors = [];
   const inks = [];
@@ -73,22 +75,25 @@ function map(name) {
   return { colors, inks };
 }
 
-function place(value, most) {
+const map = () => {
+  const name = dark() ? "dark" : "light";
+  return (maps[name] ??= make(name));
+};
+
+/** The step of the map of colours that a signed number has, full at ±most; `PAPER` for 0. */
+export function shade(value, most) {
   const share = most > 0 && Number.isFinite(value) ? Math.max(-1, Math.min(1, value / most)) : 0;
   return Math.round(share * STEPS) + STEPS;
 }
 
+/** The colour of a step. */
+export const colorOf = (step) => map().colors[step];
+
 /** The colour of a signed number: paper for 0, red above, blue below, full at ±most. */
-export function diverging(value, most) {
-  const name = dark() ? "dark" : "light";
-  return (maps[name] ??= map(name)).colors[place(value, most)];
-}
+export const diverging = (value, most) => map().colors[shade(value, most)];
 
 /** The colour of text on `diverging(value, most)`. */
-export function inkOn(value, most) {
-  const name = dark() ? "dark" : "light";
-  return (maps[name] ??= map(name)).inks[place(value, most)];
-}
+export const inkOn = (value, most) => map().inks[shade(value, most)];
 
 /** The largest size among finite numbers of nested lists; at least a hair, so that it can divide. */
 export function most(...lists) {
@@ -168,6 +173,8 @@ export class Picture {
     this.frame = html("div", { class: "frame" }, this.svg);
     this.frame.picture = this;
     this.root = html("figure", { class: `picture ${className}` }, html("figcaption", {}, this.heading, this.legend, this.menu(title)), this.frame);
+    // Tests and scripts find the picture, and with it its numbers, through the page.
+    this.root.picture = this;
     room.observe(this.frame);
   }
 

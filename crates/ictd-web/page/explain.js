@@ -42,7 +42,7 @@ export function again() {
 }
 
 /**
- * Makes a picture readable: `at(element)` gives the place that an element under the pointer stands for (or null), `move(place, down,
+ * Makes a picture readable: `at(element, event)` gives the place that an element under the pointer stands for (or null), `move(place, down,
  * right)` the place that an arrow key leads to, `explain(place)` what is said about it and `enter(place)`, where given, what else happens.
  */
 export function reads(picture, { at, move, explain, enter = () => {} }) {
@@ -53,7 +53,7 @@ export function reads(picture, { at, move, explain, enter = () => {} }) {
     ask(next ? () => explain(next) : null);
   };
   picture.svg.addEventListener("pointermove", (event) => {
-    const next = at(event.target);
+    const next = at(event.target, event);
     if (next && JSON.stringify(next) !== JSON.stringify(place)) go(next);
   });
   picture.svg.addEventListener("pointerleave", (event) => {

@@ -1,6 +1,6 @@
 // Heat maps: a matrix of numbers as coloured cells, with names, marks and a cursor for the keyboard.
 
-import { Picture, TEXT, digitsFor, diverging, inkOn, most, num, short, svg } from "ictd/draw";
+import { PAPER, Picture, TEXT, colorOf, digitsFor, diverging, inkOn, most, num, shade, short, svg } from "ictd/draw";
 import { reads } from "ictd/explain";
 
 /** The smallest width of a column, pixels: below it cells cannot be told apart, and the frame scrolls instead. */
@@ -12,24 +12,33 @@ const NARROW = 6;
  */
 export class Heat {
   constructor({ title, explain, enter, left = 60, narrow = NARROW, className = "" }) {
-    Object.assign(this, { left, narrow });
-    this.explain = explain;
+    Object.assign(this, { left, narrow, explain });
     this.picture = new Picture({ title, className: `heat ${className}`, numbers: () => this.table() });
     this.root = this.picture.root;
-    this.cells = [];
-    this.group = this.picture.svg.appendChild(svg("g"));
+    this.cells = this.picture.layer("cells");
+    this.numbers = this.picture.layer("numbers");
     this.names = this.picture.layer("names");
     this.marks = this.picture.layer("marks");
+    this.hit = this.picture.svg.appendChild(svg("rect", { class: "hit" }));
     this.shape = "";
+    const inside = (at, count) => Math.max(0, Math.min(count - 1, at));
     reads(this.picture, {
       enter,
-      at: (element) => (element.cell ? { row: element.cell[0], column: element.cell[1] } : null),
+      at: (element, event) => (element === this.hit ? this.find(event) : null),
       move: (place, down, right) => ({
-        row: Math.max(0, Math.min(this.data.values.length - 1, (place?.row ?? 0) + down)),
-        column: Math.max(0, Math.min(this.data.values[0].length - 1, (place?.column ?? 0) + right)),
+        row: inside((place?.row ?? 0) + down, this.data.values.length),
+        column: inside((place?.column ?? 0) + right, this.data.values[0].length),
       }),
       explain: (place) => (this.data.values[place.row]?.[place.column] === undefined ? null : this.explain(place.row, place.column)),
     });
+  }
+
+  /** The cell under the pointer. */
+  find(event) {
+    const box = this.hit.getBoundingClientRect();
+    const { values } = this.data;
+    const share = (at, from, size, count) => Math.max(0, Math.min(count - 1, Math.floor(((at - from) / size) * count)));
+    return { row: share(event.clientY, box.top, box.height, values.length), column: share(event.clientX, box.left, box.width, values[0].length) };
   }
 
   table() {
@@ -53,12 +62,13 @@ export class Heat {
     const size = [Math.round(this.left + cell * wide + 8), top + height * tall + 5];
     const shape = `${tall},${wide},${size},${height}`;
     const again = shape !== this.shape;
-    const fresh = again || this.values !== data.values || this.limit !== limit || this.back !== diverging(1, 1);
+    const fresh = again || this.values !== data.values || this.limit !== limit || this.ink !== diverging(1, 1);
     this.data = data;
     if (again) this.build(tall, wide, cell, height, top);
     if (fresh) {
-      this.fill(data, limit, cell, height);
-      Object.assign(this, { shape, values: data.values, limit, back: diverging(1, 1) });
+      Object.assign(this, { shape, values: data.values, limit, ink: diverging(1, 1) });
+      this.fill(data, limit);
+      this.write(data, limit, cell, height, top);
       picture.size(...size);
       picture.scale(limit, data.values.some((row) => row.some((value) => value < 0)));
     }
@@ -66,45 +76,52 @@ export class Heat {
     this.mark(data, cell, height, top);
   }
 
+  /** Outlines of all cells, as pieces of paths. */
   build(tall, wide, cell, height, top) {
-    this.group.replaceChildren();
-    this.cells = [];
+    const gap = cell > 12 && height > 12 ? 1 : 0;
+    const [w, h] = [(cell - gap).toFixed(2), height - gap];
+    this.pieces = [];
     for (let i = 0; i < tall; i++) {
-      for (let j = 0; j < wide; j++) {
-        const x = this.left + j * cell;
-        const y = top + i * height;
-        const gap = cell > 12 && height > 12 ? 1 : 0;
-        const rect = svg("rect", { x, y, width: cell - gap, height: height - gap, "data-row": i, "data-column": j });
-        rect.cell = [i, j];
-        this.group.append(rect);
-        this.cells.push({ rect, text: null, x: x + (cell - gap) / 2, y: y + (height - gap) / 2 + 4.5 });
-      }
+      for (let j = 0; j < wide; j++) this.pieces.push(`M${(this.left + j * cell).toFixed(2)} ${top + i * height}h${w}v${h}h-${w}z`);
     }
+    for (const [name, value] of Object.entries({ x: this.left, y: top, width: cell * wide, height: height * tall, "data-rows": tall, "data-columns": wide })) this.hit.setAttribute(name, value);
   }
 
-  fill(data, limit, cell, height) {
-    const wide = data.values[0].length;
-    const digits = height >= TEXT + 2 ? digitsFor(data.values.flat(), cell) : -1;
-    data.values.forEach((row, i) => {
-      for (let j = 0; j < wide; j++) {
-        const it = this.cells[i * wide + j];
-        const value = row[j];
-        const color = diverging(value, limit);
-        if (it.color !== color) it.rect.setAttribute("fill", (it.color = color));
-        if (it.value !== value) it.rect.setAttribute("data-value", (it.value = value));
-        const text = digits < 0 ? "" : short(value, digits);
-        if (text && !it.text) {
-          it.text = svg("text", { class: "cell", x: it.x, y: it.y });
-          this.group.append(it.text);
+  /** One path per colour: thousands of elements would take longer than a frame to restyle. */
+  fill({ values, layer }, limit) {
+    const byShade = new Map();
+    let k = 0;
+    for (const row of values) {
+      for (const value of row) {
+        const step = shade(value, limit);
+        if (step !== PAPER) {
+          const list = byShade.get(step);
+          if (list) list.push(this.pieces[k]);
+          else byShade.set(step, [this.pieces[k]]);
         }
-        if (it.text) {
-          if (it.said !== text) it.text.textContent = it.said = text;
-          const ink = inkOn(value, limit);
-          if (it.ink !== ink) it.text.style.fill = it.ink = ink;
-        }
+        k++;
       }
-    });
-    if (data.layer !== undefined) this.group.setAttribute("data-layer", data.layer);
+    }
+    this.cells.begin();
+    for (const [step, list] of byShade) this.cells.put(step, "path", { fill: colorOf(step), d: list.join("") });
+    this.cells.end();
+    if (layer !== undefined) this.hit.setAttribute("data-layer", layer);
+  }
+
+  /** Numbers in cells, where all of them fit. */
+  write({ values, layer }, limit, cell, height, top) {
+    const digits = height >= TEXT + 2 ? digitsFor(values.flat(), cell) : -1;
+    this.numbers.begin();
+    if (digits >= 0) {
+      values.forEach((row, i) => {
+        row.forEach((value, j) => {
+          const place = { x: this.left + (j + 0.5) * cell, y: top + (i + 0.5) * height + 4.5 };
+          const said = { style: `fill: ${inkOn(value, limit)}`, "data-row": i, "data-column": j, "data-value": value, "data-layer": layer };
+          this.numbers.put(i * 1000 + j, "text", { class: "cell", ...place, ...said }, value === null ? "" : short(value, digits));
+        });
+      });
+    }
+    this.numbers.end();
   }
 
   name(data, cell, height, top, again) {

@@ -83,15 +83,15 @@ function build() {
     onrule: (x) => parts.stepper.go(Math.round(x)),
   });
   parts.strip = new Strip({ title: "The trajectory", narrow: NARROW, enter: onColumn, explain: (j) => valueStep(now, now.layer, j), choose: (j) => update({ token: j === now.query ? null : j }) });
-  parts.before = new Heat({ title: "Tokens read", narrow: NARROW, enter: onColumn, explain: (row, j) => tokenCell(now, now.layer - 1, row, j) });
-  parts.scores = new Heat({ title: "Scores", enter: onCell, explain: (i, j) => scoreCell(now, i, j) });
-  parts.weights = new Heat({ title: "Attention weights", enter: onCell, explain: (i, j) => weightCell(now, i, j) });
-  parts.read = new Heat({ title: "What V reads", enter: onColumn, explain: (row, j) => readCell(now, row, j) });
-  parts.update = new Heat({ title: "Update", enter: onColumn, explain: (row, j) => updateCell(now, row, j) });
-  parts.after = new Heat({ title: "Tokens written", enter: onColumn, explain: (row, j) => tokenCell(now, now.layer, row, j) });
-  parts.errors = new Bars({ title: "TD errors", height: BAND, enter: onColumn, explain: (j) => errorBar(now, j) });
-  parts.flow = new Bars({ title: "Contributions", height: BAND, enter: (place) => update({ hover: place ? { source: now.sources.indexOf(place.column) } : null }), explain: (j) => contribution(now, j, now.token) });
-  parts.moves = new Bars({ title: "Values before and after", height: BAND, enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
+  parts.before = new Heat({ title: "Tokens read", className: "before", narrow: NARROW, enter: onColumn, explain: (row, j) => tokenCell(now, now.layer - 1, row, j) });
+  parts.scores = new Heat({ title: "Scores", className: "scores", enter: onCell, explain: (i, j) => scoreCell(now, i, j) });
+  parts.weights = new Heat({ title: "Attention weights", className: "weights", enter: onCell, explain: (i, j) => weightCell(now, i, j) });
+  parts.read = new Heat({ title: "What V reads", className: "read", enter: onColumn, explain: (row, j) => readCell(now, row, j) });
+  parts.update = new Heat({ title: "Update", className: "update", enter: onColumn, explain: (row, j) => updateCell(now, row, j) });
+  parts.after = new Heat({ title: "Tokens written", className: "after", enter: onColumn, explain: (row, j) => tokenCell(now, now.layer, row, j) });
+  parts.errors = new Bars({ title: "TD errors", className: "errors", height: BAND, enter: onColumn, explain: (j) => errorBar(now, j) });
+  parts.flow = new Bars({ title: "Contributions", className: "flow", height: BAND, enter: (place) => update({ hover: place ? { source: now.sources.indexOf(place.column) } : null }), explain: (j) => contribution(now, j, now.token) });
+  parts.moves = new Bars({ title: "Values before and after", className: "moves", height: BAND, enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
   parts.ledger = new Ledger({ enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
 }
 
@@ -171,7 +171,7 @@ function drawTop(m, state, hover) {
   if (m.process) {
     const marked = hover.state ?? (hover.column === undefined ? undefined : m.states[hover.column]);
     parts.graph.draw({ process: m.process, names: m.process.P.map((_, s) => letter(s)), estimates, limit: m.valueLimit, chosen: state.chosen, marked });
-    parts.graph.picture.title(`The process <small>ring: exact value</small>`);
+    parts.graph.picture.title(`The process <small>ring: exact</small>`);
     parts.graph.picture.summary(`Process with ${m.process.P.length} states: ${m.process.P.map((_, s) => `${letter(s)} reward ${num(m.process.rewards[s], 2)}, exact ${num(m.process.values[s])}, estimate ${num(estimates[s])}`).join("; ")}`);
     parts.editor.draw(m.process, state.chosen);
   }

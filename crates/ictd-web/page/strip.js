@@ -41,6 +41,7 @@ export class Strip {
     const [middle, height] = [36, 74];
     const px = (j) => this.left + (j + 0.5) * cell;
     picture.size(width, height);
+    picture.svg.classList.toggle("held", count > 24);
     for (const layer of [this.ways, this.tokens, this.texts, this.hits]) layer.begin();
     const reward = cell >= 44;
     if (reward) this.texts.put("rewards", "text", { class: "name end", x: this.left - 6, y: middle - radius - 6 }, "rewards");
