@@ -32,7 +32,7 @@ export class Bars {
     const count = data.columns.length;
     const cell = Math.max(6, (picture.width - left - 8) / count);
     const width = Math.round(left + cell * count + 8);
-    const top = TEXT + 4;
+    const top = TEXT + 8;
     const bottom = height - TEXT - 8;
     const span = data.most - data.least || 1;
     const py = (value) => bottom - ((value - data.least) / span) * (bottom - top);

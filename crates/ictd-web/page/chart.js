@@ -1,6 +1,6 @@
 // Line charts: series over an axis, linear or logarithmic, with rules, bands and names at the right.
 
-import { Picture, TEXT, num } from "ictd/draw";
+import { Picture, TEXT } from "ictd/draw";
 import { reads } from "ictd/explain";
 
 /** Ticks at round numbers, about `count` of them. */
@@ -142,7 +142,7 @@ export class Chart {
     }
     for (const value of ticks(x.least, x.most, Math.max(2, Math.min(8, (width - left) / 60)))) {
       if (x.whole && !Number.isInteger(value)) continue;
-      back.put(`tx${value}`, "text", { class: "name middle", x: px(value), y: bottom + TEXT + 5 }, num(value, 3).replace(/\.?0+$/, ""));
+      back.put(`tx${value}`, "text", { class: "name middle", x: px(value), y: bottom + TEXT + 5 }, String(value).replace("-", "−"));
     }
     back.put("axis", "line", { class: "axis", x1: left, x2: width - right, y1: bottom, y2: bottom });
     back.put("xlabel", "text", { class: "name middle soft", x: (left + width - right) / 2, y: height - 4 }, x.label);

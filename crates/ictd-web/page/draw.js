@@ -207,14 +207,15 @@ export class Picture {
   /** The scale of colours, from −most to most. */
   scale(largest, signed = true) {
     const name = dark() ? "dark" : "light";
-    const said = `${name},${num(largest, 2)},${signed}`;
+    const end = String(Number(largest.toPrecision(2)));
+    const said = `${name},${end},${signed}`;
     if (this.scaled === said) return;
     this.scaled = said;
     const from = signed ? `${diverging(-1, 1)}, ${diverging(0, 1)}, ${diverging(1, 1)}` : `${diverging(0, 1)}, ${diverging(1, 1)}`;
     this.legend.replaceChildren(
-      signed ? `−${num(largest, 2)}` : "0",
+      signed ? `−${end}` : "0",
       html("i", { class: "ramp", style: `background: linear-gradient(to right, ${from})` }),
-      num(largest, 2),
+      end,
     );
   }
 

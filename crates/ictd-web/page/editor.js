@@ -55,11 +55,11 @@ function line(label, set) {
 /** The editor below the graph: a hint until a state is chosen. */
 export class Editor {
   constructor() {
-    this.hint = html("p", { class: "soft" });
-    this.hint.innerHTML = "Click a state to edit it. Drag it, or press arrow keys, to move its features.";
+    this.hint = html("div", { class: "soft" });
+    this.hint.innerHTML = "<p>Inside a state its estimate after this layer, around it the exact value; the wider an arrow, the likelier.</p><p>Click a state to edit it. Drag it, or press arrow keys, to move its features.</p>";
     this.title = html("b");
     this.lines = html("div", { class: "lines" });
-    this.add = html("button", { type: "button", class: "small", onclick: () => addState(state.chosen) }, "Add a state after it");
+    this.add = html("button", { type: "button", class: "small", onclick: () => addState(state.chosen) }, "Add one after it");
     this.remove = html("button", { type: "button", class: "small", onclick: () => removeState(state.chosen) }, "Remove");
     const close = html("button", { type: "button", class: "small quiet", onclick: () => update({ chosen: null }) }, "Done");
     this.panel = html("div", { class: "panel", role: "group" }, html("div", { class: "row head" }, this.title, this.add, this.remove, close), this.lines);

@@ -54,20 +54,20 @@ export function withoutState(process, s) {
   return own;
 }
 
-/** `reward,x1,x2>to:p,to:p` for every state, separated by semicolons; a start that is not uniform is added as `@p`. */
+/** `reward,x1,x2~to:p,to:p` for every state, separated by semicolons; a start that is not uniform is added as `@p`. */
 export const ownCodec = {
   write: ({ P, rewards, features, initial }) => {
     const even = initial.every((p) => p === initial[0]);
     return P.map((row, s) => {
       const ways = row.flatMap((p, u) => (p > 0 ? [`${u}:${p}`] : []));
-      return `${[rewards[s], ...features[s]].join(",")}${even ? "" : `@${initial[s]}`}>${ways.join(",")}`;
+      return `${[rewards[s], ...features[s]].join(",")}${even ? "" : `@${initial[s]}`}~${ways.join(",")}`;
     }).join(";");
   },
   read: (text) => {
     const states = text.split(";");
     const own = { P: [], rewards: [], features: [], initial: [] };
     for (const state of states) {
-      const [head, tail = ""] = state.split(">");
+      const [head, tail = ""] = state.split("~");
       const [numbers, start] = head.split("@");
       const [reward, ...x] = numbers.split(",").map(Number);
       const row = states.map(() => 0);

@@ -37,7 +37,7 @@ export class Plane {
     back.put("circle", "circle", { class: "unit", cx: middle, cy: middle, r: unit });
     for (const value of ticks(-most, most, 4)) {
       if (value === 0) continue;
-      const text = num(value, 2).replace(/\.?0+$/, "");
+      const text = String(value).replace("-", "−");
       back.put(`re${value}`, "text", { class: "name middle soft", x: middle + value * unit, y: middle + TEXT + 2 }, text);
       back.put(`im${value}`, "text", { class: "name end soft", x: middle - 5, y: middle - value * unit + 4 }, `${text}i`);
     }

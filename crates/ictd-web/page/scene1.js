@@ -78,7 +78,7 @@ function build() {
   });
   parts.editor = new Editor();
   parts.values = new Chart({
-    title: "Values, layer by layer", height: 366, right: 26, enter: (place) => update({ hover: place ? { column: now.shown[place.series >> 1] } : null }),
+    title: "Values, layer by layer", height: 430, right: 26, enter: (place) => update({ hover: place ? { column: now.shown[place.series >> 1] } : null }),
     explain: ({ series, index }) => (index === 0 ? tokenCell(now, 0, now.d + 2, now.shown[series >> 1]) : valueStep(now, index, now.shown[series >> 1])),
     onrule: (x) => parts.stepper.go(Math.round(x)),
   });
@@ -171,7 +171,7 @@ function drawTop(m, state, hover) {
   if (m.process) {
     const marked = hover.state ?? (hover.column === undefined ? undefined : m.states[hover.column]);
     parts.graph.draw({ process: m.process, names: m.process.P.map((_, s) => letter(s)), estimates, limit: m.valueLimit, chosen: state.chosen, marked });
-    parts.graph.picture.title(`The process <small>ring: exact</small>`);
+    parts.graph.picture.title("The process");
     parts.graph.picture.summary(`Process with ${m.process.P.length} states: ${m.process.P.map((_, s) => `${letter(s)} reward ${num(m.process.rewards[s], 2)}, exact ${num(m.process.values[s])}, estimate ${num(estimates[s])}`).join("; ")}`);
     parts.editor.draw(m.process, state.chosen);
   }
@@ -283,7 +283,7 @@ function draw(state) {
   const sides = [{ key: "attention", name: "attention", className: "attention-text", values: attention[m.layer] }];
   if (td) {
     sides.push({ key: "td", name: "TD", className: "td-text", values: td[m.layer] });
-    sides.push({ key: "difference", name: "difference", className: "soft", values: attention[m.layer].map((value, j) => value - td[m.layer][j]) });
+    sides.push({ key: "difference", name: "difference", className: "soft", values: attention[m.layer].map((value, j) => Math.abs(value - td[m.layer][j])) });
   }
   parts.ledger.draw({ layer: m.layer, names: m.names, sides, marked: hover.column });
   parts.restore.hidden = !state.own;

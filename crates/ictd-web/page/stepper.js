@@ -15,7 +15,7 @@ export class Stepper {
     const on = html("button", { type: "button", "aria-label": "One layer on", title: "One layer on", onclick: () => this.go(this.layer + 1) }, "›");
     this.range = html("input", { type: "range", min: 1, step: 1, "aria-label": "Layer", oninput: (event) => this.go(Number(event.target.value)) });
     this.words = html("span", { class: "words" });
-    this.gap = html("output", { class: "gap" });
+    this.gap = html("output", { class: "gap", title: "The largest difference between both sides, over all layers and tokens" });
     this.root = html("div", { class: "stepper card", role: "group", "aria-label": "Layers" }, this.play, back, on, this.range, this.words, this.gap);
   }
 
@@ -49,7 +49,7 @@ export class Stepper {
     this.words.innerHTML = `Layer <b>${layer}</b> of ${depth}`;
     const known = result.difference !== null && result.difference !== undefined;
     this.gap.innerHTML = known
-      ? `<span class="attention-text">attention</span> and <span class="td-text">TD</span> differ by at most <b data-difference="${result.difference}">${num(result.difference)}</b>`
+      ? `<span class="attention-text">attention</span> = <span class="td-text">TD</span> within <b data-difference="${result.difference}">${num(result.difference)}</b>`
       : "no TD algorithm corresponds to these parameters";
   }
 }

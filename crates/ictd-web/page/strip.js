@@ -54,7 +54,7 @@ export class Strip {
         if (reward) this.texts.put(`r${j}`, "text", { class: "name middle", x: px(j + 0.5), y: middle - radius - 6 }, num(paid, 2));
       }
       const value = data.values[j];
-      const state = `${j === data.marked ? "marked" : ""} ${source || terminal ? "" : "query"}`;
+      const state = `${j === data.marked ? "chosen" : ""} ${source || terminal ? "" : "query"}`;
       this.tokens.put(j, "circle", { class: `token moves ${state}`, cx: px(j), cy: middle, r: radius, fill: diverging(value, data.limit), "data-value": value, "data-layer": data.layer });
       this.texts.put(`n${j}`, "text", { class: "cell strong", x: px(j), y: middle + 4.5, style: `fill: ${inkOn(value, data.limit)}` }, name);
       const last = j === count - 1;
