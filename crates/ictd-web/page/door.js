@@ -1,6 +1,8 @@
 // The scripting door: what the command line prints with --json, as promises.
 
 import { call, inWorker, ready } from "ictd/engine";
+import { model, optionsOf } from "ictd/model";
+import { state } from "ictd/state";
 
 const ask = async (name, fields) => {
   await ready;
@@ -13,6 +15,11 @@ export function openDoor() {
     ready,
     forward: (context, options = {}) => ask("forward", { context, options }),
     certify: (context, options = {}) => ask("certify", { context, options }),
+    /** The context and the options of what scene 1 shows, for `forward`, or for a file that the command line reads. */
+    shown: async () => {
+      await ready;
+      return { context: model(state).context, options: optionsOf(state) };
+    },
     train: (overrides = {}, seed = 0) => inWorker("train", { overrides, seed }),
   });
 }
