@@ -10,6 +10,7 @@ function open(module) {
   let engine = new WebAssembly.Instance(module, {}).exports;
   const place = (bytes) => {
     const at = engine.reserve(bytes.length) >>> 0;
+    if (at === 0) throw new Error("no room");
     new Uint8Array(engine.memory.buffer, at, bytes.length).set(bytes);
     return at;
   };

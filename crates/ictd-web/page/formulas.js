@@ -2,7 +2,7 @@
 
 import { num } from "ictd/draw";
 import { products, term } from "ictd/explain";
-import { readOf, updateOf } from "ictd/model";
+import { ofLayer, readOf, updateOf } from "ictd/model";
 
 /** The token j, with its state's name. */
 export const token = (m, j) => `s<sub>${j}</sub>`;
@@ -40,11 +40,11 @@ function target(m, l, j, title, value) {
 export function valueStep(m, l, j) {
   const before = m.result.attention[l - 1][j];
   const after = m.result.attention[l][j];
-  const weights = m.result.weights[Math.min(m.result.weights.length, l) - 1];
-  const errors = m.result.errors?.[l - 1];
+  const weights = ofLayer(m.allWeights, l);
+  const errors = m.result.errors[l - 1];
   const title = `${named(m, j)}: ${num(after)}`;
   const lines = [];
-  if (errors && !m.trained) {
+  if (!m.trained) {
     lines.push(`${v(l, m, j)} = ${v(l - 1, m, j)} + α Σ<sub>i</sub> K<sub>i${j}</sub>·δ<sub>i</sub>`);
     lines.push(`= ${num(before)} + ${num(m.alpha, 2)}·[${products(m.sources.map((_, i) => [weights[i][j], errors[i]]))}]`);
     lines.push(`= ${num(after)}`);
@@ -98,8 +98,8 @@ export function weightCell(m, i, j) {
   } else {
     lines.push(`K = ${num(value)} from score ${num(m.scores[i][j])} by the ${m.kernel} kernel`);
   }
-  const error = m.errors?.[i];
-  if (error !== undefined && !m.trained) lines.push(`carries ${orange(`K·δ<sub>${s}</sub>`)} = ${num(value)}·${term(error)} = ${num(value * error)}`);
+  const error = m.errors[i];
+  if (!m.trained) lines.push(`carries ${orange(`K·δ<sub>${s}</sub>`)} = ${num(value)}·${term(error)} = ${num(value * error)}`);
   return { title, lines, note: j === m.query ? "The query's column: it reads from all sources, and nothing reads from it." : "" };
 }
 

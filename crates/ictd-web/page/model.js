@@ -5,19 +5,24 @@ import { field, number, whole, word } from "ictd/state";
 import { ownCodec } from "ictd/own";
 
 /** The processes that can be chosen. */
-export const KINDS = [["ring", "Ring"], ["loop", "Loop"], ["boyan", "Boyan's chain"], ["grid", "Grid"]];
+export const KINDS = [["loop", "Loop"], ["ring", "Ring"], ["boyan", "Boyan's chain"], ["grid", "Grid"]];
+/** Where features come from. */
+export const FEATURES = [["plane", "on a circle or grid"], ["random", "random"], ["one-hot", "one per state"]];
 /** The kernels of attention. */
 export const KERNELS = [["softmax", "softmax"], ["relu", "relu"], ["elu1", "elu + 1"], ["rbf", "rbf (distance)"], ["linear", "linear"], ["tabular", "tabular (same state)"]];
 /** As many states as a graph can show. */
 export const MOST_STATES = 16;
 
-field("process", "ring", word(KINDS.map(([key]) => key)));
-field("states", 5, whole(2, MOST_STATES));
-field("seed", 0, whole(0, 99999));
+field("process", "loop", word(KINDS.map(([key]) => key)));
+field("states", 5, whole(3, MOST_STATES));
+field("seed", 3, whole(0, 99999));
+field("features", "plane", word(FEATURES.map(([key]) => key)));
+// How many features random ones have: trained parameters may have been made for more than a plane.
+field("dim", 2, whole(1, 8));
 field("own", null, ownCodec);
 field("gamma", 0.8, number(0, 0.999));
 field("n", 12, whole(1, 60));
-field("walk", 0, whole(0, 99999));
+field("walk", 5, whole(0, 99999));
 field("kernel", "softmax", word(KERNELS.map(([key]) => key)));
 field("tau", 0.1, number(0.001, 1000));
 field("alpha", 1, number(0, 100));
@@ -45,7 +50,14 @@ function lasting(make) {
   };
 }
 
-const generated = lasting((kind, states, seed, gamma) => call("process", { kind, states, seed, gamma }));
+const generated = lasting((kind, states, seed, gamma, features, dim) => {
+  const process = call("process", { kind, states, seed, gamma, features });
+  if (features !== "random" || dim === 2) return process;
+  // The engine draws two features at a time; further ones are those of the next seeds.
+  const more = Array.from({ length: Math.ceil(dim / 2) - 1 }, (_, k) => call("process", { kind, states, seed: seed + k + 1, gamma, features }).features);
+  const wide = process.features.map((x, s) => [x, ...more.map((other) => other[s])].flat().slice(0, dim));
+  return { ...process, features: wide };
+});
 const valued = lasting((own, gamma) => {
   const process = { P: own.P, rewards: own.rewards, features: own.features, initial: own.initial, gamma };
   return { ...process, values: call("values", { process }).values };
@@ -56,7 +68,7 @@ const layered = lasting((context, options) => call("layers", { context, options 
 /** The process that is shown, with its exact values; null where the context comes from elsewhere. */
 export function processOf(state) {
   if (state.window) return null;
-  return state.own ? valued(state.own, state.gamma) : generated(state.process, state.states, state.seed, state.gamma);
+  return state.own ? valued(state.own, state.gamma) : generated(state.process, state.states, state.seed, state.gamma, state.features, state.dim);
 }
 
 /** The options of a forward pass. */
@@ -104,23 +116,26 @@ export function model(state) {
   const result = layered(sample.context, optionsOf(state));
   if (last?.result !== result || last.process !== process) {
     const columns = columnsOf(sample.context);
+    const sources = columns.map((_, j) => j).filter((j) => columns[j].source);
+    // The engine gives a row for every column; those that nothing reads from are zero and not shown.
+    const rows = (matrices) => matrices.map((matrix) => sources.map((j) => matrix[j]));
     last = {
-      process, result, columns, context: sample.context, states: sample.states, names: namesOf(columns, sample.states),
-      sources: columns.map((_, j) => j).filter((j) => columns[j].source), d: columns[0].x.length, sums: { reads: new Map(), updates: new Map() },
+      process, result, columns, sources, context: sample.context, states: sample.states, names: namesOf(columns, sample.states), d: columns[0].x.length,
+      allWeights: rows(result.weights), allScores: rows(result.scores), sums: { reads: new Map(), updates: new Map() },
     };
   }
   const depth = result.tokens.length - 1;
   const layer = Math.max(1, Math.min(depth, state.layer));
-  const of = (list) => list[Math.min(list.length, layer) - 1];
   return Object.assign(last, {
     depth, layer, gamma: state.gamma, alpha: state.alpha, tau: state.tau, kernel: state.kernel, trained: state.block !== null,
-    before: result.tokens[layer - 1], after: result.tokens[layer], weights: of(result.weights), scores: of(result.scores), V: of(result.V), A: of(result.A),
-    errors: result.errors?.[layer - 1] ?? null, td: result.td,
-    query: columnsEnd(last), token: Math.min(state.token ?? Infinity, last.columns.length - 1),
+    before: result.tokens[layer - 1], after: result.tokens[layer], weights: ofLayer(last.allWeights, layer), scores: ofLayer(last.allScores, layer),
+    V: ofLayer(result.V, layer), A: ofLayer(result.A, layer), errors: result.errors[layer - 1], td: result.td,
+    query: last.columns.length - 1, token: Math.min(state.token ?? Infinity, last.columns.length - 1),
   });
 }
 
-const columnsEnd = ({ columns }) => columns.length - 1;
+/** What layer l uses: its own, or what all layers share. */
+export const ofLayer = (list, layer) => list[Math.min(list.length, layer) - 1];
 
 /** What V reads from every column, V·Z, row by row (null where nothing reads): at θ_* its last row holds the TD errors. */
 export function readOf(m) {

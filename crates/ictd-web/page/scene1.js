@@ -10,7 +10,7 @@ import { contribution, errorBar, readCell, scoreCell, stateNode, tokenCell, upda
 import { Graph } from "ictd/graph";
 import { Heat, matrixSummary } from "ictd/heat";
 import { Ledger } from "ictd/ledger";
-import { KERNELS, KINDS, MOST_STATES, estimateOf, letter, model, readOf, updateOf } from "ictd/model";
+import { FEATURES, KERNELS, KINDS, MOST_STATES, estimateOf, letter, model, readOf, updateOf } from "ictd/model";
 import { initial, update } from "ictd/state";
 import { Stepper } from "ictd/stepper";
 import { Strip } from "ictd/strip";
@@ -45,7 +45,8 @@ function controls() {
     section(
       "Process",
       choice({ field: "process", label: "Kind", options: KINDS, onchange: (process) => fresh({ process }) }),
-      slider({ field: "states", label: "States", least: 2, most: MOST_STATES, step: 1 }),
+      slider({ field: "states", label: "States", least: 3, most: MOST_STATES, step: 1 }),
+      choice({ field: "features", label: "Features", options: FEATURES, onchange: (features) => fresh({ features, dim: 2 }) }),
       seed({ field: "seed", label: "Seed" }),
       slider({ field: "gamma", label: "Discount γ", least: 0, most: 0.99, step: 0.01 }),
       (parts.restore = button("Back to the drawn process", () => fresh({}), { className: "small" })),
@@ -65,7 +66,7 @@ function controls() {
     button("Reset all", () => update(Object.fromEntries([...FIELDS.map((name) => [name, initial(name)])]))),
   ];
 }
-const FIELDS = ["process", "states", "seed", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "layer", "window", "block", "token", "chosen"];
+const FIELDS = ["process", "states", "seed", "features", "dim", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "layer", "window", "block", "token", "chosen"];
 
 function build() {
   parts.stepper = new Stepper();
@@ -212,7 +213,7 @@ function drawTd(m, hover) {
   const names = m.names;
   const marked = hover.column;
   const l = m.layer;
-  const errors = m.errors ?? [];
+  const { errors } = m;
   parts.errors.draw({
     columns: names, marked, layer: l, ...m.errorRange, table: [["token", "state", "δ"], ...errors.map((value, i) => [m.sources[i], names[m.sources[i]], value])],
     bars: errors.map((value, i) => ({ key: i, column: m.sources[i], from: 0, to: value, value, className: "td" })),
@@ -228,7 +229,7 @@ function drawTd(m, hover) {
     sum += value;
   });
   const end = names.length;
-  if (errors.length) bars.push({ key: "sum", column: end, from: 0, to: sum, value: sum, className: "attention", wide: true });
+  bars.push({ key: "sum", column: end, from: 0, to: sum, value: sum, className: "attention", wide: true });
   parts.flow.draw({
     columns: [...names, "Σ"], marked: hover.source >= 0 ? m.sources[hover.source] : undefined, layer: l, bars, ...range(bars.map(({ to }) => to)),
     table: [["token", "K·δ"], ...bars.map(({ column, value }) => [column === end ? "sum" : column, value])],
@@ -265,8 +266,8 @@ function limits(m) {
   m.valueLimit = most(m.result.attention, exact);
   m.valueRange = range(m.result.attention, exact);
   m.tokenLimit = most(m.result.tokens);
-  m.errorLimit = most(m.result.errors ?? readOf(m));
-  m.errorRange = range(m.result.errors ?? [0]);
+  m.errorLimit = most(m.result.errors);
+  m.errorRange = range(m.result.errors);
   m.updateLimit = most(m.result.attention.slice(1).map((row, l) => row.map((value, j) => value - m.result.attention[l][j])));
 }
 
