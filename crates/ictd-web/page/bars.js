@@ -2,7 +2,7 @@
 
 import { Picture, TEXT, digitsFor, short } from "ictd/draw";
 import { reads } from "ictd/explain";
-import { ticks } from "ictd/chart";
+import { tick, ticks } from "ictd/chart";
 
 /** Bars. `explain(column)` says what a column shows. */
 export class Bars {
@@ -50,7 +50,7 @@ export class Bars {
     if (data.marked !== undefined) back.put("marked", "rect", { class: "ground", x: px(data.marked) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8 });
     for (const value of ticks(data.least, data.most, 4)) {
       back.put(`y${value}`, "line", { class: value === 0 ? "grid zero" : "grid", x1: left, x2: width - 8, y1: py(value), y2: py(value) });
-      back.put(`t${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, String(value).replace("-", "−"));
+      back.put(`t${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, tick(value));
     }
     const across = Math.ceil((Math.max(...data.columns.map((name) => name.length)) * 7 + 4) / cell);
     data.columns.forEach((name, j) => {

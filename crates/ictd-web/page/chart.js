@@ -23,6 +23,9 @@ function powers(least, most, count = 6) {
   return list;
 }
 
+/** The text of a tick. */
+export const tick = (value) => (Math.abs(value) >= 1e4 ? value.toExponential().replace("+", "") : String(value)).replaceAll("-", "−");
+
 const exponent = (value) => `1e${Math.round(Math.log10(value))}`.replace("-", "−");
 
 /**
@@ -51,7 +54,7 @@ export class Chart {
     if (explain) {
       reads(this.picture, {
         enter,
-        at: (element) => (element.dataset.series === undefined ? null : { series: Number(element.dataset.series), index: Number(element.dataset.index) }),
+        at: (element, event) => this.nearest(event),
         move: (place, down, right) => {
           const series = Math.max(0, Math.min(this.data.series.length - 1, (place?.series ?? 0) + down));
           return { series, index: Math.max(0, Math.min(this.data.series[series].points.length - 1, (place?.index ?? 0) + right)) };
@@ -66,6 +69,22 @@ export class Chart {
     const xs = [...new Set(this.data.series.flatMap(({ points }) => points.map(([x]) => x)))].sort((a, b) => a - b);
     const columns = this.data.series.map(({ points }) => new Map(points));
     return [[this.data.x.label, ...this.data.series.map(({ name, key }) => name ?? key)], ...xs.map((x) => [x, ...columns.map((c) => c.get(x) ?? "")])];
+  }
+
+  /** The point next to the pointer, or null where none is near. */
+  nearest(event) {
+    if (!this.toX) return null;
+    const box = this.picture.svg.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    let found = null;
+    let near = 18;
+    this.data.series.forEach(({ points }, series) => {
+      points.forEach(([at, value], index) => {
+        const far = Math.hypot(this.px(at) - x, this.py(value) - y);
+        if (far < near) [near, found] = [far, { series, index }];
+      });
+    });
+    return found;
   }
 
   drag() {
@@ -103,12 +122,13 @@ export class Chart {
       return Math.max(top - 40, Math.min(bottom + 40, bottom - ((at - low) / (high - low || 1)) * (bottom - top)));
     };
     this.toX = (at) => x.least + ((at - left) / (width - left - right)) * (x.most - x.least);
+    Object.assign(this, { px, py });
     picture.size(width, height);
     this.axes(data, { px, py, width, height, top, bottom });
     this.bands.begin();
     this.lines.begin();
     this.dots.begin();
-    data.series.forEach((series, s) => {
+    data.series.forEach((series) => {
       const points = series.points.filter(([, value]) => Number.isFinite(value) && (!y.log || value > 0));
       const path = points.map(([at, value], k) => `${k ? "L" : "M"}${px(at).toFixed(1)} ${py(value).toFixed(1)}`).join("");
       if (series.band?.length) {
@@ -121,7 +141,7 @@ export class Chart {
         points.forEach(([at, value], k) => {
           this.dots.put(`${series.key},${k}`, "circle", {
             class: `dot ${series.className ?? ""}`, cx: px(at), cy: py(value), r: series.dots,
-            "data-series": s, "data-index": k, "data-value": value, "data-layer": at, "data-name": series.key,
+            "data-value": value, "data-layer": at, "data-name": series.key,
           });
         });
       }
@@ -138,11 +158,11 @@ export class Chart {
     const vertical = y.log ? powers(y.least, y.most) : ticks(y.least, y.most, 4);
     for (const value of vertical) {
       back.put(`y${value}`, "line", { class: value === 0 ? "grid zero" : "grid", x1: left, x2: width - right, y1: py(value), y2: py(value) });
-      back.put(`ty${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, y.log ? exponent(value) : String(value).replace("-", "−"));
+      back.put(`ty${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, y.log ? exponent(value) : tick(value));
     }
     for (const value of ticks(x.least, x.most, Math.max(2, Math.min(8, (width - left) / 60)))) {
       if (x.whole && !Number.isInteger(value)) continue;
-      back.put(`tx${value}`, "text", { class: "name middle", x: px(value), y: bottom + TEXT + 5 }, String(value).replace("-", "−"));
+      back.put(`tx${value}`, "text", { class: "name middle", x: px(value), y: bottom + TEXT + 5 }, tick(value));
     }
     back.put("axis", "line", { class: "axis", x1: left, x2: width - right, y1: bottom, y2: bottom });
     back.put("xlabel", "text", { class: "name middle soft", x: (left + width - right) / 2, y: height - 4 }, x.label);
@@ -156,7 +176,7 @@ export class Chart {
     const places = spread(levels.map(({ at }) => py(at)), TEXT + 1, top, bottom);
     levels.forEach(({ key, at, name, className }, k) => {
       front.put(`level${key}`, "line", { class: `level ${className}`, x1: left, x2: width - right, y1: py(at), y2: py(at), "data-value": at });
-      if (name) front.put(`name${key}`, "text", { class: `name ${className}`, x: width - right + 5, y: places[k] + 4 }, name);
+      if (name) front.put(`name${key}`, "text", { class: `name ${className.replace("faint", "")}`, x: width - right + 5, y: places[k] + 4 }, name);
     });
     if (rule !== undefined) {
       front.put("rule", "line", { class: "rule", x1: px(rule), x2: px(rule), y1: top, y2: bottom });

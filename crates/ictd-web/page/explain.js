@@ -52,10 +52,13 @@ export function reads(picture, { at, move, explain, enter = () => {} }) {
     enter(next);
     ask(next ? () => explain(next) : null);
   };
-  picture.svg.addEventListener("pointermove", (event) => {
+  const look = (event) => {
     const next = at(event.target, event);
     if (next && JSON.stringify(next) !== JSON.stringify(place)) go(next);
-  });
+  };
+  picture.svg.addEventListener("pointermove", look);
+  // A finger that taps does not move.
+  picture.svg.addEventListener("pointerdown", look);
   picture.svg.addEventListener("pointerleave", (event) => {
     // A finger that is lifted leaves too; what it asked for stays until the next tap.
     if (event.pointerType === "mouse" && document.activeElement !== picture.frame) go(null);

@@ -32,7 +32,7 @@ function target(m, l, j, title, value) {
   const note = "The target memory: the shift moves every value one column to the left, times γ, so the next layer finds the successor's value beside the reward.";
   if (!m.columns[j].source) return { title, lines: [`${num(value)}`], note: "Only tokens that were left have a successor to look at." };
   const next = m.result.tokens[l].at(-1)[j + 1];
-  if (m.trained) return { title, lines: [num(value)], note };
+  if (!m.plain) return { title, lines: [num(value)], note };
   return { title, lines: [`γ·${v(l, m, j + 1)} = ${num(m.gamma, 2)}·${term(next)} = ${num(value)}`], note };
 }
 
@@ -44,7 +44,7 @@ export function valueStep(m, l, j) {
   const errors = m.result.errors[l - 1];
   const title = `${named(m, j)}: ${num(after)}`;
   const lines = [];
-  if (!m.trained) {
+  if (m.plain) {
     lines.push(`${v(l, m, j)} = ${v(l - 1, m, j)} + α Σ<sub>i</sub> K<sub>i${j}</sub>·δ<sub>i</sub>`);
     lines.push(`= ${num(before)} + ${num(m.alpha, 2)}·[${products(m.sources.map((_, i) => [weights[i][j], errors[i]]))}]`);
     lines.push(`= ${num(after)}`);
@@ -52,7 +52,7 @@ export function valueStep(m, l, j) {
     lines.push(`${num(before)} + update ${term(after - before)} = ${num(after)}`);
   }
   if (m.td?.[l]) lines.push(sides(after, m.td[l][j]));
-  if (m.process && !m.trained) lines.push(`<span class="exact-text">exact value ${num(m.process.values[m.states[j]])}</span>`);
+  if (m.process) lines.push(`<span class="exact-text">exact value ${num(m.process.values[m.states[j]])}</span>`);
   return { title, lines };
 }
 
@@ -69,7 +69,7 @@ export function scoreCell(m, i, j) {
   const s = m.sources[i];
   const title = `Score of ${token(m, s)} (${m.names[s]}) for ${token(m, j)} (${m.names[j]}): ${num(value)}`;
   if (m.kernel === "tabular") return { title, lines: [num(value)], note: "The tabular kernel asks only whether two states are the same." };
-  if (m.trained) return { title, lines: [`z<sub>${s}</sub>ᵀ A z<sub>${j}</sub> = ${num(value)}`], note: "A is a trained matrix here: it may compare rewards and memories too." };
+  if (!m.plain) return { title, lines: [`z<sub>${s}</sub>ᵀ A z<sub>${j}</sub> = ${num(value)}`], note: "A is a trained matrix here: it may compare rewards and memories too." };
   const x = m.columns[s].x;
   const y = m.columns[j].x;
   if (m.kernel === "rbf") {
@@ -99,7 +99,7 @@ export function weightCell(m, i, j) {
     lines.push(`K = ${num(value)} from score ${num(m.scores[i][j])} by the ${m.kernel} kernel`);
   }
   const error = m.errors[i];
-  if (!m.trained) lines.push(`carries ${orange(`K·δ<sub>${s}</sub>`)} = ${num(value)}·${term(error)} = ${num(value * error)}`);
+  if (m.plain) lines.push(`carries ${orange(`K·δ<sub>${s}</sub>`)} = ${num(value)}·${term(error)} = ${num(value * error)}`);
   return { title, lines, note: j === m.query ? "The query's column: it reads from all sources, and nothing reads from it." : "" };
 }
 
@@ -111,7 +111,7 @@ export function readCell(m, row, s) {
   const uses = m.V[row].map((entry, k) => ({ entry, k })).filter(({ entry }) => entry !== 0);
   if (uses.length === 0) return { title, lines: ["this row of V is zero"] };
   const lines = [`V's row times z<sub>${s}</sub>`, `= ${products(uses.map(({ entry, k }) => [entry, m.before[k][s]]))} = ${num(value)}`];
-  const note = m.trained || row !== m.d + 2 ? "" : `1 on reward, 1 on target, −1 on value: this is the TD error δ<sub>${s}</sub>.`;
+  const note = !m.plain || row !== m.d + 2 ? "" : `1 on reward, 1 on target, −1 on value: this is the TD error δ<sub>${s}</sub>.`;
   return { title, lines, note };
 }
 
@@ -123,7 +123,7 @@ export function updateCell(m, row, j) {
   if (uses.length === 0) return { title, lines: ["this row of V is zero: nothing is added"], note: row === m.d + 1 ? "The shift writes this row afterwards." : "" };
   const read = readOf(m)[row];
   const lines = [`α Σ<sub>i</sub> K<sub>i${j}</sub>·(V z<sub>i</sub>)`, `= ${num(m.alpha, 2)}·[${products(m.sources.map((s, i) => [m.weights[i][j], read[s]]))}]`, `= ${num(value)}`];
-  const note = m.trained ? "" : `V's last row is (1, 1, −1) on reward, target and value: V z<sub>i</sub> = r<sub>i</sub> + γv(s<sub>i+1</sub>) − v(s<sub>i</sub>) = δ<sub>i</sub>.`;
+  const note = !m.plain ? "" : `V's last row is (1, 1, −1) on reward, target and value: V z<sub>i</sub> = r<sub>i</sub> + γv(s<sub>i+1</sub>) − v(s<sub>i</sub>) = δ<sub>i</sub>.`;
   return { title, lines, note };
 }
 
@@ -141,10 +141,11 @@ export function errorBar(m, j) {
 export function contribution(m, from, j) {
   const i = sourceAt(m, from);
   if (i < 0) return valueStep(m, m.layer, j);
-  const [weight, error] = [m.weights[i][j], m.errors[i]];
+  const [weight, error] = [m.weights[i][j], readOf(m).at(-1)[from]];
+  const read = m.plain ? `δ<sub>${from}</sub>` : `(V z<sub>${from}</sub>)`;
   return {
     title: `From ${token(m, from)} (${m.names[from]}) into ${token(m, j)} (${m.names[j]}): ${num(weight * error)}`,
-    lines: [`K<sub>${from},${j}</sub>·δ<sub>${from}</sub> = ${num(weight)}·${term(error)} = ${num(weight * error)}`],
+    lines: [`K<sub>${from},${j}</sub>·${read} = ${num(weight)}·${term(error)} = ${num(weight * error)}`],
     note: `All of them together, times α, move the value from ${num(m.before.at(-1)[j])} to ${num(m.after.at(-1)[j])}.`,
   };
 }

@@ -104,7 +104,7 @@ export class Graph {
     if (flat) {
       this.back.put("x", "line", { class: "grid", x1: 4, x2: width - 4, y1: middle[1], y2: middle[1] });
       this.back.put("y", "line", { class: "grid", x1: middle[0], x2: middle[0], y1: 4, y2: height - 4 });
-      this.back.put("xn", "text", { class: "name end", x: width - 4, y: middle[1] - 5 }, "x₁");
+      this.back.put("xn", "text", { class: "name end", x: width - 4, y: middle[1] + TEXT + 3 }, "x₁");
       this.back.put("yn", "text", { class: "name", x: middle[0] + 6, y: height - 6 }, "x₂");
     }
     this.back.end();

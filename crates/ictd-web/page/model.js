@@ -2,6 +2,7 @@
 
 import { call } from "ictd/engine";
 import { field, number, whole, word } from "ictd/state";
+import { blockCodec, ownOptions } from "ictd/block";
 import { ownCodec } from "ictd/own";
 
 /** The processes that can be chosen. */
@@ -10,6 +11,8 @@ export const KINDS = [["loop", "Loop"], ["ring", "Ring"], ["boyan", "Boyan's cha
 export const FEATURES = [["plane", "on a circle or grid"], ["random", "random"], ["one-hot", "one per state"]];
 /** The kernels of attention. */
 export const KERNELS = [["softmax", "softmax"], ["relu", "relu"], ["elu1", "elu + 1"], ["rbf", "rbf (distance)"], ["linear", "linear"], ["tabular", "tabular (same state)"]];
+/** The algorithm that layers at θ_* are, by the engine's name. */
+const PLAIN = "weighted softmax TD";
 /** As many states as a graph can show. */
 export const MOST_STATES = 16;
 
@@ -17,8 +20,6 @@ field("process", "loop", word(KINDS.map(([key]) => key)));
 field("states", 5, whole(3, MOST_STATES));
 field("seed", 3, whole(0, 99999));
 field("features", "plane", word(FEATURES.map(([key]) => key)));
-// How many features random ones have: trained parameters may have been made for more than a plane.
-field("dim", 2, whole(1, 8));
 field("own", null, ownCodec);
 field("gamma", 0.8, number(0, 0.999));
 field("n", 12, whole(1, 60));
@@ -30,7 +31,7 @@ field("layers", 15, whole(1, 60));
 field("layer", 1, whole(0, 60));
 // A context that comes from somewhere else (`{context, label}`), and parameters other than θ_* (`{params, options, label}`).
 field("window", null);
-field("block", null);
+field("block", null, blockCodec);
 // What the pointer is on, which token was chosen (null: the query), and which state is being edited.
 field("hover", null);
 field("token", null, whole(0, 60));
@@ -50,14 +51,7 @@ function lasting(make) {
   };
 }
 
-const generated = lasting((kind, states, seed, gamma, features, dim) => {
-  const process = call("process", { kind, states, seed, gamma, features });
-  if (features !== "random" || dim === 2) return process;
-  // The engine draws two features at a time; further ones are those of the next seeds.
-  const more = Array.from({ length: Math.ceil(dim / 2) - 1 }, (_, k) => call("process", { kind, states, seed: seed + k + 1, gamma, features }).features);
-  const wide = process.features.map((x, s) => [x, ...more.map((other) => other[s])].flat().slice(0, dim));
-  return { ...process, features: wide };
-});
+const generated = lasting((kind, states, seed, gamma, features) => call("process", { kind, states, seed, gamma, features }));
 const valued = lasting((own, gamma) => {
   const process = { P: own.P, rewards: own.rewards, features: own.features, initial: own.initial, gamma };
   return { ...process, values: call("values", { process }).values };
@@ -68,15 +62,13 @@ const layered = lasting((context, options) => call("layers", { context, options 
 /** The process that is shown, with its exact values; null where the context comes from elsewhere. */
 export function processOf(state) {
   if (state.window) return null;
-  return state.own ? valued(state.own, state.gamma) : generated(state.process, state.states, state.seed, state.gamma, state.features, state.dim);
+  return state.own ? valued(state.own, state.gamma) : generated(state.process, state.states, state.seed, state.gamma, state.features);
 }
 
 /** The options of a forward pass. */
 export function optionsOf(state) {
   const options = { layers: state.layers, gamma: state.gamma, kernel: state.kernel, temperature: state.tau, step_size: state.alpha };
-  if (!state.block) return options;
-  const { diagonal_mix, block } = state.block.options ?? {};
-  return { ...options, ...(diagonal_mix ? { diagonal_mix } : {}), ...(block ? { block } : {}), params: state.block.params };
+  return state.block ? { ...options, ...ownOptions(state.block) } : options;
 }
 
 /** The name of a process's state. */
@@ -127,7 +119,7 @@ export function model(state) {
   const depth = result.tokens.length - 1;
   const layer = Math.max(1, Math.min(depth, state.layer));
   return Object.assign(last, {
-    depth, layer, gamma: state.gamma, alpha: state.alpha, tau: state.tau, kernel: state.kernel, trained: state.block !== null,
+    depth, layer, gamma: state.gamma, alpha: state.alpha, tau: state.tau, kernel: state.kernel, plain: result.algorithm === PLAIN,
     before: result.tokens[layer - 1], after: result.tokens[layer], weights: ofLayer(last.allWeights, layer), scores: ofLayer(last.allScores, layer),
     V: ofLayer(result.V, layer), A: ofLayer(result.A, layer), errors: result.errors[layer - 1], td: result.td,
     query: last.columns.length - 1, token: Math.min(state.token ?? Infinity, last.columns.length - 1),

@@ -2,7 +2,7 @@
 
 import { Picture, TEXT, num } from "ictd/draw";
 import { reads } from "ictd/explain";
-import { ticks } from "ictd/chart";
+import { tick, ticks } from "ictd/chart";
 
 /** A complex plane. `explain(index)` says what a point is. */
 export class Plane {
@@ -37,7 +37,7 @@ export class Plane {
     back.put("circle", "circle", { class: "unit", cx: middle, cy: middle, r: unit });
     for (const value of ticks(-most, most, 4)) {
       if (value === 0) continue;
-      const text = String(value).replace("-", "−");
+      const text = tick(value);
       back.put(`re${value}`, "text", { class: "name middle soft", x: middle + value * unit, y: middle + TEXT + 2 }, text);
       back.put(`im${value}`, "text", { class: "name end soft", x: middle - 5, y: middle - value * unit + 4 }, `${text}i`);
     }

@@ -11,7 +11,8 @@ import { Graph } from "ictd/graph";
 import { Heat, matrixSummary } from "ictd/heat";
 import { Ledger } from "ictd/ledger";
 import { FEATURES, KERNELS, KINDS, MOST_STATES, estimateOf, letter, model, readOf, updateOf } from "ictd/model";
-import { initial, update } from "ictd/state";
+import { initial, state, update } from "ictd/state";
+import { origin } from "ictd/stepinto";
 import { Stepper } from "ictd/stepper";
 import { Strip } from "ictd/strip";
 
@@ -46,7 +47,7 @@ function controls() {
       "Process",
       choice({ field: "process", label: "Kind", options: KINDS, onchange: (process) => fresh({ process }) }),
       slider({ field: "states", label: "States", least: 3, most: MOST_STATES, step: 1 }),
-      choice({ field: "features", label: "Features", options: FEATURES, onchange: (features) => fresh({ features, dim: 2 }) }),
+      choice({ field: "features", label: "Features", options: FEATURES, onchange: (features) => fresh({ features }) }),
       seed({ field: "seed", label: "Seed" }),
       slider({ field: "gamma", label: "Discount γ", least: 0, most: 0.99, step: 0.01 }),
       (parts.restore = button("Back to the drawn process", () => fresh({}), { className: "small" })),
@@ -66,7 +67,7 @@ function controls() {
     button("Reset all", () => update(Object.fromEntries([...FIELDS.map((name) => [name, initial(name)])]))),
   ];
 }
-const FIELDS = ["process", "states", "seed", "features", "dim", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "layer", "window", "block", "token", "chosen"];
+const FIELDS = ["process", "states", "seed", "features", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "layer", "window", "block", "token", "chosen"];
 
 function build() {
   parts.stepper = new Stepper();
@@ -120,9 +121,10 @@ function mount() {
   build();
   parts.top = pair(card(parts.graph.root, parts.editor.root), card(parts.values.root));
   together(parts.strip.picture, parts.before.picture);
-  const heads = html("div", { class: "pair lanes" });
-  heads.innerHTML = `<h2 class="attention-text">Attention</h2><h2 class="td-text">TD learning</h2>`;
+  parts.other = html("h2", { class: "td-text" });
+  const heads = html("div", { class: "pair lanes" }, html("h2", { class: "attention-text" }, "Attention"), parts.other);
   const picture = [
+    origin(),
     parts.stepper.root,
     parts.top,
     card(parts.strip.root, parts.before.root),
@@ -165,7 +167,7 @@ function range(...lists) {
   return { least: low < 0 ? low - pad : low, most: high > 0 ? high + pad : high };
 }
 
-function drawTop(m, state, hover) {
+function drawTop(m, hover) {
   const estimates = m.process?.P.map((_, s) => estimateOf(m, s));
   const column = hover.column ?? (hover.state === undefined ? undefined : m.states?.indexOf(hover.state));
   parts.top.firstChild.hidden = !m.process;
@@ -223,8 +225,9 @@ function drawTd(m, hover) {
   const j = marked ?? m.token;
   const bars = [];
   let sum = 0;
-  errors.forEach((error, i) => {
-    const value = m.weights[i][j] * error;
+  const read = readOf(m).at(-1);
+  m.sources.forEach((s, i) => {
+    const value = m.weights[i][j] * read[s];
     bars.push({ key: i, column: m.sources[i], from: sum, to: sum + value, value, className: hover.source !== undefined && hover.source >= 0 && hover.source !== i ? "td quiet" : "td", wide: true });
     sum += value;
   });
@@ -234,7 +237,7 @@ function drawTd(m, hover) {
     columns: [...names, "Σ"], marked: hover.source >= 0 ? m.sources[hover.source] : undefined, layer: l, bars, ...range(bars.map(({ to }) => to)),
     table: [["token", "K·δ"], ...bars.map(({ column, value }) => [column === end ? "sum" : column, value])],
   });
-  parts.flow.picture.title(`K·δ into ${names[j]} <small>${j === m.query ? "the query" : `token ${j}`}, source by source</small>`);
+  parts.flow.picture.title(`${m.plain ? "K·δ" : "K·(Vz)"} into ${names[j]} <small>${j === m.query ? "the query" : `token ${j}`}, source by source</small>`);
   parts.flow.picture.summary(`Contributions to token ${j}: they sum to ${num(sum)}`);
   drawMoves(m, marked);
 }
@@ -253,7 +256,7 @@ function drawMoves(m, marked) {
     levels: m.process ? m.columns.map((_, j) => ({ key: `e${j}`, column: j, at: m.process.values[m.states[j]], value: m.process.values[m.states[j]], className: "exact" })) : [],
     table: [["token", "state", "before", "after"], ...values[l].map((after, j) => [j, m.names[j], values[l - 1][j], after])],
   });
-  parts.moves.picture.title(`v + α·ΣK·δ <small>○ before <span class="td-text">● after</span> <span class="exact-text">— exact</span></small>`);
+  parts.moves.picture.title(`${m.plain ? "v + α·ΣK·δ" : "v"} <small>○ before <span class="td-text">● after</span> <span class="exact-text">— exact</span></small>`);
   parts.moves.picture.summary(`Values before and after step ${l}`);
 }
 
@@ -271,13 +274,14 @@ function limits(m) {
   m.updateLimit = most(m.result.attention.slice(1).map((row, l) => row.map((value, j) => value - m.result.attention[l][j])));
 }
 
-function draw(state) {
+function draw() {
   const m = model(state);
   now = m;
   limits(m);
   const hover = state.hover ?? {};
+  parts.other.textContent = m.plain ? "TD learning" : (m.result.algorithm ?? "What these parameters do instead");
   parts.stepper.draw(m);
-  drawTop(m, state, hover);
+  drawTop(m, hover);
   drawAttention(m, hover);
   drawTd(m, hover);
   const { attention, td } = m.result;

@@ -40,16 +40,17 @@ export class Stepper {
   }
 
   /** Shows where it stands. */
-  draw({ layer, depth, result }) {
+  draw({ layer, depth, result, plain }) {
     this.layer = layer;
     this.depth = depth;
     this.range.max = depth;
     this.range.value = layer;
     this.range.style.setProperty("--share", depth > 1 ? `${(100 * (layer - 1)) / (depth - 1)}%` : "100%");
     this.words.innerHTML = `Layer <b>${layer}</b> of ${depth}`;
-    const known = result.difference !== null && result.difference !== undefined;
-    this.gap.innerHTML = known
-      ? `<span class="attention-text">attention</span> = <span class="td-text">TD</span> within <b data-difference="${result.difference}">${num(result.difference)}</b>`
+    const other = plain ? "TD" : result.algorithm;
+    this.gap.innerHTML = result.td
+      ? `<span class="attention-text">attention</span> = <span class="td-text">${other}</span> within <b data-difference="${result.difference}">${num(result.difference)}</b>`
       : "no TD algorithm corresponds to these parameters";
+    if (result.overflow !== undefined) this.gap.textContent = `values overflow in layer ${result.overflow}: the layers before it are shown`;
   }
 }

@@ -1,6 +1,6 @@
 // The trajectory as a strip of tokens: states in the order they were visited, rewards on the way.
 
-import { Picture, TEXT, diverging, inkOn, num } from "ictd/draw";
+import { Picture, diverging, inkOn, short } from "ictd/draw";
 import { reads } from "ictd/explain";
 
 /** The strip. `explain(j)` says what a token is, `choose(j)` is called when one is clicked. */
@@ -51,7 +51,7 @@ export class Strip {
       const { source, terminal, reward: paid } = data.columns[j];
       if (source) {
         this.ways.put(j, "line", { class: "way", x1: px(j) + radius + 2, x2: px(j + 1) - radius - 3, y1: middle, y2: middle });
-        if (reward) this.texts.put(`r${j}`, "text", { class: "name middle", x: px(j + 0.5), y: middle - radius - 6 }, num(paid, 2));
+        if (reward) this.texts.put(`r${j}`, "text", { class: "name middle", x: px(j + 0.5), y: middle - radius - 6 }, short(paid, 2) || "0");
       }
       const value = data.values[j];
       const state = `${j === data.marked ? "chosen" : ""} ${source || terminal ? "" : "query"}`;
