@@ -1,7 +1,7 @@
 // Scene 3: train it. Settings in sentences, a card per seed, and lines of what is measured.
 
 import { button, choice, section, slider } from "ictd/controls";
-import { diverging, html, most, num } from "ictd/draw";
+import { diverging, html, most } from "ictd/draw";
 import { say } from "ictd/explain";
 import { BRANCHES, SeedCard } from "ictd/seedcard";
 import { state, update } from "ictd/state";
@@ -14,7 +14,7 @@ const WORDS = `
 <h2>Train it</h2>
 <p>Nobody writes V and A by hand. A network begins with small random numbers and learns, on one random task after the other, to predict values by TD.</p>
 <p>Two solutions appear. The <b class="td-text">TD block</b> is the one of scene 1: A compares like with like, and V's last row has the signs (+, +, −)
-on reward, target and value. The <b class="mirror-text">mirror</b> has all signs turned, and it is a solution too: both signs cancel.</p>
+on reward, target and value. The <b class="mirror-text">mirror</b> has all signs turned: attention goes to what is <i>unlike</i>, and V subtracts where TD adds, so that most of it comes to the same.</p>
 <p>Which one it is depends on what is asked. When the query is the <b>next state</b>, as the paper's equations say, rewards seen so far speak <i>against</i> its value, so the
 sign of the reward turns first and pulls the others along: mirror. When the query is the <b>last source</b>, its own reward is in sight and counts for it: TD.</p>
 <p class="soft">Change one sentence on the left and train again. “Step into” shows the trained layers at work in scene 1.</p>`;
@@ -67,7 +67,7 @@ function counter() {
       const [low, high] = all > 0 ? wilson(counts[branch], all) : [0, 1];
       count.textContent = counts[branch];
       count.dataset.value = counts[branch];
-      interval.textContent = all > 0 ? `${num(low, 2)}–${num(high, 2)}` : "";
+      interval.textContent = all > 0 ? `${low.toFixed(2)}–${high.toFixed(2)}` : "";
       interval.title = "95 % interval of the share (Wilson)";
       Object.assign(interval.dataset, { low, high });
     }
@@ -106,7 +106,7 @@ async function into(seed) {
 
 function mount() {
   parts.train = html("button", { type: "button", class: "main", id: "train", onclick: () => (run?.running ? run.stop() : start()) }, "Train");
-  parts.words = html("span", { class: "words", role: "status" });
+  parts.words = html("p", { class: "words" });
   parts.time = html("output", { class: "time", id: "train-time" });
   parts.counter = counter();
   parts.failure = html("p", { class: "failure", role: "alert", hidden: true });
@@ -117,7 +117,7 @@ function mount() {
   parts.command = html("code", { id: "train-command" });
   const lines = html("div", { class: "pair lines" }, ...parts.lines.roots.map((root) => html("section", { class: "card" }, root)));
   parts.late = html("div", { class: "late" }, parts.scale, parts.row, lines);
-  const bar = html("section", { class: "card trainbar" }, parts.train, parts.words, parts.time, parts.counter.root);
+  const bar = html("section", { class: "card trainbar" }, parts.train, html("div", { class: "said" }, parts.time, parts.words), parts.counter.root);
   const same = html("p", { class: "soft same" }, "The same on the command line: ", parts.command);
   return { controls: controls(), picture: [bar, parts.failure, parts.empty, parts.late, same] };
 }
@@ -179,6 +179,7 @@ function draw(now) {
   if (parts.command.textContent !== command) parts.command.textContent = command;
   if (!run) {
     parts.counter.draw({ td: 0, mirror: 0, none: 0 }, 0);
+    parts.words.textContent = "The paper's main experiment took about one hour on an H100.";
     return;
   }
   const limits = limitsOf();

@@ -18,7 +18,7 @@ const MEANINGS = {
 const CHARTS = [
   {
     key: "coefficients", title: "V's last row", metrics: { reward: "attention", target: "exact", value: "td" },
-    legend: `<span class="attention-text">— on reward</span> <span class="exact-text">— target</span> <span class="td-text">— value</span>`,
+    legend: `<span class="attention-text">— reward</span> <span class="exact-text">— target</span> <span class="td-text">— value</span>`,
   },
   { key: "scores", title: "Emergence", metrics: { v_em: "attention", a_em: "td" }, legend: `<span class="attention-text">— V_em</span> <span class="td-text">— A_em</span>`, range: [0, 1] },
   { key: "diagonal", title: "d_t", metrics: { d_t: "attention" }, legend: "attention to oneself" },
@@ -40,7 +40,7 @@ function extent(rows, { range, log }) {
 export class TrainLines {
   constructor() {
     this.charts = CHARTS.map((kind) => {
-      const chart = new Chart({ title: kind.title, className: `train-${kind.key}`, height: 190, left: 44, explain: (place) => this.explain(kind, place) });
+      const chart = new Chart({ title: kind.title, className: `train-${kind.key}`, height: 190, left: 44, right: 20, explain: (place) => this.explain(kind, place) });
       chart.picture.title(`${kind.title} <small>${kind.legend}</small>`);
       return { kind, chart };
     });
