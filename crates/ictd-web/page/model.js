@@ -1,7 +1,7 @@
 // Scene 1's numbers: from the state to the process, the trajectory and the layers, all of them the engine's.
 
 import { call } from "ictd/engine";
-import { field, number, whole, word } from "ictd/state";
+import { field, flag, number, whole, word } from "ictd/state";
 import { blockCodec, ownOptions } from "ictd/block";
 import { ownCodec } from "ictd/own";
 
@@ -28,6 +28,8 @@ field("kernel", "softmax", word(KERNELS.map(([key]) => key)));
 field("tau", 0.1, number(0.001, 1000));
 field("alpha", 1, number(0, 100));
 field("layers", 15, whole(1, 60));
+// Whether feature vectors are divided by their lengths.
+field("unit", false, flag);
 field("layer", 1, whole(0, 60));
 // A context that comes from somewhere else (`{context, label}`), and parameters other than θ_* (`{params, options, label}`).
 field("window", null);
@@ -64,6 +66,22 @@ export function processOf(state) {
   if (state.window) return null;
   return state.own ? valued(state.own, state.gamma) : generated(state.process, state.states, state.seed, state.gamma, state.features);
 }
+
+/** The trajectory that is shown as a context, features as they are, and its states where the process is known. */
+export function sampleOf(state) {
+  const process = processOf(state);
+  return process ? sampled({ ...process, values: undefined }, state.n, state.walk) : { context: state.window.context, states: null };
+}
+
+/** The context with feature vectors of length 1; what is zero stays zero. */
+const united = lasting((context) => {
+  const unit = (x) => {
+    const length = Math.hypot(...x);
+    return length > 0 ? x.map((entry) => entry / length) : x;
+  };
+  const inside = (part) => ({ ...part, ...(part.features ? { features: part.features.map(unit) } : {}), ...(part.queries ? { queries: part.queries.map(unit) } : {}) });
+  return { ...inside(context), ...(context.episodes ? { episodes: context.episodes.map(inside) } : {}) };
+});
 
 /** The options of a forward pass. */
 export function optionsOf(state) {
@@ -104,15 +122,16 @@ let last = null;
  */
 export function model(state) {
   const process = processOf(state);
-  const sample = process ? sampled({ ...process, values: undefined }, state.n, state.walk) : { context: state.window.context, states: null };
-  const result = layered(sample.context, optionsOf(state));
+  const sample = sampleOf(state);
+  const context = state.unit ? united(sample.context) : sample.context;
+  const result = layered(context, optionsOf(state));
   if (last?.result !== result || last.process !== process) {
-    const columns = columnsOf(sample.context);
+    const columns = columnsOf(context);
     const sources = columns.map((_, j) => j).filter((j) => columns[j].source);
     // The engine gives a row for every column; those that nothing reads from are zero and not shown.
     const rows = (matrices) => matrices.map((matrix) => sources.map((j) => matrix[j]));
     last = {
-      process, result, columns, sources, context: sample.context, states: sample.states, names: namesOf(columns, sample.states), d: columns[0].x.length,
+      process, result, columns, sources, context, states: sample.states, names: namesOf(columns, sample.states), d: columns[0].x.length,
       allWeights: rows(result.weights), allScores: rows(result.scores), sums: { reads: new Map(), updates: new Map() },
     };
   }

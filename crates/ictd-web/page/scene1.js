@@ -2,7 +2,6 @@
 
 import { Bars } from "ictd/bars";
 import { Chart } from "ictd/chart";
-import { button, choice, section, seed, slider } from "ictd/controls";
 import { html, most, num } from "ictd/draw";
 import { Editor, removeState, setFeatures } from "ictd/editor";
 import { say } from "ictd/explain";
@@ -10,8 +9,10 @@ import { contribution, errorBar, readCell, scoreCell, stateNode, tokenCell, upda
 import { Graph } from "ictd/graph";
 import { Heat, matrixSummary } from "ictd/heat";
 import { Ledger } from "ictd/ledger";
-import { FEATURES, KERNELS, KINDS, MOST_STATES, estimateOf, letter, model, readOf, updateOf } from "ictd/model";
-import { initial, state, update } from "ictd/state";
+import { estimateOf, letter, model, readOf, updateOf } from "ictd/model";
+import { layerControls } from "ictd/sections";
+import { state, update } from "ictd/state";
+import { range, scale } from "ictd/scales";
 import { origin } from "ictd/stepinto";
 import { Stepper } from "ictd/stepper";
 import { Strip } from "ictd/strip";
@@ -33,41 +34,19 @@ const BAND = 136;
 /** How scores are made, where it is not by a product of features. */
 const SCORES = { rbf: "distances", tabular: "same state?" };
 
+const OTHER_WORDS = `
+<h2>Inside trained parameters</h2>
+<p>The same machine, with a V and an A that nobody wrote by hand. What V reads is no longer bound to be the TD error, and A may compare tokens in another way.</p>
+<p>Compare row by row: where these parameters do what TD does, the numbers move towards the <b class="exact-text">exact ones</b>; the mirror block learns about <b class="td-text">reflected
+transitions</b> instead. Where no algorithm corresponds, the right side shows TD errors of the values, and what each source really adds.</p>
+<p class="soft">Point at any number to see where it comes from.</p>`;
+
 const parts = {};
 let now = null;
 
 const onColumn = (place) => update({ hover: place ? { column: place.column } : null });
 const onCell = (place) => update({ hover: place ? { column: place.column, source: place.row } : null });
 const onState = (place) => update({ hover: place ? { state: place.state } : null });
-
-function controls() {
-  const fresh = (patch) => update({ ...patch, own: null, window: null, chosen: null });
-  return [
-    section(
-      "Process",
-      choice({ field: "process", label: "Kind", options: KINDS, onchange: (process) => fresh({ process }) }),
-      slider({ field: "states", label: "States", least: 3, most: MOST_STATES, step: 1 }),
-      choice({ field: "features", label: "Features", options: FEATURES, onchange: (features) => fresh({ features }) }),
-      seed({ field: "seed", label: "Seed" }),
-      slider({ field: "gamma", label: "Discount γ", least: 0, most: 0.99, step: 0.01 }),
-      (parts.restore = button("Back to the drawn process", () => fresh({}), { className: "small" })),
-    ),
-    section(
-      "Trajectory",
-      slider({ field: "n", label: "Transitions n", least: 1, most: 60, step: 1 }),
-      seed({ field: "walk", label: "Seed" }),
-    ),
-    section(
-      "Transformer",
-      choice({ field: "kernel", label: "Kernel", options: KERNELS }),
-      slider({ field: "tau", label: "Temperature τ", least: 0.01, most: 10, log: true, decimals: 2, hint: "Small: sharp attention, on few sources" }),
-      slider({ field: "alpha", label: "Step size α", least: 0, most: 3, step: 0.05 }),
-      slider({ field: "layers", label: "Layers L", least: 1, most: 60, step: 1 }),
-    ),
-    button("Reset all", () => update(Object.fromEntries([...FIELDS.map((name) => [name, initial(name)])]))),
-  ];
-}
-const FIELDS = ["process", "states", "seed", "features", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "layer", "window", "block", "token", "chosen"];
 
 function build() {
   parts.stepper = new Stepper();
@@ -135,7 +114,7 @@ function mount() {
     sides(parts.after, parts.moves),
     parts.ledger.root,
   ];
-  return { controls: controls(), picture };
+  return { controls: layerControls(), picture };
 }
 
 /** The columns whose values are drawn as lines: the first visit of every state, or all columns where states are not known. */
@@ -149,7 +128,7 @@ function drawValues(m, limits, column) {
   const marked = column === undefined ? null : m.names[column];
   const series = m.shown.flatMap((j) => {
     const faint = marked !== null && m.names[j] !== marked ? "faint" : "";
-    const points = (values) => values.map((row, l) => [l, row[j]]);
+    const points = (values) => values.slice(0, m.scaledTo + 1).map((row, l) => [l, row[j]]);
     return [
       { key: `${m.names[j]} attention`, points: points(attention), className: `attention ${faint}` },
       { key: `${m.names[j]} TD`, points: td ? points(td) : [], className: `td line-less ${faint}`, dots: 3 },
@@ -157,14 +136,6 @@ function drawValues(m, limits, column) {
   });
   const levels = m.process ? m.shown.map((j) => ({ key: m.names[j], at: m.process.values[m.states[j]], name: m.names[j], className: `exact ${marked !== null && m.names[j] !== marked ? "faint" : ""}` })) : [];
   parts.values.draw({ x: { label: "layer", least: 0, most: m.depth, whole: true }, y: { label: "value", ...limits }, series, rule: m.layer, levels });
-}
-
-/** The range of values over all layers, so that the axis stands still while layers go by. */
-function range(...lists) {
-  const flat = lists.flat(3).filter(Number.isFinite);
-  const [low, high] = [Math.min(0, ...flat), Math.max(0, ...flat)];
-  const pad = 0.08 * (high - low) || 1;
-  return { least: low < 0 ? low - pad : low, most: high > 0 ? high + pad : high };
 }
 
 function drawTop(m, hover) {
@@ -179,7 +150,7 @@ function drawTop(m, hover) {
     parts.editor.draw(m.process, state.chosen);
   }
   drawValues(m, m.valueRange, column < 0 ? undefined : column);
-  parts.values.picture.title(`Values <small><span class="attention-text">— attention</span> <span class="td-text">• TD</span> <span class="exact-text">- - exact</span></small>`);
+  parts.values.picture.title(`Values <small><span class="attention-text">— attention</span> ${m.td ? '<span class="td-text">• TD</span>' : ""} <span class="exact-text">- - exact</span></small>`);
   parts.values.picture.summary(`Values of ${m.shown.length} states over ${m.depth} layers; after layer ${m.layer}: ${m.shown.map((j) => `${m.names[j]} ${num(m.result.attention[m.layer][j])}`).join(", ")}`);
   parts.strip.draw({ names: m.names, columns: m.columns, values: m.result.attention[m.layer], limit: m.valueLimit, layer: m.layer, marked: hover.column ?? m.token });
   parts.strip.picture.title("The trajectory <small>all that the network is shown, token by token</small>");
@@ -234,7 +205,7 @@ function drawTd(m, hover) {
   const end = names.length;
   bars.push({ key: "sum", column: end, from: 0, to: sum, value: sum, className: "attention", wide: true });
   parts.flow.draw({
-    columns: [...names, "Σ"], marked: hover.source >= 0 ? m.sources[hover.source] : undefined, layer: l, bars, ...range(bars.map(({ to }) => to)),
+    columns: [...names, "Σ"], marked: hover.source >= 0 ? m.sources[hover.source] : undefined, layer: l, bars, ...range(bars.map(({ to }) => to), 0.15),
     table: [["token", "K·δ"], ...bars.map(({ column, value }) => [column === end ? "sum" : column, value])],
   });
   parts.flow.picture.title(`${m.plain ? "K·δ" : "K·(Vz)"} into ${names[j]} <small>${j === m.query ? "the query" : `token ${j}`}, source by source</small>`);
@@ -260,24 +231,11 @@ function drawMoves(m, marked) {
   parts.moves.picture.summary(`Values before and after step ${l}`);
 }
 
-/** What stays the same while layers go by: limits of colours and axes. */
-function limits(m) {
-  if (m.limited === m.result) return;
-  const exact = m.process?.values ?? [];
-  m.limited = m.result;
-  m.shown = shownColumns(m);
-  m.valueLimit = most(m.result.attention, exact);
-  m.valueRange = range(m.result.attention, exact);
-  m.tokenLimit = most(m.result.tokens);
-  m.errorLimit = most(m.result.errors);
-  m.errorRange = range(m.result.errors);
-  m.updateLimit = most(m.result.attention.slice(1).map((row, l) => row.map((value, j) => value - m.result.attention[l][j])));
-}
-
 function draw() {
   const m = model(state);
   now = m;
-  limits(m);
+  scale(m);
+  m.shown = shownColumns(m);
   const hover = state.hover ?? {};
   parts.other.textContent = m.plain ? "TD learning" : (m.result.algorithm ?? "What these parameters do instead");
   parts.stepper.draw(m);
@@ -291,8 +249,7 @@ function draw() {
     sides.push({ key: "difference", name: "difference", className: "soft", values: attention[m.layer].map((value, j) => Math.abs(value - td[m.layer][j])) });
   }
   parts.ledger.draw({ layer: m.layer, names: m.names, sides, marked: hover.column });
-  parts.restore.hidden = !state.own;
-  say(WORDS);
+  say(m.plain ? WORDS : OTHER_WORDS);
 }
 
 export const scene = { key: "layer", name: "A layer is a TD step", title: "a layer is a TD step", mount, draw, leave: () => parts.stepper.stop() };
