@@ -1,6 +1,6 @@
 // Line charts: series over an axis, linear or logarithmic, with rules, bands and names at the right.
 
-import { Picture, TEXT } from "ictd/draw";
+import { Picture, TEXT, svg } from "ictd/draw";
 import { reads } from "ictd/explain";
 
 /** Ticks at round numbers, about `count` of them. */
@@ -40,6 +40,8 @@ function spread(places, gap, least, most) {
   return result;
 }
 
+let charts = 0;
+
 /** A line chart. `explain({series, index})` says what a point is; `onrule(x)`, where given, is called while the rule is dragged. */
 export class Chart {
   constructor({ title, explain = null, onrule = null, enter, className = "", left = 46, right = 12, height = 220 }) {
@@ -51,6 +53,7 @@ export class Chart {
     this.lines = this.picture.layer("lines");
     this.dots = this.picture.layer("dots");
     this.front = this.picture.layer("front");
+    this.clip();
     if (explain) {
       reads(this.picture, {
         enter,
@@ -63,6 +66,14 @@ export class Chart {
       });
     }
     if (onrule) this.drag();
+  }
+
+  /** What leaves the axes is cut off. */
+  clip() {
+    const id = `clip${charts++}`;
+    const cut = this.picture.svg.appendChild(svg("clipPath", { id }));
+    this.window = cut.appendChild(svg("rect"));
+    for (const { group } of [this.bands, this.lines, this.dots]) group.setAttribute("clip-path", `url(#${id})`);
   }
 
   table() {
@@ -123,6 +134,8 @@ export class Chart {
     };
     this.toX = (at) => x.least + ((at - left) / (width - left - right)) * (x.most - x.least);
     Object.assign(this, { px, py });
+    // Dots on the edge are left whole.
+    for (const [name, value] of Object.entries({ x: left - 5, y: top - 5, width: width - left - right + 10, height: bottom - top + 10 })) this.window.setAttribute(name, value);
     picture.size(width, height);
     this.axes(data, { px, py, width, height, top, bottom });
     this.bands.begin();

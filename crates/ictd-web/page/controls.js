@@ -22,14 +22,15 @@ export function section(title, ...children) {
 }
 
 /**
- * A slider with a field for the number. With `log` equal ways are equal factors; `decimals` is how many digits are kept.
+ * A slider with a field for the number. With `log` equal ways are equal factors; `decimals` is how many digits are kept, `also`
+ * what else changes with it.
  */
-export function slider({ field, label, least, most, step, log = false, decimals = null, hint = "" }) {
+export function slider({ field, label, least, most, step, log = false, decimals = null, hint = "", also = {} }) {
   const id = `c${count++}`;
   const toSlider = log ? (value) => (1000 * Math.log(value / least)) / Math.log(most / least) : (value) => value;
   const round = (value) => (decimals === null ? value : Number(value.toPrecision(decimals)));
   const fromSlider = log ? (value) => round(least * (most / least) ** (value / 1000)) : (value) => Number(value.toFixed(6));
-  const set = (value) => update({ [field]: value });
+  const set = (value) => update({ [field]: value, ...also });
   const range = html("input", {
     type: "range", id: `${id}r`, min: log ? 0 : least, max: log ? 1000 : most, step: log ? 5 : step, "aria-label": `${label.replace(/<[^>]+>/g, "")}, slider`,
     oninput: (event) => set(fromSlider(Number(event.target.value))),
@@ -83,19 +84,19 @@ export function button(label, onclick, { className = "", title = "" } = {}) {
 }
 
 /** A number with a drawing of lots beside it: "another one". */
-export function seed({ field, label, hint = "" }) {
+export function seed({ field, label, hint = "", also = {} }) {
   const id = `c${count++}`;
   const exact = html("input", {
     type: "number", id, min: 0, max: 99999, step: 1,
     onchange: (event) => {
       const value = Number(event.target.value);
-      if (event.target.value !== "" && Number.isInteger(value) && value >= 0 && value <= 99999) update({ [field]: value });
+      if (event.target.value !== "" && Number.isInteger(value) && value >= 0 && value <= 99999) update({ [field]: value, ...also });
       event.target.value = state[field];
     },
   });
   bind(field, () => {
     if (document.activeElement !== exact) exact.value = state[field];
   });
-  const next = button("next", () => update({ [field]: (state[field] + 1) % 100000 }), { className: "small", title: `${label}: the next one` });
+  const next = button("next", () => update({ [field]: (state[field] + 1) % 100000, ...also }), { className: "small", title: `${label}: the next one` });
   return html("div", { class: "control seed", title: hint }, html("label", { for: id }, label), exact, next);
 }

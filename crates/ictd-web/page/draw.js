@@ -34,7 +34,7 @@ export function num(value, digits = 3) {
   const size = Math.abs(value);
   const small = size !== 0 && size < 0.5 * 10 ** -digits;
   const text = small || size >= 1e5 ? value.toExponential(1) : value.toFixed(size >= 100 ? 1 : digits);
-  return text.replace(/-/g, "−");
+  return text.replace("e+", "e").replace(/-/g, "−");
 }
 
 /** A number for a cell: this many digits after the point, no leading zero, nothing where it rounds to 0. */
@@ -207,7 +207,7 @@ export class Picture {
   /** The scale of colours, from −most to most. */
   scale(largest, signed = true) {
     const name = dark() ? "dark" : "light";
-    const end = String(Number(largest.toPrecision(2)));
+    const end = largest >= 1e4 ? largest.toExponential(1).replace("e+", "e") : String(Number(largest.toPrecision(2)));
     const said = `${name},${end},${signed}`;
     if (this.scaled === said) return;
     this.scaled = said;

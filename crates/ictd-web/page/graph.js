@@ -105,7 +105,7 @@ export class Graph {
       this.back.put("x", "line", { class: "grid", x1: 4, x2: width - 4, y1: middle[1], y2: middle[1] });
       this.back.put("y", "line", { class: "grid", x1: middle[0], x2: middle[0], y1: 4, y2: height - 4 });
       this.back.put("xn", "text", { class: "name end", x: width - 4, y: middle[1] + TEXT + 3 }, "x₁");
-      this.back.put("yn", "text", { class: "name", x: middle[0] + 6, y: height - 6 }, "x₂");
+      this.back.put("yn", "text", { class: "name end", x: middle[0] - 6, y: TEXT + 1 }, "x₂");
     }
     this.back.end();
     this.arrows(data, points, middle);
@@ -183,9 +183,9 @@ function between(a, b, both) {
   return { path: `M${start.map((v) => v.toFixed(1))}Q${control.map((v) => v.toFixed(1))} ${stop.map((v) => v.toFixed(1))}`, head: tip(end, into) };
 }
 
-/** A loop of a state to itself, on the side away from the middle. */
+/** A loop of a state to itself, away from the middle and beside the reward that stands there. */
 function around([x, y], middle) {
-  const angle = Math.atan2(y - middle[1], x - middle[0]);
+  const angle = Math.atan2(y - middle[1], x - middle[0]) + 1.1;
   const at = (turn, far) => [x + Math.cos(angle + turn) * far, y + Math.sin(angle + turn) * far];
   const [start, end, c1, c2] = [at(-0.5, RADIUS + 3), at(0.5, RADIUS + 3), at(-0.7, RADIUS + 26), at(0.7, RADIUS + 26)];
   const way = [end[0] - c2[0], end[1] - c2[1]];

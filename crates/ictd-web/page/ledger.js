@@ -4,7 +4,7 @@ import { html, num } from "ictd/draw";
 import { ask } from "ictd/explain";
 
 /** Powers of ten with one digit, no leading zeros: columns stay as narrow as values need. */
-const brief = (value) => (value !== 0 && Math.abs(value) < 5e-4 ? value.toExponential(0).replace(/-/g, "−") : num(value).replace(/^(−?)0\./, "$1."));
+const brief = (value) => (value !== 0 && Math.abs(value) < 5e-4 ? value.toExponential(0).replace(/-/g, "−") : num(value, Math.abs(value) >= 10 ? 1 : 3).replace(/^(−?)0\./, "$1."));
 
 /** A table of values after the layer. `explain(j)` says what a column is. */
 export class Ledger {

@@ -7,7 +7,8 @@ import { initial, state, subscribe, update } from "ictd/state";
 const FIELDS = ["process", "states", "seed", "features", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "unit", "layer", "window", "block", "token", "chosen"];
 
 /** A process that is made by kind and seed, in place of one that was edited or came from elsewhere. */
-const fresh = (patch) => update({ ...patch, own: null, window: null, chosen: null });
+const NONE = { own: null, window: null, chosen: null };
+const fresh = (patch) => update({ ...patch, ...NONE });
 
 /** All controls of what a layer is made of. */
 export function layerControls() {
@@ -21,9 +22,9 @@ export function layerControls() {
     section(
       "Process",
       choice({ field: "process", label: "Kind", options: KINDS, onchange: (process) => fresh({ process }) }),
-      slider({ field: "states", label: "States", least: 3, most: MOST_STATES, step: 1 }),
+      slider({ field: "states", label: "States", least: 3, most: MOST_STATES, step: 1, also: NONE }),
       choice({ field: "features", label: "Features", options: FEATURES, onchange: (features) => fresh({ features }) }),
-      seed({ field: "seed", label: "Seed" }),
+      seed({ field: "seed", label: "Seed", also: NONE }),
       slider({ field: "gamma", label: "Discount γ", least: 0, most: 0.99, step: 0.01 }),
       restore,
     ),
