@@ -53,24 +53,30 @@ export function digitsFor(values, width) {
 }
 
 const ENDS = {
-  light: { paper: [255, 255, 255], low: [5, 80, 160], high: [178, 24, 43], ink: "#222226", back: "#ffffff" },
-  dark: { paper: [23, 24, 27], low: [90, 165, 245], high: [245, 110, 110], ink: "#ececf0", back: "#17181b" },
+  light: { paper: [255, 255, 255], low: [5, 80, 160], high: [178, 24, 43], back: "#ffffff" },
+  dark: { paper: [23, 24, 27], low: [90, 165, 245], high: [245, 110, 110], back: "#17181b" },
 };
 const STEPS = 128;
 /** The step of `shade` that has no colour. */
 export const PAPER = STEPS;
 const maps = {};
 
+/** How light a colour is, from 0 to 1, as contrast counts it (WCAG 2). */
+function lightness(rgb) {
+  const [r, g, b] = rgb.map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 function make(name) {
-  const { paper, low, high, ink, back } = ENDS[name];
+  const { paper, low, high } = ENDS[name];
   const colors = [];
   const inks = [];
   for (let k = -STEPS; k <= STEPS; k++) {
     const end = k < 0 ? low : high;
-    const share = Math.abs(k) / STEPS;
-    colors.push(`rgb(${paper.map((p, c) => Math.round(p + (end[c] - p) * share)).join(",")})`);
-    // Ends are dark on light pages and light on dark ones: text on them turns to the page's own colour.
-    inks.push(share > 0.55 ? back : ink);
+    const rgb = paper.map((p, c) => Math.round(p + ((end[c] - p) * Math.abs(k)) / STEPS));
+    colors.push(`rgb(${rgb.join(",")})`);
+    // Where black and white are equally far, both have a contrast of 4.58: one of them always suffices.
+    inks.push(lightness(rgb) > 0.179 ? "#000000" : "#ffffff");
   }
   return { colors, inks };
 }
@@ -237,7 +243,7 @@ export class Picture {
   }
 }
 
-const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight", "text-anchor", "dominant-baseline"];
+const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight", "text-anchor", "paint-order", "stroke-linejoin"];
 
 /** Downloads a picture with the colours that it has now, which its file needs written out. */
 function saveSvg(picture, title) {
