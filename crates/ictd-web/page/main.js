@@ -7,13 +7,14 @@ import { again, ask, say } from "ictd/explain";
 import { field, restore, state, subscribe, undo, undoable, update, word } from "ictd/state";
 import { dark, toggle } from "ictd/theme";
 import { scene as layerScene } from "ictd/scene1";
+import { scene as depthScene } from "ictd/scene2";
 import { scene as trainScene } from "ictd/scene3";
 
 /**
  * The scenes in their order. A scene is `{key, name, title, mount(), draw(state, changed), leave()}`: `mount` is called once, when it is
  * first shown, and returns `{controls, picture}`, lists of elements; `draw` in every frame in which something changed.
  */
-const scenes = [layerScene, trainScene];
+const scenes = [layerScene, depthScene, trainScene];
 
 const get = (id) => document.getElementById(id);
 const mounted = new Map();
