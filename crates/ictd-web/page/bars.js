@@ -11,6 +11,7 @@ export class Bars {
     this.picture = new Picture({ title, className: `bars ${className}`, numbers: () => this.data.table });
     this.root = this.picture.root;
     this.back = this.picture.layer("axes");
+    this.ground = this.picture.layer("base");
     this.bars = this.picture.layer("bars");
     this.front = this.picture.layer("front");
     reads(this.picture, {
@@ -41,24 +42,35 @@ export class Bars {
     // Many bars that move at once would take longer than a frame, and nobody can follow them.
     picture.svg.classList.toggle("held", count > 24);
     this.axes(data, { py, px, cell, width, top, bottom });
+    this.base(data, { px, cell, top, bottom });
     this.shapes(data, { py, px, cell });
   }
 
   axes(data, { py, px, cell, width, top, bottom }) {
-    const { back, left, height } = this;
+    const { back, left } = this;
     back.begin();
     if (data.marked !== undefined) back.put("marked", "rect", { class: "ground", x: px(data.marked) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8 });
     for (const value of ticks(data.least, data.most, 4)) {
       back.put(`y${value}`, "line", { class: value === 0 ? "grid zero" : "grid", x1: left, x2: width - 8, y1: py(value), y2: py(value) });
       back.put(`t${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, tick(value));
     }
+    back.end();
+  }
+
+  /** Names of columns, and what answers the pointer: as long as columns are the same, these are too. */
+  base(data, { px, cell, top, bottom }) {
+    const said = `${data.columns},${cell}`;
+    if (said === this.said) return;
+    this.said = said;
+    const { ground, height } = this;
+    ground.begin();
     const across = Math.ceil((Math.max(...data.columns.map((name) => name.length)) * 7 + 4) / cell);
     data.columns.forEach((name, j) => {
-      if (j % across === 0) back.put(`c${j}`, "text", { class: "name middle", x: px(j), y: height - 4 }, name);
+      if (j % across === 0) ground.put(`c${j}`, "text", { class: "name middle", x: px(j), y: height - 4 }, name);
       // All of a column answers the pointer, not its bar alone.
-      back.put(`hit${j}`, "rect", { class: "hit", x: px(j) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8, "data-column": j });
+      ground.put(`hit${j}`, "rect", { class: "hit", x: px(j) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8, "data-column": j });
     });
-    back.end();
+    ground.end();
   }
 
   shapes(data, { py, px, cell }) {

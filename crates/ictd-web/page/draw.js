@@ -43,8 +43,12 @@ export function short(value, digits) {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : digits).replace(/^(-?)0\./, "$1.").replace("-", "−");
 }
 
+/** Below this width not even one digit fits, pixels. */
+const NARROWEST = 16;
+
 /** The most digits after the point with which all numbers fit into cells of this width, or −1: then none are written. */
 export function digitsFor(values, width) {
+  if (width < NARROWEST) return -1;
   for (const digits of [2, 1]) {
     const longest = values.reduce((most, value) => Math.max(most, short(value, digits).length), 0);
     if (longest * 7.2 + 3 <= width) return digits;
@@ -171,6 +175,7 @@ const room = new ResizeObserver((entries) => {
  */
 export class Picture {
   constructor({ title, className = "", numbers = null }) {
+    this.name = title;
     this.numbers = numbers;
     this.width = 0;
     this.svg = svg("svg", { role: "img", "aria-label": title });

@@ -9,28 +9,35 @@ import { withFeatures, withReward, withState, withoutState } from "ictd/own";
 const REACH = 2;
 const FAR = 100;
 
+/** Changes that follow each other within this many milliseconds are undone together, as those of a drag. */
+const TOGETHER = 1500;
+let latest = { label: "", at: 0 };
+
 /** Changes the process; the address then spells it out. */
-const edit = (change, ...inputs) => update({ own: change(processOf(state), ...inputs) });
+function edit(label, change, ...inputs) {
+  const at = performance.now();
+  if (latest.label !== label || at - latest.at > TOGETHER) remember(label);
+  latest = { label, at };
+  update({ own: change(processOf(state), ...inputs) });
+}
 
 /** Sets the reward on leaving a state. */
-export const setReward = (s, reward) => edit(withReward, s, reward);
+export const setReward = (s, reward) => edit(`the reward of ${letter(s)}`, withReward, s, reward);
 /** Moves a state in the space of features. */
-export const setFeatures = (s, x) => edit(withFeatures, s, x);
+export const setFeatures = (s, x) => edit(`the features of ${letter(s)}`, withFeatures, s, x);
 
 /** Adds a state after s, and chooses it. */
 export function addState(s) {
   const m = processOf(state).P.length;
   if (m >= MOST_STATES) return;
-  remember("a state added");
-  edit(withState, s);
+  edit(`the state ${letter(m)}`, withState, s);
   update({ chosen: m });
 }
 
 /** Removes a state, unless it is one of the last two. */
 export function removeState(s) {
   if (processOf(state).P.length <= 2) return;
-  remember(`state ${letter(s)} removed`);
-  edit(withoutState, s);
+  edit(`removing ${letter(s)}`, withoutState, s);
   update({ chosen: null, hover: null });
 }
 

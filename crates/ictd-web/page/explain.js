@@ -67,7 +67,7 @@ export function reads(picture, { at, move, explain, enter = () => {} }) {
   picture.keys = true;
   picture.frame.tabIndex = 0;
   picture.frame.setAttribute("role", "group");
-  picture.frame.setAttribute("aria-label", "Arrow keys read its numbers");
+  picture.frame.setAttribute("aria-label", `${picture.name}: arrow keys read its numbers`);
   picture.frame.addEventListener("keydown", (event) => {
     const step = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key];
     if (event.key === "Escape") go(null);

@@ -1,7 +1,7 @@
 // The process as a graph: states at their features, arrows for transitions, the estimate inside and the exact value around.
 
 import { Picture, TEXT, diverging, inkOn, most, num } from "ictd/draw";
-import { reads } from "ictd/explain";
+import { ask, reads } from "ictd/explain";
 
 /** Radius of a state, pixels. */
 const RADIUS = 17;
@@ -21,10 +21,7 @@ export class Graph {
     this.texts = this.picture.layer("texts");
     const place = (element) => (element.dataset.state === undefined ? null : { state: Number(element.dataset.state) });
     reads(this.picture, { enter, at: place, explain: ({ state }) => (this.data.process.rewards[state] === undefined ? null : explain(state)) });
-    this.listen(place);
-    this.ask = (s) => {
-      enter({ state: s });
-    };
+    this.listen(place, enter, explain);
   }
 
   table() {
@@ -35,7 +32,7 @@ export class Graph {
     ];
   }
 
-  listen(place) {
+  listen(place, enter, explain) {
     const { svg } = this.picture;
     let held = null;
     const end = () => {
@@ -76,7 +73,13 @@ export class Graph {
     });
     svg.addEventListener("focusin", (event) => {
       const found = place(event.target);
-      if (found) this.ask(found.state);
+      if (!found) return;
+      enter(found);
+      ask(() => (this.data.process.rewards[found.state] === undefined ? null : explain(found.state)));
+    });
+    svg.addEventListener("focusout", () => {
+      enter(null);
+      ask(null);
     });
   }
 

@@ -102,8 +102,10 @@ export class Heat {
         k++;
       }
     }
+    // Paths are counted, not named by their colour: a change of colours then changes paths and makes none.
+    let count = 0;
     this.cells.begin();
-    for (const [step, list] of byShade) this.cells.put(step, "path", { fill: colorOf(step), d: list.join("") });
+    for (const [step, list] of byShade) this.cells.put(count++, "path", { fill: colorOf(step), d: list.join("") });
     this.cells.end();
     if (layer !== undefined) this.hit.setAttribute("data-layer", layer);
   }

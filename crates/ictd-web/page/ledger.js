@@ -33,6 +33,7 @@ export class Ledger {
     if (this.built === `${sides.map(({ key }) => key)},${count}`) return;
     this.built = `${sides.map(({ key }) => key)},${count}`;
     this.heads = Array.from({ length: count }, (_, j) => html("th", { scope: "col", "data-column": j }));
+    this.marked = undefined;
     this.table.style.setProperty("--columns", count);
     this.head.replaceChildren(html("th"), ...this.heads);
     this.rows = sides.map(({ key, name, className }) => {
@@ -49,12 +50,10 @@ export class Ledger {
     if (this.caption.textContent !== caption) this.caption.textContent = caption;
     names.forEach((name, j) => {
       if (this.heads[j].textContent !== name) this.heads[j].textContent = name;
-      this.heads[j].classList.toggle("marked", j === marked);
     });
     sides.forEach(({ values }, k) => {
       values.forEach((value, j) => {
         const cell = this.rows[k].cells[j];
-        cell.classList.toggle("marked", j === marked);
         if (cell.value === value && cell.dataset.layer === String(layer)) return;
         cell.value = value;
         cell.textContent = brief(value);
@@ -62,5 +61,12 @@ export class Ledger {
         cell.dataset.layer = layer;
       });
     });
+    if (this.marked === marked) return;
+    for (const [column, on] of [[this.marked, false], [marked, true]]) {
+      if (column === undefined) continue;
+      this.heads[column]?.classList.toggle("marked", on);
+      for (const { cells } of this.rows) cells[column]?.classList.toggle("marked", on);
+    }
+    this.marked = marked;
   }
 }

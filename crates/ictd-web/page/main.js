@@ -89,6 +89,14 @@ function frame(refresh) {
   };
 }
 
+addEventListener("keydown", (event) => {
+  const typing = event.target.matches?.("input, textarea, select");
+  if ((event.ctrlKey || event.metaKey) && event.key === "z" && !typing && undoable()) {
+    event.preventDefault();
+    undo();
+  }
+});
+
 async function start() {
   openDoor();
   tabs();
