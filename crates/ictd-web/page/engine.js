@@ -74,7 +74,7 @@ export function call(name, fields = {}, payload) {
 }
 
 /** A worker with an engine of its own; sessions of training live in the worker that opened them. */
-class Lane {
+export class Lane {
   constructor() {
     this.waiting = new Map();
     this.next = 0;

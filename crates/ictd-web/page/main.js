@@ -9,12 +9,13 @@ import { dark, toggle } from "ictd/theme";
 import { scene as layerScene } from "ictd/scene1";
 import { scene as depthScene } from "ictd/scene2";
 import { scene as trainScene } from "ictd/scene3";
+import { scene as ownScene } from "ictd/scene4";
 
 /**
  * The scenes in their order. A scene is `{key, name, title, mount(), draw(state, changed), leave()}`: `mount` is called once, when it is
  * first shown, and returns `{controls, picture}`, lists of elements; `draw` in every frame in which something changed.
  */
-const scenes = [layerScene, depthScene, trainScene];
+const scenes = [layerScene, depthScene, trainScene, ownScene];
 
 const get = (id) => document.getElementById(id);
 const mounted = new Map();
@@ -65,8 +66,11 @@ function enter(scene) {
   get("picture").replaceChildren(...parts.picture);
   document.title = `ictd explorer: ${scene.title}`;
   for (const tab of get("scenes").children) {
-    if (tab.dataset.scene === scene.key) tab.setAttribute("aria-current", "page");
-    else tab.removeAttribute("aria-current");
+    if (tab.dataset.scene === scene.key) {
+      tab.setAttribute("aria-current", "page");
+      // Narrow screens scroll the names of scenes sideways.
+      get("scenes").scrollLeft = tab.offsetLeft - get("scenes").offsetLeft - 24;
+    } else tab.removeAttribute("aria-current");
   }
   shown = scene;
 }
