@@ -75,7 +75,8 @@ export class Bars {
 
   shapes(data, { py, px, cell }) {
     const half = Math.max(1.5, Math.min(14, cell * 0.36));
-    const digits = digitsFor((data.bars ?? []).map(({ value }) => value), cell);
+    // One digit would say less than the axis does.
+    const digits = digitsFor((data.bars ?? []).map(({ value }) => value), cell) === 2 ? 2 : -1;
     this.bars.begin();
     for (const { key, column, from, to, className, value, wide } of data.bars ?? []) {
       const reach = wide ? Math.max(2, cell * 0.46) : half;

@@ -18,8 +18,9 @@ const sourceAt = (m, j) => m.sources.indexOf(j);
 export function tokenCell(m, l, row, j) {
   const value = m.result.tokens[l][row][j];
   const title = `${named(m, j)}: ${num(value)}`;
-  if (row < m.d) return { title, lines: [`x<sub>${row + 1}</sub>(${m.names[j]}) = ${num(value)}`], note: "A feature of the state. Layers do not change it." };
+  if (row < m.d) return { title, lines: [`x<sub>${row + 1}</sub>(${m.names[j]}) = ${num(value)}`], note: m.plain ? "A feature of the state. Layers do not change it." : "A feature of the state, and what layers added to it." };
   if (row === m.d) {
+    if (!m.plain) return { title, lines: [num(value)], note: "The reward, and what layers added to it." };
     const paid = m.columns[j].source ? `The reward that was paid on leaving ${token(m, j)}. Layers do not change it.` : "Nothing was paid yet: the query asks for a value.";
     return { title, lines: [`r<sub>${j}</sub> = ${num(value)}`], note: paid };
   }
@@ -101,6 +102,16 @@ export function weightCell(m, i, j) {
   const error = m.errors[i];
   if (m.plain) lines.push(`carries ${orange(`K·δ<sub>${s}</sub>`)} = ${num(value)}·${term(error)} = ${num(value * error)}`);
   return { title, lines, note: j === m.query ? "The query's column: it reads from all sources, and nothing reads from it." : "" };
+}
+
+/** An entry of V or A. */
+export function paramCell(m, name, row, column) {
+  const value = m[name][row][column];
+  const [to, from] = [m.result.row_names[row], m.result.row_names[column]];
+  const title = `${name}, ${to} and ${from}: ${num(value)}`;
+  if (name === "A") return { title, lines: [`the score has ${num(value)} times the source's ${to} times the column's ${from}`], note: m.plain ? "A is the identity on features: the score is their product." : "" };
+  const note = m.plain ? "Only value is written: reward plus target minus value, which is the TD error." : "";
+  return { title, lines: [`a column's ${to} gets ${num(value)} times the ${from} of what it reads`], note };
 }
 
 /** A cell of V·Z. */

@@ -5,7 +5,7 @@ import { Chart } from "ictd/chart";
 import { html, most, num } from "ictd/draw";
 import { Editor, removeState, setFeatures } from "ictd/editor";
 import { say } from "ictd/explain";
-import { contribution, errorBar, readCell, scoreCell, stateNode, tokenCell, updateCell, valueStep, weightCell } from "ictd/formulas";
+import { contribution, errorBar, paramCell, readCell, scoreCell, stateNode, tokenCell, updateCell, valueStep, weightCell } from "ictd/formulas";
 import { Graph } from "ictd/graph";
 import { Heat, matrixSummary } from "ictd/heat";
 import { Ledger } from "ictd/ledger";
@@ -65,6 +65,7 @@ function build() {
   });
   parts.strip = new Strip({ title: "The trajectory", narrow: NARROW, enter: onColumn, explain: (j) => valueStep(now, now.layer, j), choose: (j) => update({ token: j === now.query ? null : j }) });
   parts.before = new Heat({ title: "Tokens read", className: "before", narrow: NARROW, enter: onColumn, explain: (row, j) => tokenCell(now, now.layer - 1, row, j) });
+  for (const [name, title] of [["A", "Score matrix A"], ["V", "Value matrix V"]]) parts[name] = new Heat({ title, className: `param ${name}`, explain: (row, column) => paramCell(now, name, row, column) });
   parts.scores = new Heat({ title: "Scores", className: "scores", enter: onCell, explain: (i, j) => scoreCell(now, i, j) });
   parts.weights = new Heat({ title: "Attention weights", className: "weights", enter: onCell, explain: (i, j) => weightCell(now, i, j) });
   parts.read = new Heat({ title: "What V reads", className: "read", enter: onColumn, explain: (row, j) => readCell(now, row, j) });
@@ -107,6 +108,7 @@ function mount() {
     parts.stepper.root,
     parts.top,
     card(parts.strip.root, parts.before.root),
+    pair(card(parts.A.root), card(parts.V.root)),
     pair(card(parts.scores.root), card(parts.weights.root)),
     heads,
     sides(parts.read, parts.errors),
@@ -165,10 +167,15 @@ function drawAttention(m, hover) {
   const lane = { ...common, height: 18 };
   parts.before.draw({ ...common, values: m.before, limit: m.tokenLimit, layer: m.layer - 1, outline: m.query });
   parts.before.picture.title(`${z(m.layer - 1)} <small>the same tokens as a matrix, as layer ${m.layer} reads them</small>`);
+  for (const [name, says] of [["A", "how tokens are compared"], ["V", "what is read from them"]]) {
+    parts[name].draw({ values: m[name], rows, columns: rows, height: 18 });
+    parts[name].picture.title(`${name} <small>${says}</small>`);
+    parts[name].picture.summary(matrixSummary(`${name}, ${says}`, m[name]));
+  }
   const height = Math.max(7, Math.min(20, Math.floor(260 / m.sources.length)));
   const square = { columns: names, rows: m.sources.map((j) => names[j]), column, row: hover.source, height, outline: m.query, layer: m.layer };
   parts.scores.draw({ ...square, values: m.scores });
-  parts.scores.picture.title(`Scores <small>${SCORES[m.kernel] ?? "xᵢᵀA xⱼ"}</small>`);
+  parts.scores.picture.title(`Scores <small>${SCORES[m.kernel] ?? (m.plain ? "xᵢᵀA xⱼ" : "zᵢᵀA zⱼ")}</small>`);
   parts.weights.draw({ ...square, values: m.weights });
   parts.weights.picture.title(`K <small>how much a column reads</small>`);
   parts.read.draw({ ...lane, values: readOf(m), limit: m.errorLimit, layer: m.layer });
@@ -227,7 +234,7 @@ function drawMoves(m, marked) {
     levels: m.process ? m.columns.map((_, j) => ({ key: `e${j}`, column: j, at: m.process.values[m.states[j]], value: m.process.values[m.states[j]], className: "exact" })) : [],
     table: [["token", "state", "before", "after"], ...values[l].map((after, j) => [j, m.names[j], values[l - 1][j], after])],
   });
-  parts.moves.picture.title(`${m.plain ? "v + α·ΣK·δ" : "v"} <small>○ before <span class="td-text">● after</span> <span class="exact-text">— exact</span></small>`);
+  parts.moves.picture.title(`${m.plain ? "v + α·ΣK·δ" : "v"} <small>○ before <span class="${side}-text">● after</span> <span class="exact-text">— exact</span></small>`);
   parts.moves.picture.summary(`Values before and after step ${l}`);
 }
 
@@ -237,7 +244,7 @@ function draw() {
   scale(m);
   m.shown = shownColumns(m);
   const hover = state.hover ?? {};
-  parts.other.textContent = m.plain ? "TD learning" : (m.result.algorithm ?? "What these parameters do instead");
+  parts.other.textContent = m.plain ? "TD learning" : (m.result.algorithm ?? "These parameters");
   parts.stepper.draw(m);
   drawTop(m, hover);
   drawAttention(m, hover);
