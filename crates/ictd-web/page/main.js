@@ -6,6 +6,7 @@ import { html } from "ictd/draw";
 import { again, ask, say } from "ictd/explain";
 import { field, restore, state, subscribe, undo, undoable, update, word } from "ictd/state";
 import { dark, toggle } from "ictd/theme";
+import { openTour } from "ictd/tour";
 import { scene as layerScene } from "ictd/scene1";
 import { scene as depthScene } from "ictd/scene2";
 import { scene as trainScene } from "ictd/scene3";
@@ -111,6 +112,7 @@ async function start() {
   subscribe(frame(refresh));
   update({ scene: state.scene });
   frame(refresh)(state, new Set(["scene"]));
+  openTour();
 }
 
 start().catch((error) => {

@@ -45,10 +45,10 @@ export function exampleLog() {
   const process = processOf({ ...state, window: null });
   const { values, ...asked } = process;
   const names = process.features[0].map((_, k) => `x${k + 1}`);
-  const lines = [["episode", "t", ...names, "reward"].join(",")];
+  const lines = [["episode", "t", ...names, "reward", "terminated"].join(",")];
   for (let walk = 0; walk < WALKS; walk++) {
     const { context } = call("sample", { process: asked, n: STEPS, seed: walk });
-    context.features.forEach((x, t) => lines.push([walk, t, ...x, context.rewards[t] ?? ""].join(",")));
+    context.features.forEach((x, t) => lines.push([walk, t, ...x, context.rewards[t] ?? "", 0].join(",")));
   }
   const exact = new Map(process.features.map((x, s) => [JSON.stringify(x), values[s]]));
   return { name: "walks.csv", bytes: new TextEncoder().encode(`${lines.join("\n")}\n`), exact: { gamma: process.gamma, of: (row) => exact.get(JSON.stringify(Object.values(row.state))) } };

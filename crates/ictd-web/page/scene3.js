@@ -3,7 +3,7 @@
 import { button, choice, section, slider } from "ictd/controls";
 import { diverging, html, most } from "ictd/draw";
 import { say } from "ictd/explain";
-import { BRANCHES, SeedCard } from "ictd/seedcard";
+import { BRANCHES, SeedCard, solution } from "ictd/seedcard";
 import { state, update } from "ictd/state";
 import { stepInto } from "ictd/stepinto";
 import { dark } from "ictd/theme";
@@ -23,6 +23,10 @@ sign of the reward turns first and pulls the others along: mirror. When the quer
 const EVERY = 80;
 /** How long cards may take in a frame, milliseconds; those left wait for the next. */
 const BUDGET = 7;
+
+/** Features of the paper's tasks. */
+const FEATURES = 4;
+const TARGETS = { td: "The TD block", mirror: "The mirror" };
 
 const parts = { cards: [] };
 let run = null;
@@ -80,7 +84,8 @@ function start() {
   run = new Run(overridesOf(state), state["train.seeds"]);
   while (parts.cards.length > run.seeds.length) parts.cards.pop().root.remove();
   while (parts.cards.length < run.seeds.length) {
-    const card = new SeedCard(parts.cards.length, into);
+    const seed = parts.cards.length;
+    const card = new SeedCard({ key: seed, name: `Seed ${seed}`, enter: () => into(seed) });
     parts.cards.push(card);
     parts.row.append(card.root);
   }
@@ -112,7 +117,14 @@ function mount() {
   parts.failure = html("p", { class: "failure", role: "alert", hidden: true });
   parts.scale = html("p", { class: "scales soft" });
   parts.row = html("div", { class: "seed-row", tabindex: 0, role: "group", "aria-label": "Seeds" });
-  parts.empty = html("p", { class: "soft empty" }, "Press Train: five networks learn from random tasks, each in its own worker of this browser.");
+  parts.targets = Object.entries(TARGETS).map(([branch, name]) => {
+    const { V, A } = solution(branch, FEATURES);
+    return { branch, card: new SeedCard({ key: branch, name, enter: () => stepInto({ params: { V, A } }, name) }) };
+  });
+  parts.empty = html(
+    "div", { class: "late" }, html("p", {}, "Press Train: networks learn from random tasks, in workers of this browser. These are the two solutions to look for."),
+    html("div", { class: "seed-row" }, ...parts.targets.map(({ card }) => card.root)),
+  );
   parts.lines = new TrainLines();
   parts.command = html("code", { id: "train-command" });
   const lines = html("div", { class: "pair lines" }, ...parts.lines.roots.map((root) => html("section", { class: "card" }, root)));
@@ -180,6 +192,7 @@ function draw(now) {
   if (!run) {
     parts.counter.draw({ td: 0, mirror: 0, none: 0 }, 0);
     parts.words.textContent = "The paper's main experiment took about one hour on an H100.";
+    for (const { branch, card } of parts.targets) card.draw(solution(branch, FEATURES), 1, { V: 1, A: 1 });
     return;
   }
   const limits = limitsOf();

@@ -92,7 +92,7 @@ async function look() {
     const count = context.episodes.reduce((sum, { rewards }) => sum + rewards.length, 0);
     remember("the tokens of scene 1");
     const label = `${log.name}, ${count} transitions from number ${from} on`;
-    update({ window: { context, label }, block: null, kernel: kernel ?? "rbf", tau: temperature ?? 1, gamma: Math.min(0.999, state["log.gamma"]), layer: 1, token: null, chosen: null, hover: null, scene: "layer" }, { step: true });
+    update({ window: { context, label }, block: null, kernel: kernel ?? "rbf", tau: Number((temperature ?? 1).toPrecision(3)), gamma: Math.min(0.999, state["log.gamma"]), layer: 1, token: null, chosen: null, hover: null, scene: "layer" }, { step: true });
     tell(null);
   } catch (error) {
     tell(error.message);

@@ -1,4 +1,4 @@
-// A seed in training: its matrices, its branch, and the way into scene 1.
+// A network on a card: its matrices, its branch, and the way into scene 1.
 
 import { html, num } from "ictd/draw";
 import { Heat, matrixSummary } from "ictd/heat";
@@ -8,14 +8,23 @@ export const BRANCHES = { td: "TD", mirror: "mirror", none: "neither" };
 
 const NAMES = ["r", "t", "v"];
 const LONG = { r: "the reward", t: "the target memory", v: "the value" };
+/** The two solutions that training may find, for d features: what a seed on a card would be if it were exactly one of them. */
+export function solution(branch, d) {
+  const sign = branch === "td" ? 1 : -1;
+  const matrix = (entry) => Array.from({ length: d + 3 }, (_, i) => Array.from({ length: d + 3 }, (_, j) => sign * entry(i, j)));
+  const V = matrix((i, j) => (i === d + 2 && j >= d ? (j === d + 2 ? -1 : 1) : 0));
+  const A = matrix((i, j) => (i === j && i < d ? 1 : 0));
+  return { V, A, branch, epoch: 0, done: true, failure: null, refusal: null, version: 0 };
+}
+
 /** Heights of rows, pixels: a name fits beside each. */
 const ROW = 14;
 
-function cell(matrix, name, seed, row, column) {
+function cell(matrix, name, whose, row, column) {
   const d = matrix.length - 3;
   const of = (k) => (k < d ? `feature ${k + 1}` : LONG[NAMES[k - d]]);
   const value = matrix[row][column];
-  const title = `${name}, seed ${seed}: ${num(value)}`;
+  const title = `${name}, ${whose}: ${num(value)}`;
   if (name.startsWith("V")) {
     const wanted = row === d + 2 && column >= d ? ` The TD block has ${column === d + 2 ? "a minus" : "a plus"} here.` : "";
     return { title, lines: [`how much of ${of(column)} a column adds to ${of(row)}`], note: `${row === d + 1 ? "The shift overwrites this row." : ""}${wanted}` };
@@ -23,21 +32,22 @@ function cell(matrix, name, seed, row, column) {
   return { title, lines: [`what ${of(row)} of a source and ${of(column)} of a column add to their score`], note: row === column && row < d ? "The TD block has a plus on all of these: alike attracts alike." : "" };
 }
 
-/** A card. `enter(seed)` is called for "step into". */
+/** A card. `name` says whose matrices they are; `enter()` is called for "step into". */
 export class SeedCard {
-  constructor(seed, enter) {
-    this.seed = seed;
-    const heat = (name, key) =>
-      new Heat({ title: `${name} of seed ${seed}`, className: "mini", left: 16, narrow: 9, explain: (row, column) => cell(this.shown[key], name, seed, row, column) });
+  constructor({ key, name, enter }) {
+    this.name = name;
+    const whose = name.toLowerCase();
+    const heat = (matrix, entry) =>
+      new Heat({ title: `${matrix} of ${whose}`, className: "mini", left: 16, narrow: 9, explain: (row, column) => cell(this.shown[entry], matrix, whose, row, column) });
     this.value = heat("V₀", "V");
     this.score = heat("A₀", "A");
     this.value.picture.title("V₀");
     this.score.picture.title("A₀");
     this.branch = html("span", { class: "branch" });
     this.share = html("i", { class: "share" });
-    this.step = html("button", { type: "button", class: "small", "data-step-into": seed, disabled: true, onclick: () => enter(seed) }, "Step into");
-    const head = html("header", {}, html("b", {}, `Seed ${seed}`), this.branch, this.step);
-    this.root = html("article", { class: "card seed-card", "data-seed": seed, "aria-label": `Seed ${seed}` }, head, html("div", { class: "track", "aria-hidden": "true" }, this.share), html("div", { class: "pair maps" }, this.value.root, this.score.root));
+    this.step = html("button", { type: "button", class: "small", "data-step-into": key, disabled: true, onclick: enter }, "Step into");
+    const head = html("header", {}, html("b", {}, name), this.branch, this.step);
+    this.root = html("article", { class: "card seed-card", "data-seed": key, "aria-label": name }, head, html("div", { class: "track", "aria-hidden": "true" }, this.share), html("div", { class: "pair maps" }, this.value.root, this.score.root));
   }
 
   /** Draws what is known of the seed, colours full at these limits. */
@@ -64,8 +74,8 @@ export class SeedCard {
     this.value.draw({ ...frame, values: seed.V, limit: limits.V });
     this.score.draw({ ...frame, values: seed.A, limit: limits.A });
     if (seed.done) {
-      this.value.picture.summary(matrixSummary(`V₀ of seed ${this.seed}, ${BRANCHES[seed.branch]}; last row on reward, target and value ${seed.V.at(-1).slice(d).map((x) => num(x)).join(", ")}`, seed.V));
-      this.score.picture.summary(matrixSummary(`A₀ of seed ${this.seed}`, seed.A));
+      this.value.picture.summary(matrixSummary(`V₀ of ${this.name}, ${BRANCHES[seed.branch]}; last row on reward, target and value ${seed.V.at(-1).slice(d).map((x) => num(x)).join(", ")}`, seed.V));
+      this.score.picture.summary(matrixSummary(`A₀ of ${this.name}`, seed.A));
     }
     return true;
   }

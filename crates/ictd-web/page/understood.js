@@ -1,8 +1,11 @@
 // What a log is taken for, before anything is computed: columns, how much there is, the first transitions.
 
-import { html, num } from "ictd/draw";
+import { html } from "ictd/draw";
 
 const HEADS = ["episode", "step", "state", "reward", "next state"];
+
+/** Numbers with as many digits as a reader wants. */
+const brief = (text) => String(text).replace(/-?\d+\.\d{5,}/g, (digits) => String(Number(Number(digits).toPrecision(4)))).replace(/(?<!\w)-(?=[\d.])/g, "−");
 
 const row = (tag, cells) => html("tr", {}, ...cells.map((cell) => html(tag, tag === "th" ? { scope: "col" } : {}, cell)));
 
@@ -35,7 +38,7 @@ export class Understood {
         return html("div", {}, html("dt", {}, line.slice(0, at)), html("dd", { "data-role": line.slice(0, at) }, line.slice(at + 2)));
       }),
     );
-    this.table.replaceChildren(...understood.first.map(({ episode, step, state, reward, next }) => row("td", [String(episode), String(step), state, num(reward), next])));
+    this.table.replaceChildren(...understood.first.map(({ episode, step, state, reward, next }) => row("td", [String(episode), String(step), brief(state), brief(reward), brief(next)])));
     this.warnings.replaceChildren(...understood.warnings.map((line) => html("li", {}, line)));
   }
 }
