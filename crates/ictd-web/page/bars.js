@@ -49,7 +49,8 @@ export class Bars {
   axes(data, { py, px, cell, width, top, bottom }) {
     const { back, left } = this;
     back.begin();
-    if (data.marked !== undefined) back.put("marked", "rect", { class: "ground", x: px(data.marked) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8 });
+    if (data.marked !== undefined)
+      back.put("marked", "rect", { class: "ground", x: px(data.marked) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8 });
     for (const value of ticks(data.least, data.most, 4)) {
       back.put(`y${value}`, "line", { class: value === 0 ? "grid zero" : "grid", x1: left, x2: width - 8, y1: py(value), y2: py(value) });
       back.put(`t${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, tick(value));
@@ -68,7 +69,14 @@ export class Bars {
     data.columns.forEach((name, j) => {
       if (j % across === 0) ground.put(`c${j}`, "text", { class: "name middle", x: px(j), y: height - 4 }, name);
       // All of a column answers the pointer, not its bar alone.
-      ground.put(`hit${j}`, "rect", { class: "hit", x: px(j) - cell / 2, y: top - 4, width: cell, height: bottom - top + 8, "data-column": j });
+      ground.put(`hit${j}`, "rect", {
+        class: "hit",
+        x: px(j) - cell / 2,
+        y: top - 4,
+        width: cell,
+        height: bottom - top + 8,
+        "data-column": j,
+      });
     });
     ground.end();
   }
@@ -76,28 +84,64 @@ export class Bars {
   shapes(data, { py, px, cell }) {
     const half = Math.max(1.5, Math.min(14, cell * 0.36));
     // One digit would say less than the axis does.
-    const digits = digitsFor((data.bars ?? []).map(({ value }) => value), cell) === 2 ? 2 : -1;
+    const digits =
+      digitsFor(
+        (data.bars ?? []).map(({ value }) => value),
+        cell,
+      ) === 2
+        ? 2
+        : -1;
     this.bars.begin();
     for (const { key, column, from, to, className, value, wide } of data.bars ?? []) {
       const reach = wide ? Math.max(2, cell * 0.46) : half;
       this.bars.put(key, "rect", {
-        class: `bar moves ${className}`, x: px(column) - reach, width: 2 * reach, y: Math.min(py(from), py(to)), height: Math.max(0.5, Math.abs(py(from) - py(to))),
-        "data-column": column, "data-value": value, "data-layer": data.layer,
+        class: `bar moves ${className}`,
+        x: px(column) - reach,
+        width: 2 * reach,
+        y: Math.min(py(from), py(to)),
+        height: Math.max(0.5, Math.abs(py(from) - py(to))),
+        "data-column": column,
+        "data-value": value,
+        "data-layer": data.layer,
       });
       const text = digits < 0 ? "" : short(value, digits);
-      if (text) this.bars.put(`t${key}`, "text", { class: "name middle value", x: px(column), y: to >= from ? py(to) - 4 : py(to) + TEXT }, text);
+      if (text)
+        this.bars.put(`t${key}`, "text", { class: "name middle value", x: px(column), y: to >= from ? py(to) - 4 : py(to) + TEXT }, text);
     }
     this.bars.end();
     this.front.begin();
     for (const { key, column, at, className, value } of data.levels ?? []) {
       const reach = Math.min(cell * 0.46, 16);
-      this.front.put(key, "line", { class: `tick ${className}`, x1: px(column) - reach, x2: px(column) + reach, y1: py(at), y2: py(at), "data-column": column, "data-value": value });
+      this.front.put(key, "line", {
+        class: `tick ${className}`,
+        x1: px(column) - reach,
+        x2: px(column) + reach,
+        y1: py(at),
+        y2: py(at),
+        "data-column": column,
+        "data-value": value,
+      });
     }
     for (const { key, column, from, to, className } of data.stems ?? []) {
-      this.front.put(key, "line", { class: `stem ${className}`, x1: px(column), x2: px(column), y1: py(from), y2: py(to), "data-column": column });
+      this.front.put(key, "line", {
+        class: `stem ${className}`,
+        x1: px(column),
+        x2: px(column),
+        y1: py(from),
+        y2: py(to),
+        "data-column": column,
+      });
     }
     for (const { key, column, at, className, value, r = 4.5, layer } of data.dots ?? []) {
-      this.front.put(key, "circle", { class: `dot moves ${className}`, cx: px(column), cy: py(at), r: Math.min(r, Math.max(2, cell * 0.42)), "data-column": column, "data-value": value, "data-layer": layer });
+      this.front.put(key, "circle", {
+        class: `dot moves ${className}`,
+        cx: px(column),
+        cy: py(at),
+        r: Math.min(r, Math.max(2, cell * 0.42)),
+        "data-column": column,
+        "data-value": value,
+        "data-layer": layer,
+      });
     }
     this.front.end();
   }

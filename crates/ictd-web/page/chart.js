@@ -79,7 +79,10 @@ export class Chart {
   table() {
     const xs = [...new Set(this.data.series.flatMap(({ points }) => points.map(([x]) => x)))].sort((a, b) => a - b);
     const columns = this.data.series.map(({ points }) => new Map(points));
-    return [[this.data.x.label, ...this.data.series.map(({ name, key }) => name ?? key)], ...xs.map((x) => [x, ...columns.map((c) => c.get(x) ?? "")])];
+    return [
+      [this.data.x.label, ...this.data.series.map(({ name, key }) => name ?? key)],
+      ...xs.map((x) => [x, ...columns.map((c) => c.get(x) ?? "")]),
+    ];
   }
 
   /** The point next to the pointer, or null where none is near. */
@@ -135,7 +138,8 @@ export class Chart {
     this.toX = (at) => x.least + ((at - left) / (width - left - right)) * (x.most - x.least);
     Object.assign(this, { px, py });
     // Dots on the edge are left whole.
-    for (const [name, value] of Object.entries({ x: left - 5, y: top - 5, width: width - left - right + 10, height: bottom - top + 10 })) this.window.setAttribute(name, value);
+    for (const [name, value] of Object.entries({ x: left - 5, y: top - 5, width: width - left - right + 10, height: bottom - top + 10 }))
+      this.window.setAttribute(name, value);
     picture.size(width, height);
     this.axes(data, { px, py, width, height, top, bottom });
     this.bands.begin();
@@ -153,8 +157,13 @@ export class Chart {
       if (series.dots) {
         points.forEach(([at, value], k) => {
           this.dots.put(`${series.key},${k}`, "circle", {
-            class: `dot ${series.className ?? ""}`, cx: px(at), cy: py(value), r: series.dots,
-            "data-value": value, "data-layer": at, "data-name": series.key,
+            class: `dot ${series.className ?? ""}`,
+            cx: px(at),
+            cy: py(value),
+            r: series.dots,
+            "data-value": value,
+            "data-layer": at,
+            "data-name": series.key,
           });
         });
       }
@@ -170,7 +179,13 @@ export class Chart {
     back.begin();
     const vertical = y.log ? powers(y.least, y.most) : ticks(y.least, y.most, 4);
     for (const value of vertical) {
-      back.put(`y${value}`, "line", { class: value === 0 ? "grid zero" : "grid", x1: left, x2: width - right, y1: py(value), y2: py(value) });
+      back.put(`y${value}`, "line", {
+        class: value === 0 ? "grid zero" : "grid",
+        x1: left,
+        x2: width - right,
+        y1: py(value),
+        y2: py(value),
+      });
       back.put(`ty${value}`, "text", { class: "name end", x: left - 6, y: py(value) + 4 }, y.log ? exponent(value) : tick(value));
     }
     for (const value of ticks(x.least, x.most, Math.max(2, Math.min(8, (width - left) / 60)))) {
@@ -186,10 +201,23 @@ export class Chart {
   overlay({ levels = [], rule }, { px, py, width, top, bottom }) {
     const { front, left, right } = this;
     front.begin();
-    const places = spread(levels.map(({ at }) => py(at)), TEXT + 1, top, bottom);
+    const places = spread(
+      levels.map(({ at }) => py(at)),
+      TEXT + 1,
+      top,
+      bottom,
+    );
     levels.forEach(({ key, at, name, className }, k) => {
-      front.put(`level${key}`, "line", { class: `level ${className}`, x1: left, x2: width - right, y1: py(at), y2: py(at), "data-value": at });
-      if (name) front.put(`name${key}`, "text", { class: `name ${className.replace("faint", "")}`, x: width - right + 5, y: places[k] + 4 }, name);
+      front.put(`level${key}`, "line", {
+        class: `level ${className}`,
+        x1: left,
+        x2: width - right,
+        y1: py(at),
+        y2: py(at),
+        "data-value": at,
+      });
+      if (name)
+        front.put(`name${key}`, "text", { class: `name ${className.replace("faint", "")}`, x: width - right + 5, y: places[k] + 4 }, name);
     });
     if (rule !== undefined) {
       front.put("rule", "line", { class: "rule", x1: px(rule), x2: px(rule), y1: top, y2: bottom });

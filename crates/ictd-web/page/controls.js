@@ -32,11 +32,20 @@ export function slider({ field, label, least, most, step, log = false, decimals 
   const fromSlider = log ? (value) => round(least * (most / least) ** (value / 1000)) : (value) => Number(value.toFixed(6));
   const set = (value) => update({ [field]: value, ...also });
   const range = html("input", {
-    type: "range", id: `${id}r`, min: log ? 0 : least, max: log ? 1000 : most, step: log ? 5 : step, "aria-label": `${label.replace(/<[^>]+>/g, "")}, slider`,
+    type: "range",
+    id: `${id}r`,
+    min: log ? 0 : least,
+    max: log ? 1000 : most,
+    step: log ? 5 : step,
+    "aria-label": `${label.replace(/<[^>]+>/g, "")}, slider`,
     oninput: (event) => set(fromSlider(Number(event.target.value))),
   });
   const exact = html("input", {
-    type: "number", id, min: least, max: most, step: log ? "any" : step,
+    type: "number",
+    id,
+    min: least,
+    max: most,
+    step: log ? "any" : step,
     onchange: (event) => {
       const value = Number(event.target.value);
       const whole = Number.isInteger(step) && !log;
@@ -59,7 +68,8 @@ export function slider({ field, label, least, most, step, log = false, decimals 
 export function choice({ field, label, options, hint = "", onchange = null }) {
   const id = `c${count++}`;
   const list = html(
-    "select", { id, onchange: (event) => (onchange ?? ((value) => update({ [field]: value })))(event.target.value) },
+    "select",
+    { id, onchange: (event) => (onchange ?? ((value) => update({ [field]: value })))(event.target.value) },
     ...options.map(([value, name]) => html("option", { value }, name)),
   );
   bind(field, () => {
@@ -87,7 +97,11 @@ export function button(label, onclick, { className = "", title = "" } = {}) {
 export function seed({ field, label, hint = "", also = {} }) {
   const id = `c${count++}`;
   const exact = html("input", {
-    type: "number", id, min: 0, max: 99999, step: 1,
+    type: "number",
+    id,
+    min: 0,
+    max: 99999,
+    step: 1,
     onchange: (event) => {
       const value = Number(event.target.value);
       if (event.target.value !== "" && Number.isInteger(value) && value >= 0 && value <= 99999) update({ [field]: value, ...also });
@@ -97,6 +111,9 @@ export function seed({ field, label, hint = "", also = {} }) {
   bind(field, () => {
     if (document.activeElement !== exact) exact.value = state[field];
   });
-  const next = button("next", () => update({ [field]: (state[field] + 1) % 100000, ...also }), { className: "small", title: `${label}: the next one` });
+  const next = button("next", () => update({ [field]: (state[field] + 1) % 100000, ...also }), {
+    className: "small",
+    title: `${label}: the next one`,
+  });
   return html("div", { class: "control seed", title: hint }, html("label", { for: id }, label), exact, next);
 }

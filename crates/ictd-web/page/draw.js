@@ -40,7 +40,10 @@ export function num(value, digits = 3) {
 /** A number for a cell: this many digits after the point, no leading zero, nothing where it rounds to 0. */
 export function short(value, digits) {
   if (!Number.isFinite(value) || Number(value.toFixed(digits)) === 0) return "";
-  return value.toFixed(Math.abs(value) >= 100 ? 0 : digits).replace(/^(-?)0\./, "$1.").replace("-", "−");
+  return value
+    .toFixed(Math.abs(value) >= 100 ? 0 : digits)
+    .replace(/^(-?)0\./, "$1.")
+    .replace("-", "−");
 }
 
 /** Below this width not even one digit fits, pixels. */
@@ -183,7 +186,12 @@ export class Picture {
     this.legend = html("span", { class: "legend" });
     this.frame = html("div", { class: "frame" }, this.svg);
     this.frame.picture = this;
-    this.root = html("figure", { class: `picture ${className}` }, html("figcaption", {}, this.heading, this.legend, this.menu(title)), this.frame);
+    this.root = html(
+      "figure",
+      { class: `picture ${className}` },
+      html("figcaption", {}, this.heading, this.legend, this.menu(title)),
+      this.frame,
+    );
     // Tests and scripts find the picture, and with it its numbers, through the page.
     this.root.picture = this;
     room.observe(this.frame);
@@ -237,7 +245,12 @@ export class Picture {
     const save = html("button", { type: "button", onclick: () => (saveSvg(this, title), close()) }, "Save SVG");
     const copy = html("button", { type: "button", onclick: () => (copyNumbers(this), close()) }, "Copy numbers");
     if (!this.numbers) copy.hidden = true;
-    const list = html("details", { class: "menu" }, html("summary", { "aria-label": `Save or copy: ${title}`, title: "Save or copy" }, "⋯"), html("div", {}, save, copy));
+    const list = html(
+      "details",
+      { class: "menu" },
+      html("summary", { "aria-label": `Save or copy: ${title}`, title: "Save or copy" }, "⋯"),
+      html("div", {}, save, copy),
+    );
     list.addEventListener("focusout", (event) => {
       if (!list.contains(event.relatedTarget)) close();
     });
@@ -248,7 +261,19 @@ export class Picture {
   }
 }
 
-const STYLED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight", "text-anchor", "paint-order", "stroke-linejoin"];
+const STYLED = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "opacity",
+  "font-size",
+  "font-family",
+  "font-weight",
+  "text-anchor",
+  "paint-order",
+  "stroke-linejoin",
+];
 
 /** Downloads a picture with the colours that it has now, which its file needs written out. */
 function saveSvg(picture, title) {
@@ -268,7 +293,10 @@ function saveSvg(picture, title) {
 
 /** Copies a picture's numbers as a table with tabs, every digit of them. */
 async function copyNumbers(picture) {
-  const text = picture.numbers().map((row) => row.join("\t")).join("\n");
+  const text = picture
+    .numbers()
+    .map((row) => row.join("\t"))
+    .join("\n");
   try {
     await navigator.clipboard.writeText(text);
   } catch {

@@ -42,9 +42,18 @@ export function removeState(s) {
 }
 
 function line(label, set) {
-  const range = html("input", { type: "range", min: -REACH, max: REACH, step: 0.05, "aria-label": `${label}, slider`, oninput: () => set(Number(range.value)) });
+  const range = html("input", {
+    type: "range",
+    min: -REACH,
+    max: REACH,
+    step: 0.05,
+    "aria-label": `${label}, slider`,
+    oninput: () => set(Number(range.value)),
+  });
   const exact = html("input", {
-    type: "number", step: "any", "aria-label": label,
+    type: "number",
+    step: "any",
+    "aria-label": label,
     onchange: () => {
       const value = Number(exact.value);
       if (exact.value !== "" && Math.abs(value) <= FAR) set(value);
@@ -63,13 +72,19 @@ function line(label, set) {
 export class Editor {
   constructor() {
     this.hint = html("div", { class: "soft" });
-    this.hint.innerHTML = "<p>Inside a state its estimate after this layer, around it the exact value; the wider an arrow, the likelier.</p><p>Click a state to edit it. Drag it, or press arrow keys, to move its features.</p>";
+    this.hint.innerHTML =
+      "<p>Inside a state its estimate after this layer, around it the exact value; the wider an arrow, the likelier.</p><p>Click a state to edit it. Drag it, or press arrow keys, to move its features.</p>";
     this.title = html("b");
     this.lines = html("div", { class: "lines" });
     this.add = html("button", { type: "button", class: "small", onclick: () => addState(state.chosen) }, "Add one after it");
     this.remove = html("button", { type: "button", class: "small", onclick: () => removeState(state.chosen) }, "Remove");
     const close = html("button", { type: "button", class: "small quiet", onclick: () => update({ chosen: null }) }, "Done");
-    this.panel = html("div", { class: "panel", role: "group" }, html("div", { class: "row head" }, this.title, this.add, this.remove, close), this.lines);
+    this.panel = html(
+      "div",
+      { class: "panel", role: "group" },
+      html("div", { class: "row head" }, this.title, this.add, this.remove, close),
+      this.lines,
+    );
     this.panel.addEventListener("keydown", (event) => {
       if (event.key === "Escape") update({ chosen: null });
     });
@@ -82,7 +97,12 @@ export class Editor {
     this.shape = d;
     this.reward = line("reward r", (value) => setReward(state.chosen, value));
     this.features = Array.from({ length: d }, (_, k) =>
-      line(`feature x${k + 1}`, (value) => setFeatures(state.chosen, processOf(state).features[state.chosen].map((x, i) => (i === k ? value : x)))),
+      line(`feature x${k + 1}`, (value) =>
+        setFeatures(
+          state.chosen,
+          processOf(state).features[state.chosen].map((x, i) => (i === k ? value : x)),
+        ),
+      ),
     );
     this.lines.replaceChildren(this.reward.root, ...this.features.map(({ root }) => root));
   }

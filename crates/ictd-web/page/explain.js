@@ -96,6 +96,7 @@ export function products(pairs, shown = 5) {
   const cut = count < 0 ? sized.length : count;
   const first = sized.slice(0, cut).map(({ factors }) => factors.map(term).join("·"));
   const rest = sized.slice(cut);
-  if (rest.length > 0) first.push(`<span class="rest">${rest.length} more: ${term(rest.reduce((sum, { value }) => sum + value, 0))}</span>`);
+  if (rest.length > 0)
+    first.push(`<span class="rest">${rest.length} more: ${term(rest.reduce((sum, { value }) => sum + value, 0))}</span>`);
   return first.join(" + ");
 }

@@ -18,10 +18,17 @@ const sourceAt = (m, j) => m.sources.indexOf(j);
 export function tokenCell(m, l, row, j) {
   const value = m.result.tokens[l][row][j];
   const title = `${named(m, j)}: ${num(value)}`;
-  if (row < m.d) return { title, lines: [`x<sub>${row + 1}</sub>(${m.names[j]}) = ${num(value)}`], note: m.plain ? "A feature of the state. Layers do not change it." : "A feature of the state, and what layers added to it." };
+  if (row < m.d)
+    return {
+      title,
+      lines: [`x<sub>${row + 1}</sub>(${m.names[j]}) = ${num(value)}`],
+      note: m.plain ? "A feature of the state. Layers do not change it." : "A feature of the state, and what layers added to it.",
+    };
   if (row === m.d) {
     if (!m.plain) return { title, lines: [num(value)], note: "The reward, and what layers added to it." };
-    const paid = m.columns[j].source ? `The reward that was paid on leaving ${token(m, j)}. Layers do not change it.` : "Nothing was paid yet: the query asks for a value.";
+    const paid = m.columns[j].source
+      ? `The reward that was paid on leaving ${token(m, j)}. Layers do not change it.`
+      : "Nothing was paid yet: the query asks for a value.";
     return { title, lines: [`r<sub>${j}</sub> = ${num(value)}`], note: paid };
   }
   if (row === m.d + 1) return target(m, l, j, title, value);
@@ -30,7 +37,8 @@ export function tokenCell(m, l, row, j) {
 }
 
 function target(m, l, j, title, value) {
-  const note = "The target memory: the shift moves every value one column to the left, times γ, so the next layer finds the successor's value beside the reward.";
+  const note =
+    "The target memory: the shift moves every value one column to the left, times γ, so the next layer finds the successor's value beside the reward.";
   if (!m.columns[j].source) return { title, lines: [`${num(value)}`], note: "Only tokens that were left have a successor to look at." };
   const next = m.result.tokens[l].at(-1)[j + 1];
   if (!m.plain) return { title, lines: [num(value)], note };
@@ -70,12 +78,21 @@ export function scoreCell(m, i, j) {
   const s = m.sources[i];
   const title = `Score of ${token(m, s)} (${m.names[s]}) for ${token(m, j)} (${m.names[j]}): ${num(value)}`;
   if (m.kernel === "tabular") return { title, lines: [num(value)], note: "The tabular kernel asks only whether two states are the same." };
-  if (!m.plain) return { title, lines: [`z<sub>${s}</sub>ᵀ A z<sub>${j}</sub> = ${num(value)}`], note: "A is a trained matrix here: it may compare rewards and memories too." };
+  if (!m.plain)
+    return {
+      title,
+      lines: [`z<sub>${s}</sub>ᵀ A z<sub>${j}</sub> = ${num(value)}`],
+      note: "A is a trained matrix here: it may compare rewards and memories too.",
+    };
   const x = m.columns[s].x;
   const y = m.columns[j].x;
   if (m.kernel === "rbf") {
     const written = x.map((a, k) => `(${num(a, 2)} − ${term(y[k])})²`).join(" + ");
-    return { title, lines: [`‖x<sub>${s}</sub> − x<sub>${j}</sub>‖² from ${written}`, `score ${num(value)}`], note: "The smaller the distance, the more weight." };
+    return {
+      title,
+      lines: [`‖x<sub>${s}</sub> − x<sub>${j}</sub>‖² from ${written}`, `score ${num(value)}`],
+      note: "The smaller the distance, the more weight.",
+    };
   }
   return {
     title,
@@ -109,7 +126,12 @@ export function paramCell(m, name, row, column) {
   const value = m[name][row][column];
   const [to, from] = [m.result.row_names[row], m.result.row_names[column]];
   const title = `${name}, ${to} and ${from}: ${num(value)}`;
-  if (name === "A") return { title, lines: [`the score has ${num(value)} times the source's ${to} times the column's ${from}`], note: m.plain ? "A is the identity on features: the score is their product." : "" };
+  if (name === "A")
+    return {
+      title,
+      lines: [`the score has ${num(value)} times the source's ${to} times the column's ${from}`],
+      note: m.plain ? "A is the identity on features: the score is their product." : "",
+    };
   const note = m.plain ? "Only value is written: reward plus target minus value, which is the TD error." : "";
   return { title, lines: [`a column's ${to} gets ${num(value)} times the ${from} of what it reads`], note };
 }
@@ -131,10 +153,21 @@ export function updateCell(m, row, j) {
   const value = updateOf(m)[row][j];
   const title = `What layer ${m.layer} adds to ${m.result.row_names[row]} of ${token(m, j)}: ${num(value)}`;
   const uses = m.V[row].map((entry, k) => ({ entry, k })).filter(({ entry }) => entry !== 0);
-  if (uses.length === 0) return { title, lines: ["this row of V is zero: nothing is added"], note: row === m.d + 1 ? "The shift writes this row afterwards." : "" };
+  if (uses.length === 0)
+    return {
+      title,
+      lines: ["this row of V is zero: nothing is added"],
+      note: row === m.d + 1 ? "The shift writes this row afterwards." : "",
+    };
   const read = readOf(m)[row];
-  const lines = [`α Σ<sub>i</sub> K<sub>i${j}</sub>·(V z<sub>i</sub>)`, `= ${num(m.alpha, 2)}·[${products(m.sources.map((s, i) => [m.weights[i][j], read[s]]))}]`, `= ${num(value)}`];
-  const note = !m.plain ? "" : `V's last row is (1, 1, −1) on reward, target and value: V z<sub>i</sub> = r<sub>i</sub> + γv(s<sub>i+1</sub>) − v(s<sub>i</sub>) = δ<sub>i</sub>.`;
+  const lines = [
+    `α Σ<sub>i</sub> K<sub>i${j}</sub>·(V z<sub>i</sub>)`,
+    `= ${num(m.alpha, 2)}·[${products(m.sources.map((s, i) => [m.weights[i][j], read[s]]))}]`,
+    `= ${num(value)}`,
+  ];
+  const note = !m.plain
+    ? ""
+    : `V's last row is (1, 1, −1) on reward, target and value: V z<sub>i</sub> = r<sub>i</sub> + γv(s<sub>i+1</sub>) − v(s<sub>i</sub>) = δ<sub>i</sub>.`;
   return { title, lines, note };
 }
 
@@ -144,7 +177,10 @@ export function errorBar(m, j) {
   if (i < 0) return { title: named(m, j), lines: ["no transition leaves it, so it has no TD error"] };
   const [reward, next, value] = [m.before[m.d][j], m.before[m.d + 1][j], m.before[m.d + 2][j]];
   const l = m.layer - 1;
-  const lines = [`δ<sub>${j}</sub> = r<sub>${j}</sub> + γ·${v(l, m, j + 1)} − ${v(l, m, j)}`, `= ${num(reward)} + ${term(next)} − ${term(value)} = ${num(m.errors[i])}`];
+  const lines = [
+    `δ<sub>${j}</sub> = r<sub>${j}</sub> + γ·${v(l, m, j + 1)} − ${v(l, m, j)}`,
+    `= ${num(reward)} + ${term(next)} − ${term(value)} = ${num(m.errors[i])}`,
+  ];
   return { title: `TD error of ${named(m, j)}: ${num(m.errors[i])}`, lines, note: "How much better it went than the present values say." };
 }
 

@@ -20,7 +20,11 @@ export class Graph {
     this.states = this.picture.layer("states");
     this.texts = this.picture.layer("texts");
     const place = (element) => (element.dataset.state === undefined ? null : { state: Number(element.dataset.state) });
-    reads(this.picture, { enter, at: place, explain: ({ state }) => (this.data.process.rewards[state] === undefined ? null : explain(state)) });
+    reads(this.picture, {
+      enter,
+      at: place,
+      explain: ({ state }) => (this.data.process.rewards[state] === undefined ? null : explain(state)),
+    });
     this.listen(place, enter, explain);
   }
 
@@ -55,7 +59,10 @@ export class Graph {
       held.moved = true;
       svg.classList.add("held");
       const to = [held.from[0] + dx / this.unit, held.from[1] - dy / this.unit];
-      this.move(held.state, to.map((x) => Math.round(Math.max(-this.reach, Math.min(this.reach, x)) * 100) / 100));
+      this.move(
+        held.state,
+        to.map((x) => Math.round(Math.max(-this.reach, Math.min(this.reach, x)) * 100) / 100),
+      );
     });
     svg.addEventListener("pointerup", end);
     svg.addEventListener("pointercancel", end);
@@ -65,7 +72,11 @@ export class Graph {
       const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
       const size = event.shiftKey ? 0.01 : 0.05;
       const x = this.data.process.features[found.state];
-      if (step && x.length === 2) this.move(found.state, x.map((old, k) => Math.round((old + step[k] * size) * 100) / 100));
+      if (step && x.length === 2)
+        this.move(
+          found.state,
+          x.map((old, k) => Math.round((old + step[k] * size) * 100) / 100),
+        );
       else if (event.key === "Enter" || event.key === " ") this.choose(found.state);
       else if (event.key === "Delete") this.remove(found.state);
       else return;
@@ -86,7 +97,9 @@ export class Graph {
   /** States are where their features are; with other than two features they stand in a circle. */
   place(process, width) {
     const flat = process.features[0].length === 2;
-    const at = flat ? process.features : process.features.map((_, s) => [Math.sin((2 * Math.PI * s) / process.P.length), Math.cos((2 * Math.PI * s) / process.P.length)]);
+    const at = flat
+      ? process.features
+      : process.features.map((_, s) => [Math.sin((2 * Math.PI * s) / process.P.length), Math.cos((2 * Math.PI * s) / process.P.length)]);
     this.reach = this.frozen ?? Math.max(flat ? 0.5 : 1, most(at) * 1.02);
     const middle = [width / 2, this.height / 2];
     // Beside a state there is room for its reward, above and below it less.
@@ -137,17 +150,37 @@ export class Graph {
       const exact = process.values[s];
       const state = s === chosen || s === marked ? "strong" : "";
       this.states.put(`b${s}`, "circle", { class: `edge ${state}`, cx: x, cy: y, r: RADIUS + 2.5 });
-      this.states.put(`r${s}`, "circle", { class: "ring", cx: x, cy: y, r: RADIUS - 1, stroke: diverging(exact, limit), "data-exact": exact });
+      this.states.put(`r${s}`, "circle", {
+        class: "ring",
+        cx: x,
+        cy: y,
+        r: RADIUS - 1,
+        stroke: diverging(exact, limit),
+        "data-exact": exact,
+      });
       this.states.put(s, "circle", {
-        class: "state moves", cx: x, cy: y, r: RADIUS - 5, fill: estimate === null ? diverging(0, 1) : diverging(estimate, limit), tabindex: 0, role: "button",
-        "data-state": s, "data-value": estimate, "data-reward": process.rewards[s],
+        class: "state moves",
+        cx: x,
+        cy: y,
+        r: RADIUS - 5,
+        fill: estimate === null ? diverging(0, 1) : diverging(estimate, limit),
+        tabindex: 0,
+        role: "button",
+        "data-state": s,
+        "data-value": estimate,
+        "data-reward": process.rewards[s],
         "aria-label": `State ${names[s]}: reward ${num(process.rewards[s])}, estimate ${num(estimate)}, exact value ${num(exact)}. Enter edits it, arrow keys move it, Delete removes it.`,
       });
       this.states.put(`h${s}`, "circle", { class: "hit grab", cx: x, cy: y, r: RADIUS + 4, "data-state": s });
       this.texts.put(s, "text", { class: "cell strong", x, y: y + 4.5, style: `fill: ${inkOn(estimate ?? 0, limit)}` }, names[s]);
       const [dx, dy] = outward([x, y], middle);
       const anchor = Math.abs(dx) < 0.4 ? "middle" : dx < 0 ? "end" : "start";
-      this.texts.put(`t${s}`, "text", { class: "name halo", x: x + dx * (RADIUS + 8), y: y + dy * (RADIUS + 13) + 4.5, "text-anchor": anchor }, `r ${num(process.rewards[s], 2)}`);
+      this.texts.put(
+        `t${s}`,
+        "text",
+        { class: "name halo", x: x + dx * (RADIUS + 8), y: y + dy * (RADIUS + 13) + 4.5, "text-anchor": anchor },
+        `r ${num(process.rewards[s], 2)}`,
+      );
     });
     this.states.end();
     this.texts.end();
@@ -183,7 +216,10 @@ function between(a, b, both) {
   const start = [a[0] + out[0] * gap, a[1] + out[1] * gap];
   const end = [b[0] - into[0] * gap, b[1] - into[1] * gap];
   const stop = [end[0] - into[0] * 4, end[1] - into[1] * 4];
-  return { path: `M${start.map((v) => v.toFixed(1))}Q${control.map((v) => v.toFixed(1))} ${stop.map((v) => v.toFixed(1))}`, head: tip(end, into) };
+  return {
+    path: `M${start.map((v) => v.toFixed(1))}Q${control.map((v) => v.toFixed(1))} ${stop.map((v) => v.toFixed(1))}`,
+    head: tip(end, into),
+  };
 }
 
 /** A loop of a state to itself, away from the middle and beside the reward that stands there. */
@@ -193,5 +229,11 @@ function around([x, y], middle) {
   const [start, end, c1, c2] = [at(-0.5, RADIUS + 3), at(0.5, RADIUS + 3), at(-0.7, RADIUS + 26), at(0.7, RADIUS + 26)];
   const way = [end[0] - c2[0], end[1] - c2[1]];
   const size = Math.hypot(...way);
-  return { path: `M${start.map((v) => v.toFixed(1))}C${c1.map((v) => v.toFixed(1))} ${c2.map((v) => v.toFixed(1))} ${end.map((v) => v.toFixed(1))}`, head: tip(end, way.map((v) => v / size)) };
+  return {
+    path: `M${start.map((v) => v.toFixed(1))}C${c1.map((v) => v.toFixed(1))} ${c2.map((v) => v.toFixed(1))} ${end.map((v) => v.toFixed(1))}`,
+    head: tip(
+      end,
+      way.map((v) => v / size),
+    ),
+  };
 }

@@ -38,7 +38,10 @@ export class Heat {
     const box = this.hit.getBoundingClientRect();
     const { values } = this.data;
     const share = (at, from, size, count) => Math.max(0, Math.min(count - 1, Math.floor(((at - from) / size) * count)));
-    return { row: share(event.clientY, box.top, box.height, values.length), column: share(event.clientX, box.left, box.width, values[0].length) };
+    return {
+      row: share(event.clientY, box.top, box.height, values.length),
+      column: share(event.clientX, box.left, box.width, values[0].length),
+    };
   }
 
   table() {
@@ -70,7 +73,10 @@ export class Heat {
       this.fill(data, limit);
       this.write(data, limit, cell, height, top);
       picture.size(...size);
-      picture.scale(limit, data.values.some((row) => row.some((value) => value < 0)));
+      picture.scale(
+        limit,
+        data.values.some((row) => row.some((value) => value < 0)),
+      );
     }
     this.name(data, cell, height, top, again);
     this.mark(data, cell, height, top);
@@ -84,7 +90,15 @@ export class Heat {
     for (let i = 0; i < tall; i++) {
       for (let j = 0; j < wide; j++) this.pieces.push(`M${(this.left + j * cell).toFixed(2)} ${top + i * height}h${w}v${h}h-${w}z`);
     }
-    for (const [name, value] of Object.entries({ x: this.left, y: top, width: cell * wide, height: height * tall, "data-rows": tall, "data-columns": wide })) this.hit.setAttribute(name, value);
+    for (const [name, value] of Object.entries({
+      x: this.left,
+      y: top,
+      width: cell * wide,
+      height: height * tall,
+      "data-rows": tall,
+      "data-columns": wide,
+    }))
+      this.hit.setAttribute(name, value);
   }
 
   /** One path per colour: thousands of elements would take longer than a frame to restyle. */
@@ -147,7 +161,8 @@ export class Heat {
     const wide = data.values[0].length;
     const tall = data.values.length;
     this.marks.begin();
-    const box = (key, className, x, y, w, h) => this.marks.put(key, "rect", { class: className, x: x - 0.5, y: y - 0.5, width: w, height: h });
+    const box = (key, className, x, y, w, h) =>
+      this.marks.put(key, "rect", { class: className, x: x - 0.5, y: y - 0.5, width: w, height: h });
     if (data.outline !== undefined) box("outline", "outline", this.left + data.outline * cell, top, cell, tall * height);
     if (data.column !== undefined && data.column < wide) box("column", "marked", this.left + data.column * cell, top, cell, tall * height);
     if (data.row !== undefined && data.row < tall) box("row", "marked", this.left, top + data.row * height, wide * cell, height);

@@ -4,7 +4,10 @@ import { html, num } from "ictd/draw";
 import { ask } from "ictd/explain";
 
 /** Powers of ten with one digit, no leading zeros: columns stay as narrow as values need. */
-const brief = (value) => (value !== 0 && Math.abs(value) < 5e-4 ? value.toExponential(0).replace(/-/g, "−") : num(value, Math.abs(value) >= 10 ? 1 : 3).replace(/^(−?)0\./, "$1."));
+const brief = (value) =>
+  value !== 0 && Math.abs(value) < 5e-4
+    ? value.toExponential(0).replace(/-/g, "−")
+    : num(value, Math.abs(value) >= 10 ? 1 : 3).replace(/^(−?)0\./, "$1.");
 
 /** A table of values after the layer. `explain(j)` says what a column is. */
 export class Ledger {
@@ -62,7 +65,10 @@ export class Ledger {
       });
     });
     if (this.marked === marked) return;
-    for (const [column, on] of [[this.marked, false], [marked, true]]) {
+    for (const [column, on] of [
+      [this.marked, false],
+      [marked, true],
+    ]) {
       if (column === undefined) continue;
       this.heads[column]?.classList.toggle("marked", on);
       for (const { cells } of this.rows) cells[column]?.classList.toggle("marked", on);

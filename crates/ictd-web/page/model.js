@@ -6,11 +6,27 @@ import { blockCodec, ownOptions } from "ictd/block";
 import { ownCodec } from "ictd/own";
 
 /** The processes that can be chosen. */
-export const KINDS = [["loop", "Loop"], ["ring", "Ring"], ["boyan", "Boyan's chain"], ["grid", "Grid"]];
+export const KINDS = [
+  ["loop", "Loop"],
+  ["ring", "Ring"],
+  ["boyan", "Boyan's chain"],
+  ["grid", "Grid"],
+];
 /** Where features come from. */
-export const FEATURES = [["plane", "on a circle or grid"], ["random", "random"], ["one-hot", "one per state"]];
+export const FEATURES = [
+  ["plane", "on a circle or grid"],
+  ["random", "random"],
+  ["one-hot", "one per state"],
+];
 /** The kernels of attention. */
-export const KERNELS = [["softmax", "softmax"], ["relu", "relu"], ["elu1", "elu + 1"], ["rbf", "rbf (distance)"], ["linear", "linear"], ["tabular", "tabular (same state)"]];
+export const KERNELS = [
+  ["softmax", "softmax"],
+  ["relu", "relu"],
+  ["elu1", "elu + 1"],
+  ["rbf", "rbf (distance)"],
+  ["linear", "linear"],
+  ["tabular", "tabular (same state)"],
+];
 /** The algorithm that layers at θ_* are, by the engine's name. */
 const PLAIN = "weighted softmax TD";
 /** As many states as a graph can show. */
@@ -79,7 +95,11 @@ const united = lasting((context) => {
     const length = Math.hypot(...x);
     return length > 0 ? x.map((entry) => entry / length) : x;
   };
-  const inside = (part) => ({ ...part, ...(part.features ? { features: part.features.map(unit) } : {}), ...(part.queries ? { queries: part.queries.map(unit) } : {}) });
+  const inside = (part) => ({
+    ...part,
+    ...(part.features ? { features: part.features.map(unit) } : {}),
+    ...(part.queries ? { queries: part.queries.map(unit) } : {}),
+  });
   return { ...inside(context), ...(context.episodes ? { episodes: context.episodes.map(inside) } : {}) };
 });
 
@@ -97,7 +117,9 @@ function columnsOf(context) {
   const episodes = context.episodes ?? [context];
   const columns = [];
   for (const { features, rewards, terminated } of episodes) {
-    features.forEach((x, k) => columns.push({ x, source: k < rewards.length, reward: rewards[k] ?? null, terminal: Boolean(terminated) && k === rewards.length }));
+    features.forEach((x, k) =>
+      columns.push({ x, source: k < rewards.length, reward: rewards[k] ?? null, terminal: Boolean(terminated) && k === rewards.length }),
+    );
   }
   for (const x of context.queries ?? []) columns.push({ x, source: false, reward: null, terminal: false });
   return columns;
@@ -131,17 +153,39 @@ export function model(state) {
     // The engine gives a row for every column; those that nothing reads from are zero and not shown.
     const rows = (matrices) => matrices.map((matrix) => sources.map((j) => matrix[j]));
     last = {
-      process, result, columns, sources, context, states: sample.states, names: namesOf(columns, sample.states), d: columns[0].x.length,
-      allWeights: rows(result.weights), allScores: rows(result.scores), sums: { reads: new Map(), updates: new Map() },
+      process,
+      result,
+      columns,
+      sources,
+      context,
+      states: sample.states,
+      names: namesOf(columns, sample.states),
+      d: columns[0].x.length,
+      allWeights: rows(result.weights),
+      allScores: rows(result.scores),
+      sums: { reads: new Map(), updates: new Map() },
     };
   }
   const depth = result.tokens.length - 1;
   const layer = Math.max(1, Math.min(depth, state.layer));
   return Object.assign(last, {
-    depth, layer, gamma: state.gamma, alpha: state.alpha, tau: state.tau, kernel: state.kernel, plain: result.algorithm === PLAIN,
-    before: result.tokens[layer - 1], after: result.tokens[layer], weights: ofLayer(last.allWeights, layer), scores: ofLayer(last.allScores, layer),
-    V: ofLayer(result.V, layer), A: ofLayer(result.A, layer), errors: result.errors[layer - 1], td: result.td,
-    query: last.columns.length - 1, token: Math.min(state.token ?? Infinity, last.columns.length - 1),
+    depth,
+    layer,
+    gamma: state.gamma,
+    alpha: state.alpha,
+    tau: state.tau,
+    kernel: state.kernel,
+    plain: result.algorithm === PLAIN,
+    before: result.tokens[layer - 1],
+    after: result.tokens[layer],
+    weights: ofLayer(last.allWeights, layer),
+    scores: ofLayer(last.allScores, layer),
+    V: ofLayer(result.V, layer),
+    A: ofLayer(result.A, layer),
+    errors: result.errors[layer - 1],
+    td: result.td,
+    query: last.columns.length - 1,
+    token: Math.min(state.token ?? Infinity, last.columns.length - 1),
   });
 }
 
@@ -150,12 +194,16 @@ export const ofLayer = (list, layer) => list[Math.min(list.length, layer) - 1];
 
 /** What V reads from every column, V·Z, row by row (null where nothing reads): at θ_* its last row holds the TD errors. */
 export function readOf(m) {
-  return once(m, "reads", () => m.V.map((row) => m.columns.map(({ source }, j) => (source ? row.reduce((sum, v, k) => sum + v * m.before[k][j], 0) : null))));
+  return once(m, "reads", () =>
+    m.V.map((row) => m.columns.map(({ source }, j) => (source ? row.reduce((sum, v, k) => sum + v * m.before[k][j], 0) : null))),
+  );
 }
 
 /** What the layer adds before the shift, α·V·Z·K, row by row. */
 export function updateOf(m) {
-  return once(m, "updates", () => readOf(m).map((row) => m.columns.map((_, j) => m.alpha * m.sources.reduce((sum, s, i) => sum + row[s] * m.weights[i][j], 0))));
+  return once(m, "updates", () =>
+    readOf(m).map((row) => m.columns.map((_, j) => m.alpha * m.sources.reduce((sum, s, i) => sum + row[s] * m.weights[i][j], 0))),
+  );
 }
 
 /** The sums that formulas write out are made once per layer; pictures that get the same list again are not filled again. */

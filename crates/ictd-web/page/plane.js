@@ -48,12 +48,20 @@ export class Plane {
       // What lies far outside is drawn at the edge rather than left out.
       const pull = size > most ? most / size : 1;
       front.put(index, "circle", {
-        class: `dot moves ${size < 1 ? "inside" : "outside"}`, cx: middle + re * unit * pull, cy: middle - im * unit * pull, r: 5,
-        "data-index": index, "data-value": size, "data-re": re, "data-im": im,
+        class: `dot moves ${size < 1 ? "inside" : "outside"}`,
+        cx: middle + re * unit * pull,
+        cy: middle - im * unit * pull,
+        r: 5,
+        "data-index": index,
+        "data-value": size,
+        "data-re": re,
+        "data-im": im,
       });
     });
     front.end();
     const outside = points.filter(([re, im]) => Math.hypot(re, im) >= 1).length;
-    picture.summary(`${points.length} eigenvalues, ${outside} of them on or outside the unit circle; the largest has size ${num(Math.max(0, ...points.map(([re, im]) => Math.hypot(re, im))))}`);
+    picture.summary(
+      `${points.length} eigenvalues, ${outside} of them on or outside the unit circle; the largest has size ${num(Math.max(0, ...points.map(([re, im]) => Math.hypot(re, im))))}`,
+    );
   }
 }

@@ -22,9 +22,13 @@ export function scale(m) {
   if (m.scaled === m.result && m.scaledTo === last) return;
   const seen = attention.slice(0, last + 1);
   Object.assign(m, {
-    scaled: m.result, scaledTo: last,
-    valueLimit: most(seen, exact), valueRange: range([seen, exact]), tokenLimit: most(tokens.slice(0, last + 1)),
-    errorLimit: most(errors.slice(0, last)), errorRange: range(errors.slice(0, last), 0.2),
+    scaled: m.result,
+    scaledTo: last,
+    valueLimit: most(seen, exact),
+    valueRange: range([seen, exact]),
+    tokenLimit: most(tokens.slice(0, last + 1)),
+    errorLimit: most(errors.slice(0, last)),
+    errorRange: range(errors.slice(0, last), 0.2),
     updateLimit: most(seen.slice(1).map((row, l) => row.map((value, j) => value - seen[l][j]))),
   });
 }

@@ -5,17 +5,29 @@ import { Chart } from "ictd/chart";
 import { html, most, num } from "ictd/draw";
 import { Editor, removeState, setFeatures } from "ictd/editor";
 import { say } from "ictd/explain";
-import { contribution, errorBar, paramCell, readCell, scoreCell, stateNode, tokenCell, updateCell, valueStep, weightCell } from "ictd/formulas";
+import {
+  contribution,
+  errorBar,
+  paramCell,
+  readCell,
+  scoreCell,
+  stateNode,
+  tokenCell,
+  updateCell,
+  valueStep,
+  weightCell,
+} from "ictd/formulas";
 import { Graph } from "ictd/graph";
 import { Heat, matrixSummary } from "ictd/heat";
 import { Ledger } from "ictd/ledger";
 import { estimateOf, letter, model, readOf, updateOf } from "ictd/model";
 import { layerControls } from "ictd/sections";
 import { state, update } from "ictd/state";
-import { range, scale } from "ictd/scales";
+import { scale } from "ictd/scales";
 import { origin } from "ictd/stepinto";
 import { Stepper } from "ictd/stepper";
 import { Strip } from "ictd/strip";
+import { drawTd } from "ictd/tdlane";
 
 const WORDS = `
 <h2>A layer is a TD step</h2>
@@ -51,7 +63,11 @@ const onState = (place) => update({ hover: place ? { state: place.state } : null
 function build() {
   parts.stepper = new Stepper();
   parts.graph = new Graph({
-    title: "The process", enter: onState, explain: (s) => stateNode(now, s, estimateOf(now, s)), move: setFeatures, remove: removeState,
+    title: "The process",
+    enter: onState,
+    explain: (s) => stateNode(now, s, estimateOf(now, s)),
+    move: setFeatures,
+    remove: removeState,
     choose: (s) => {
       update({ chosen: s });
       requestAnimationFrame(() => requestAnimationFrame(() => parts.editor.focus()));
@@ -59,21 +75,58 @@ function build() {
   });
   parts.editor = new Editor();
   parts.values = new Chart({
-    title: "Values, layer by layer", height: 430, right: 26, enter: (place) => update({ hover: place ? { column: now.shown[place.series >> 1] } : null }),
-    explain: ({ series, index }) => (index === 0 ? tokenCell(now, 0, now.d + 2, now.shown[series >> 1]) : valueStep(now, index, now.shown[series >> 1])),
+    title: "Values, layer by layer",
+    height: 430,
+    right: 26,
+    enter: (place) => update({ hover: place ? { column: now.shown[place.series >> 1] } : null }),
+    explain: ({ series, index }) =>
+      index === 0 ? tokenCell(now, 0, now.d + 2, now.shown[series >> 1]) : valueStep(now, index, now.shown[series >> 1]),
     onrule: (x) => parts.stepper.go(Math.round(x)),
   });
-  parts.strip = new Strip({ title: "The trajectory", narrow: NARROW, enter: onColumn, explain: (j) => valueStep(now, now.layer, j), choose: (j) => update({ token: j === now.query ? null : j }) });
-  parts.before = new Heat({ title: "Tokens read", className: "before", narrow: NARROW, enter: onColumn, explain: (row, j) => tokenCell(now, now.layer - 1, row, j) });
-  for (const [name, title] of [["A", "Score matrix A"], ["V", "Value matrix V"]]) parts[name] = new Heat({ title, className: `param ${name}`, explain: (row, column) => paramCell(now, name, row, column) });
+  parts.strip = new Strip({
+    title: "The trajectory",
+    narrow: NARROW,
+    enter: onColumn,
+    explain: (j) => valueStep(now, now.layer, j),
+    choose: (j) => update({ token: j === now.query ? null : j }),
+  });
+  parts.before = new Heat({
+    title: "Tokens read",
+    className: "before",
+    narrow: NARROW,
+    enter: onColumn,
+    explain: (row, j) => tokenCell(now, now.layer - 1, row, j),
+  });
+  for (const [name, title] of [
+    ["A", "Score matrix A"],
+    ["V", "Value matrix V"],
+  ])
+    parts[name] = new Heat({ title, className: `param ${name}`, explain: (row, column) => paramCell(now, name, row, column) });
   parts.scores = new Heat({ title: "Scores", className: "scores", enter: onCell, explain: (i, j) => scoreCell(now, i, j) });
   parts.weights = new Heat({ title: "Attention weights", className: "weights", enter: onCell, explain: (i, j) => weightCell(now, i, j) });
   parts.read = new Heat({ title: "What V reads", className: "read", enter: onColumn, explain: (row, j) => readCell(now, row, j) });
   parts.update = new Heat({ title: "Update", className: "update", enter: onColumn, explain: (row, j) => updateCell(now, row, j) });
-  parts.after = new Heat({ title: "Tokens written", className: "after", enter: onColumn, explain: (row, j) => tokenCell(now, now.layer, row, j) });
+  parts.after = new Heat({
+    title: "Tokens written",
+    className: "after",
+    enter: onColumn,
+    explain: (row, j) => tokenCell(now, now.layer, row, j),
+  });
   parts.errors = new Bars({ title: "TD errors", className: "errors", height: BAND, enter: onColumn, explain: (j) => errorBar(now, j) });
-  parts.flow = new Bars({ title: "Contributions", className: "flow", height: BAND, enter: (place) => update({ hover: place ? { source: now.sources.indexOf(place.column) } : null }), explain: (j) => contribution(now, j, now.token) });
-  parts.moves = new Bars({ title: "Values before and after", className: "moves", height: BAND, enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
+  parts.flow = new Bars({
+    title: "Contributions",
+    className: "flow",
+    height: BAND,
+    enter: (place) => update({ hover: place ? { source: now.sources.indexOf(place.column) } : null }),
+    explain: (j) => contribution(now, j, now.token),
+  });
+  parts.moves = new Bars({
+    title: "Values before and after",
+    className: "moves",
+    height: BAND,
+    enter: onColumn,
+    explain: (j) => valueStep(now, now.layer, j),
+  });
   parts.ledger = new Ledger({ enter: onColumn, explain: (j) => valueStep(now, now.layer, j) });
 }
 
@@ -136,8 +189,21 @@ function drawValues(m, limits, column) {
       { key: `${m.names[j]} TD`, points: td ? points(td) : [], className: `td line-less ${faint}`, dots: 3 },
     ];
   });
-  const levels = m.process ? m.shown.map((j) => ({ key: m.names[j], at: m.process.values[m.states[j]], name: m.names[j], className: `exact ${marked !== null && m.names[j] !== marked ? "faint" : ""}` })) : [];
-  parts.values.draw({ x: { label: "layer", least: 0, most: m.depth, whole: true }, y: { label: "value", ...limits }, series, rule: m.layer, levels });
+  const levels = m.process
+    ? m.shown.map((j) => ({
+        key: m.names[j],
+        at: m.process.values[m.states[j]],
+        name: m.names[j],
+        className: `exact ${marked !== null && m.names[j] !== marked ? "faint" : ""}`,
+      }))
+    : [];
+  parts.values.draw({
+    x: { label: "layer", least: 0, most: m.depth, whole: true },
+    y: { label: "value", ...limits },
+    series,
+    rule: m.layer,
+    levels,
+  });
 }
 
 function drawTop(m, hover) {
@@ -146,15 +212,35 @@ function drawTop(m, hover) {
   parts.top.firstChild.hidden = !m.process;
   if (m.process) {
     const marked = hover.state ?? (hover.column === undefined ? undefined : m.states[hover.column]);
-    parts.graph.draw({ process: m.process, names: m.process.P.map((_, s) => letter(s)), estimates, limit: m.valueLimit, chosen: state.chosen, marked });
+    parts.graph.draw({
+      process: m.process,
+      names: m.process.P.map((_, s) => letter(s)),
+      estimates,
+      limit: m.valueLimit,
+      chosen: state.chosen,
+      marked,
+    });
     parts.graph.picture.title("The process");
-    parts.graph.picture.summary(`Process with ${m.process.P.length} states: ${m.process.P.map((_, s) => `${letter(s)} reward ${num(m.process.rewards[s], 2)}, exact ${num(m.process.values[s])}, estimate ${num(estimates[s])}`).join("; ")}`);
+    parts.graph.picture.summary(
+      `Process with ${m.process.P.length} states: ${m.process.P.map((_, s) => `${letter(s)} reward ${num(m.process.rewards[s], 2)}, exact ${num(m.process.values[s])}, estimate ${num(estimates[s])}`).join("; ")}`,
+    );
     parts.editor.draw(m.process, state.chosen);
   }
   drawValues(m, m.valueRange, column < 0 ? undefined : column);
-  parts.values.picture.title(`Values <small><span class="attention-text">— attention</span> ${m.td ? '<span class="td-text">• TD</span>' : ""} <span class="exact-text">- - exact</span></small>`);
-  parts.values.picture.summary(`Values of ${m.shown.length} states over ${m.depth} layers; after layer ${m.layer}: ${m.shown.map((j) => `${m.names[j]} ${num(m.result.attention[m.layer][j])}`).join(", ")}`);
-  parts.strip.draw({ names: m.names, columns: m.columns, values: m.result.attention[m.layer], limit: m.valueLimit, layer: m.layer, marked: hover.column ?? m.token });
+  parts.values.picture.title(
+    `Values <small><span class="attention-text">— attention</span> ${m.td ? '<span class="td-text">• TD</span>' : ""} <span class="exact-text">- - exact</span></small>`,
+  );
+  parts.values.picture.summary(
+    `Values of ${m.shown.length} states over ${m.depth} layers; after layer ${m.layer}: ${m.shown.map((j) => `${m.names[j]} ${num(m.result.attention[m.layer][j])}`).join(", ")}`,
+  );
+  parts.strip.draw({
+    names: m.names,
+    columns: m.columns,
+    values: m.result.attention[m.layer],
+    limit: m.valueLimit,
+    layer: m.layer,
+    marked: hover.column ?? m.token,
+  });
   parts.strip.picture.title("The trajectory <small>all that the network is shown, token by token</small>");
 }
 
@@ -167,13 +253,24 @@ function drawAttention(m, hover) {
   const lane = { ...common, height: 18 };
   parts.before.draw({ ...common, values: m.before, limit: m.tokenLimit, layer: m.layer - 1, outline: m.query });
   parts.before.picture.title(`${z(m.layer - 1)} <small>the same tokens as a matrix, as layer ${m.layer} reads them</small>`);
-  for (const [name, says] of [["A", "how tokens are compared"], ["V", "what is read from them"]]) {
+  for (const [name, says] of [
+    ["A", "how tokens are compared"],
+    ["V", "what is read from them"],
+  ]) {
     parts[name].draw({ values: m[name], rows, columns: rows, height: 18 });
     parts[name].picture.title(`${name} <small>${says}</small>`);
     parts[name].picture.summary(matrixSummary(`${name}, ${says}`, m[name]));
   }
   const height = Math.max(7, Math.min(20, Math.floor(260 / m.sources.length)));
-  const square = { columns: names, rows: m.sources.map((j) => names[j]), column, row: hover.source, height, outline: m.query, layer: m.layer };
+  const square = {
+    columns: names,
+    rows: m.sources.map((j) => names[j]),
+    column,
+    row: hover.source,
+    height,
+    outline: m.query,
+    layer: m.layer,
+  };
   parts.scores.draw({ ...square, values: m.scores });
   parts.scores.picture.title(`Scores <small>${SCORES[m.kernel] ?? (m.plain ? "xᵢᵀA xⱼ" : "zᵢᵀA zⱼ")}</small>`);
   parts.weights.draw({ ...square, values: m.weights });
@@ -184,58 +281,16 @@ function drawAttention(m, hover) {
   parts.update.picture.title(`α·V·${z(m.layer - 1)}·K <small>what is added</small>`);
   parts.after.draw({ ...lane, values: m.after, limit: m.tokenLimit, layer: m.layer, outline: m.query });
   parts.after.picture.title(`${z(m.layer)} <small>added, then shifted</small>`);
-  for (const [part, name, values] of [["before", "Tokens read", m.before], ["scores", "Scores", m.scores], ["weights", "Attention weights", m.weights], ["read", "What V reads", readOf(m)], ["update", "Update", updateOf(m)], ["after", "Tokens written", m.after]]) {
+  for (const [part, name, values] of [
+    ["before", "Tokens read", m.before],
+    ["scores", "Scores", m.scores],
+    ["weights", "Attention weights", m.weights],
+    ["read", "What V reads", readOf(m)],
+    ["update", "Update", updateOf(m)],
+    ["after", "Tokens written", m.after],
+  ]) {
     parts[part].picture.summary(matrixSummary(name, values));
   }
-}
-
-function drawTd(m, hover) {
-  const names = m.names;
-  const marked = hover.column;
-  const l = m.layer;
-  const { errors } = m;
-  parts.errors.draw({
-    columns: names, marked, layer: l, ...m.errorRange, table: [["token", "state", "δ"], ...errors.map((value, i) => [m.sources[i], names[m.sources[i]], value])],
-    bars: errors.map((value, i) => ({ key: i, column: m.sources[i], from: 0, to: value, value, className: "td" })),
-  });
-  parts.errors.picture.title(`δ <small>TD errors: rᵢ + γ·v(sᵢ₊₁) − v(sᵢ)</small>`);
-  parts.errors.picture.summary(`TD errors of ${errors.length} transitions before layer ${l}: ${errors.map((value) => num(value, 2)).join(", ")}`);
-  const j = marked ?? m.token;
-  const bars = [];
-  let sum = 0;
-  const read = readOf(m).at(-1);
-  m.sources.forEach((s, i) => {
-    const value = m.weights[i][j] * read[s];
-    bars.push({ key: i, column: m.sources[i], from: sum, to: sum + value, value, className: hover.source !== undefined && hover.source >= 0 && hover.source !== i ? "td quiet" : "td", wide: true });
-    sum += value;
-  });
-  const end = names.length;
-  bars.push({ key: "sum", column: end, from: 0, to: sum, value: sum, className: "attention", wide: true });
-  parts.flow.draw({
-    columns: [...names, "Σ"], marked: hover.source >= 0 ? m.sources[hover.source] : undefined, layer: l, bars, ...range(bars.map(({ to }) => to), 0.15),
-    table: [["token", "K·δ"], ...bars.map(({ column, value }) => [column === end ? "sum" : column, value])],
-  });
-  parts.flow.picture.title(`${m.plain ? "K·δ" : "K·(Vz)"} into ${names[j]} <small>${j === m.query ? "the query" : `token ${j}`}, source by source</small>`);
-  parts.flow.picture.summary(`Contributions to token ${j}: they sum to ${num(sum)}`);
-  drawMoves(m, marked);
-}
-
-function drawMoves(m, marked) {
-  const l = m.layer;
-  const values = m.td ?? m.result.attention;
-  const side = m.td ? "td" : "attention";
-  parts.moves.draw({
-    columns: m.names, marked, layer: l, ...m.valueRange,
-    stems: values[l].map((after, j) => ({ key: `s${j}`, column: j, from: values[l - 1][j], to: after, className: side })),
-    dots: [
-      ...values[l - 1].map((at, j) => ({ key: `b${j}`, column: j, at, value: at, layer: l - 1, className: "hollow" })),
-      ...values[l].map((at, j) => ({ key: `a${j}`, column: j, at, value: at, layer: l, className: side })),
-    ],
-    levels: m.process ? m.columns.map((_, j) => ({ key: `e${j}`, column: j, at: m.process.values[m.states[j]], value: m.process.values[m.states[j]], className: "exact" })) : [],
-    table: [["token", "state", "before", "after"], ...values[l].map((after, j) => [j, m.names[j], values[l - 1][j], after])],
-  });
-  parts.moves.picture.title(`${m.plain ? "v + α·ΣK·δ" : "v"} <small>○ before <span class="${side}-text">● after</span> <span class="exact-text">— exact</span></small>`);
-  parts.moves.picture.summary(`Values before and after step ${l}`);
 }
 
 function draw() {
@@ -248,15 +303,27 @@ function draw() {
   parts.stepper.draw(m);
   drawTop(m, hover);
   drawAttention(m, hover);
-  drawTd(m, hover);
+  drawTd(parts, m, hover);
   const { attention, td } = m.result;
   const sides = [{ key: "attention", name: "attention", className: "attention-text", values: attention[m.layer] }];
   if (td) {
     sides.push({ key: "td", name: "TD", className: "td-text", values: td[m.layer] });
-    sides.push({ key: "difference", name: "difference", className: "soft", values: attention[m.layer].map((value, j) => Math.abs(value - td[m.layer][j])) });
+    sides.push({
+      key: "difference",
+      name: "difference",
+      className: "soft",
+      values: attention[m.layer].map((value, j) => Math.abs(value - td[m.layer][j])),
+    });
   }
   parts.ledger.draw({ layer: m.layer, names: m.names, sides, marked: hover.column });
   say(m.plain ? WORDS : OTHER_WORDS);
 }
 
-export const scene = { key: "layer", name: "A layer is a TD step", title: "a layer is a TD step", mount, draw, leave: () => parts.stepper.stop() };
+export const scene = {
+  key: "layer",
+  name: "A layer is a TD step",
+  title: "a layer is a TD step",
+  mount,
+  draw,
+  leave: () => parts.stepper.stop(),
+};

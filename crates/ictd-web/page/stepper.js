@@ -11,12 +11,35 @@ export class Stepper {
   constructor() {
     this.timer = 0;
     this.play = html("button", { type: "button", class: "main play", onclick: () => (this.timer ? this.stop() : this.start()) }, "Play");
-    const back = html("button", { type: "button", "aria-label": "One layer back", title: "One layer back", onclick: () => this.go(this.layer - 1) }, "‹");
-    const on = html("button", { type: "button", "aria-label": "One layer on", title: "One layer on", onclick: () => this.go(this.layer + 1) }, "›");
-    this.range = html("input", { type: "range", min: 1, step: 1, "aria-label": "Layer", oninput: (event) => this.go(Number(event.target.value)) });
+    const back = html(
+      "button",
+      { type: "button", "aria-label": "One layer back", title: "One layer back", onclick: () => this.go(this.layer - 1) },
+      "‹",
+    );
+    const on = html(
+      "button",
+      { type: "button", "aria-label": "One layer on", title: "One layer on", onclick: () => this.go(this.layer + 1) },
+      "›",
+    );
+    this.range = html("input", {
+      type: "range",
+      min: 1,
+      step: 1,
+      "aria-label": "Layer",
+      oninput: (event) => this.go(Number(event.target.value)),
+    });
     this.words = html("span", { class: "words" });
     this.gap = html("output", { class: "gap", title: "The largest difference between both sides, over all layers and tokens" });
-    this.root = html("div", { class: "stepper card", role: "group", "aria-label": "Layers" }, this.play, back, on, this.range, this.words, this.gap);
+    this.root = html(
+      "div",
+      { class: "stepper card", role: "group", "aria-label": "Layers" },
+      this.play,
+      back,
+      on,
+      this.range,
+      this.words,
+      this.gap,
+    );
   }
 
   go(layer) {

@@ -51,14 +51,34 @@ export class Strip {
       const { source, terminal, reward: paid } = data.columns[j];
       if (source) {
         this.ways.put(j, "line", { class: "way", x1: px(j) + radius + 2, x2: px(j + 1) - radius - 3, y1: middle, y2: middle });
-        if (reward) this.texts.put(`r${j}`, "text", { class: "name middle", x: px(j + 0.5), y: middle - radius - 6 }, short(paid, 2) || "0");
+        if (reward)
+          this.texts.put(`r${j}`, "text", { class: "name middle", x: px(j + 0.5), y: middle - radius - 6 }, short(paid, 2) || "0");
       }
       const value = data.values[j];
       const state = `${j === data.marked ? "chosen" : ""} ${source || terminal ? "" : "query"}`;
-      this.tokens.put(j, "circle", { class: `token moves ${state}`, cx: px(j), cy: middle, r: radius, fill: diverging(value, data.limit), "data-value": value, "data-layer": data.layer });
-      this.texts.put(`n${j}`, "text", { class: "cell strong", x: px(j), y: middle + 4.5, style: `fill: ${inkOn(value, data.limit)}` }, name);
+      this.tokens.put(j, "circle", {
+        class: `token moves ${state}`,
+        cx: px(j),
+        cy: middle,
+        r: radius,
+        fill: diverging(value, data.limit),
+        "data-value": value,
+        "data-layer": data.layer,
+      });
+      this.texts.put(
+        `n${j}`,
+        "text",
+        { class: "cell strong", x: px(j), y: middle + 4.5, style: `fill: ${inkOn(value, data.limit)}` },
+        name,
+      );
       const last = j === count - 1;
-      if (last ? true : j % every === 0 && px(count - 1) - px(j) > 44) this.texts.put(`j${j}`, "text", { class: `name ${last ? "end attention" : "middle"}`, x: last ? px(j) + radius : px(j), y: height - 8 }, last && !terminal && !source ? "query" : `s${sub(j)}`);
+      if (last ? true : j % every === 0 && px(count - 1) - px(j) > 44)
+        this.texts.put(
+          `j${j}`,
+          "text",
+          { class: `name ${last ? "end attention" : "middle"}`, x: last ? px(j) + radius : px(j), y: height - 8 },
+          last && !terminal && !source ? "query" : `s${sub(j)}`,
+        );
       this.hits.put(j, "rect", { class: "hit", x: px(j) - cell / 2, y: 0, width: cell, height, "data-column": j });
     });
     for (const layer of [this.ways, this.tokens, this.texts, this.hits]) layer.end();
