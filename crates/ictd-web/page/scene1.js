@@ -2,7 +2,7 @@
 
 import { Bars } from "ictd/bars";
 import { Chart } from "ictd/chart";
-import { html, most, num } from "ictd/draw";
+import { html, num } from "ictd/draw";
 import { Editor, removeState, setFeatures } from "ictd/editor";
 import { say } from "ictd/explain";
 import {
