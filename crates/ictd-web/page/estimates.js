@@ -7,9 +7,13 @@ import { ticks } from "ictd/chart";
 /** Height of a line, pixels. */
 const LINE = 22;
 
-/** A state for a reader: features by name, or its label. */
-export function stateName(state) {
-  return typeof state === "object" && state !== null ? Object.entries(state).map(([name, value]) => `${name} ${typeof value === "number" ? num(value, 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "") : value}`).join(", ") : String(state);
+const brief = (value, digits) => (typeof value === "number" ? num(value, digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "") : String(value));
+
+/** A state for a reader: features by name, or its label; without names where there is little room. */
+export function stateName(state, narrow = false) {
+  if (typeof state !== "object" || state === null) return String(state);
+  if (narrow) return `(${Object.values(state).map((value) => brief(value, 2)).join(", ")})`;
+  return Object.entries(state).map(([name, value]) => `${name} ${brief(value, 3)}`).join(", ");
 }
 
 /** The picture. */
@@ -44,7 +48,7 @@ export class Estimates {
     this.data = data;
     const { rows } = data;
     const narrow = picture.width < 480;
-    const left = Math.min(narrow ? 128 : 230, 12 + 7.4 * Math.max(...rows.map(({ state }) => stateName(state).length)));
+    const left = Math.min(narrow ? 128 : 230, 12 + 7.4 * Math.max(...rows.map(({ state }) => stateName(state, narrow).length)));
     const right = 62;
     const width = Math.max(320, picture.width);
     const height = LINE * rows.length + 2 * TEXT + 18;
@@ -63,14 +67,14 @@ export class Estimates {
     back.end();
     front.begin();
     const room = Math.floor((left - 12) / 7.2);
-    rows.forEach((row, k) => this.line(row, k, { px, left, right, width, room }));
+    rows.forEach((row, k) => this.line(row, k, { px, left, width, room, narrow }));
     front.end();
     picture.summary(`Values of ${rows.length} states with 95 % intervals: ${rows.slice(0, 8).map(({ state, value, low, high }) => `${stateName(state)} ${num(value)} (${num(low)} to ${num(high)})`).join("; ")}`);
   }
 
-  line({ state, visits, value, low, high, extrapolated, exact }, k, { px, left, width, room }) {
+  line({ state, visits, value, low, high, extrapolated, exact }, k, { px, left, width, room, narrow }) {
     const y = LINE * (k + 0.5) + 4;
-    const name = stateName(state);
+    const name = stateName(state, narrow);
     const { front } = this;
     front.put(`n${k}`, "text", { class: "name end", x: left - 8, y: y + 4 }, name.length > room ? `${name.slice(0, room - 1)}…` : name);
     if (Number.isFinite(low) && Number.isFinite(high)) front.put(`w${k}`, "line", { class: "whisker", x1: px(low), x2: px(high), y1: y, y2: y, "data-low": low, "data-high": high });

@@ -69,7 +69,7 @@ async function run() {
   const { log } = shown;
   const gamma = state["log.gamma"];
   shown.working = performance.now();
-  const clock = setInterval(redraw, 500);
+  const clock = setInterval(() => state.scene === "own" && redraw(), 500);
   try {
     const evaluation = await evaluate(log);
     Object.assign(log, { evaluation, gamma });

@@ -14,7 +14,7 @@ export function solution(branch, d) {
   const matrix = (entry) => Array.from({ length: d + 3 }, (_, i) => Array.from({ length: d + 3 }, (_, j) => sign * entry(i, j)));
   const V = matrix((i, j) => (i === d + 2 && j >= d ? (j === d + 2 ? -1 : 1) : 0));
   const A = matrix((i, j) => (i === j && i < d ? 1 : 0));
-  return { V, A, branch, epoch: 0, done: true, failure: null, refusal: null, version: 0 };
+  return { V, A, branch: null, epoch: 0, done: true, failure: null, refusal: null, version: 0 };
 }
 
 /** Heights of rows, pixels: a name fits beside each. */
@@ -47,7 +47,7 @@ export class SeedCard {
     this.share = html("i", { class: "share" });
     this.step = html("button", { type: "button", class: "small", "data-step-into": key, disabled: true, onclick: enter }, "Step into");
     const head = html("header", {}, html("b", {}, name), this.branch, this.step);
-    this.root = html("article", { class: "card seed-card", "data-seed": key, "aria-label": name }, head, html("div", { class: "track", "aria-hidden": "true" }, this.share), html("div", { class: "pair maps" }, this.value.root, this.score.root));
+    this.root = html("article", { class: "card seed-card", [typeof key === "number" ? "data-seed" : "data-solution"]: key, "aria-label": name }, head, html("div", { class: "track", "aria-hidden": "true" }, this.share), html("div", { class: "pair maps" }, this.value.root, this.score.root));
   }
 
   /** Draws what is known of the seed, colours full at these limits. */
@@ -74,7 +74,7 @@ export class SeedCard {
     this.value.draw({ ...frame, values: seed.V, limit: limits.V });
     this.score.draw({ ...frame, values: seed.A, limit: limits.A });
     if (seed.done) {
-      this.value.picture.summary(matrixSummary(`V₀ of ${this.name}, ${BRANCHES[seed.branch]}; last row on reward, target and value ${seed.V.at(-1).slice(d).map((x) => num(x)).join(", ")}`, seed.V));
+      this.value.picture.summary(matrixSummary(`V₀ of ${this.name}${seed.branch ? `, ${BRANCHES[seed.branch]}` : ""}; last row on reward, target and value ${seed.V.at(-1).slice(d).map((x) => num(x)).join(", ")}`, seed.V));
       this.score.picture.summary(matrixSummary(`A₀ of ${this.name}`, seed.A));
     }
     return true;

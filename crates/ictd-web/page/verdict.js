@@ -90,10 +90,12 @@ export class Verdict {
   say({ norm_inf, spectral_radius, min_diag, required_diag }, { margin, regime }, steps) {
     const { norm, radius, margin: room, step, regime: name } = this.facts;
     const near = (value) => (value !== null && Math.abs(1 - value) < 5e-4 && value !== 1 ? `1 ${value < 1 ? "−" : "+"} ${Math.abs(1 - value).toExponential(1).replace("-", "−")}` : num(value));
-    norm.set(norm_inf, near(norm_inf), norm_inf < 1);
-    norm.note.textContent = norm_inf < 1 ? "below 1: every layer contracts" : "1 or more: a layer may enlarge errors";
-    radius.set(spectral_radius, near(spectral_radius), spectral_radius < 1);
-    radius.note.textContent = spectral_radius < 1 ? "below 1: errors vanish" : "1 or more: errors stay or grow";
+    // Null compares as 0: what was not found is below nothing.
+    const below = (value) => value !== null && value < 1;
+    norm.set(norm_inf, near(norm_inf), below(norm_inf));
+    norm.note.textContent = below(norm_inf) ? "below 1: every layer contracts" : "not below 1: a layer may enlarge errors";
+    radius.set(spectral_radius, near(spectral_radius), below(spectral_radius));
+    radius.note.textContent = spectral_radius === null ? "not found" : below(spectral_radius) ? "below 1: errors vanish" : "not below 1: errors stay or grow";
     room.set(margin, num(min_diag - required_diag), min_diag > required_diag);
     room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}`;
     step.set(steps.largest_stable, steps.largest_stable === null ? "none" : num(steps.largest_stable), steps.largest_stable !== null && state.alpha < steps.largest_stable);
