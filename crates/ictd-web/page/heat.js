@@ -84,7 +84,7 @@ export class Heat {
 
   /** Outlines of all cells, as pieces of paths. */
   build(tall, wide, cell, height, top) {
-    const gap = cell > 12 && height > 12 ? 1 : 0;
+    const gap = cell > 10 && height > 12 ? 1 : 0;
     const [w, h] = [(cell - gap).toFixed(2), height - gap];
     this.pieces = [];
     for (let i = 0; i < tall; i++) {
