@@ -42,5 +42,13 @@ export function depthOf(state) {
   const key = JSON.stringify([context, options]);
   if (spectrum.key !== key) spectrum = { key, value: call("spectrum", { context, options }) };
   certify(key, context, options);
-  return { key, context, options, spectrum: spectrum.value, certificate: certificate.value, error: certificate.error, fresh: certificate.key === key };
+  return {
+    key,
+    context,
+    options,
+    spectrum: spectrum.value,
+    certificate: certificate.value,
+    error: certificate.error,
+    fresh: certificate.key === key,
+  };
 }

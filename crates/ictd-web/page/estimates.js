@@ -7,13 +7,23 @@ import { ticks } from "ictd/chart";
 /** Height of a line, pixels. */
 const LINE = 22;
 
-const brief = (value, digits) => (typeof value === "number" ? num(value, digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "") : String(value));
+const brief = (value, digits) =>
+  typeof value === "number"
+    ? num(value, digits)
+        .replace(/(\.\d*?)0+$/, "$1")
+        .replace(/\.$/, "")
+    : String(value);
 
 /** A state for a reader: features by name, or its label; without names where there is little room. */
 export function stateName(state, narrow = false) {
   if (typeof state !== "object" || state === null) return String(state);
-  if (narrow) return `(${Object.values(state).map((value) => brief(value, 2)).join(", ")})`;
-  return Object.entries(state).map(([name, value]) => `${name} ${brief(value, 3)}`).join(", ");
+  if (narrow)
+    return `(${Object.values(state)
+      .map((value) => brief(value, 2))
+      .join(", ")})`;
+  return Object.entries(state)
+    .map(([name, value]) => `${name} ${brief(value, 3)}`)
+    .join(", ");
 }
 
 /** The picture. */
@@ -32,13 +42,20 @@ export class Estimates {
   }
 
   table() {
-    return [["state", "visits", "value", "low", "high"], ...this.data.all.map(({ state, visits, value, low, high }) => [stateName(state), visits, value, low, high])];
+    return [
+      ["state", "visits", "value", "low", "high"],
+      ...this.data.all.map(({ state, visits, value, low, high }) => [stateName(state), visits, value, low, high]),
+    ];
   }
 
   explain({ state, visits, value, low, high, extrapolated, exact }) {
     const lines = [`value ${num(value)}`, `95 % interval from ${num(low)} to ${num(high)}`];
     if (exact !== undefined) lines.push(`<span class="exact-text">exact value ${num(exact)}</span>`);
-    return { title: stateName(state), lines, note: `${visits} visits in the log.${extrapolated ? " Like no state of the log: do not rely on it." : ""}` };
+    return {
+      title: stateName(state),
+      lines,
+      note: `${visits} visits in the log.${extrapolated ? " Like no state of the log: do not rely on it." : ""}`,
+    };
   }
 
   /** Draws `{rows, all}`: rows are `{state, visits, value, low, high, extrapolated, exact}`. */
@@ -69,7 +86,12 @@ export class Estimates {
     const room = Math.floor((left - 12) / 7.2);
     rows.forEach((row, k) => this.line(row, k, { px, left, width, room, narrow }));
     front.end();
-    picture.summary(`Values of ${rows.length} states with 95 % intervals: ${rows.slice(0, 8).map(({ state, value, low, high }) => `${stateName(state)} ${num(value)} (${num(low)} to ${num(high)})`).join("; ")}`);
+    picture.summary(
+      `Values of ${rows.length} states with 95 % intervals: ${rows
+        .slice(0, 8)
+        .map(({ state, value, low, high }) => `${stateName(state)} ${num(value)} (${num(low)} to ${num(high)})`)
+        .join("; ")}`,
+    );
   }
 
   line({ state, visits, value, low, high, extrapolated, exact }, k, { px, left, width, room, narrow }) {
@@ -77,9 +99,17 @@ export class Estimates {
     const name = stateName(state, narrow);
     const { front } = this;
     front.put(`n${k}`, "text", { class: "name end", x: left - 8, y: y + 4 }, name.length > room ? `${name.slice(0, room - 1)}…` : name);
-    if (Number.isFinite(low) && Number.isFinite(high)) front.put(`w${k}`, "line", { class: "whisker", x1: px(low), x2: px(high), y1: y, y2: y, "data-low": low, "data-high": high });
-    if (exact !== undefined) front.put(`e${k}`, "line", { class: "tick", x1: px(exact), x2: px(exact), y1: y - 8, y2: y + 8, "data-value": exact });
-    front.put(`d${k}`, "circle", { class: `dot ${extrapolated ? "hollow" : "attention"}`, cx: px(value), cy: y, r: 4.5, "data-value": value });
+    if (Number.isFinite(low) && Number.isFinite(high))
+      front.put(`w${k}`, "line", { class: "whisker", x1: px(low), x2: px(high), y1: y, y2: y, "data-low": low, "data-high": high });
+    if (exact !== undefined)
+      front.put(`e${k}`, "line", { class: "tick", x1: px(exact), x2: px(exact), y1: y - 8, y2: y + 8, "data-value": exact });
+    front.put(`d${k}`, "circle", {
+      class: `dot ${extrapolated ? "hollow" : "attention"}`,
+      cx: px(value),
+      cy: y,
+      r: 4.5,
+      "data-value": value,
+    });
     front.put(`v${k}`, "text", { class: "end", x: width - 4, y: y + 4 }, num(value, Math.abs(value) >= 10 ? 1 : 3));
     front.put(`h${k}`, "rect", { class: "hit", x: 0, y: y - LINE / 2, width, height: LINE, "data-row": k, "data-visits": visits });
   }

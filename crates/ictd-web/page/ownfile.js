@@ -35,7 +35,8 @@ export async function readCheckpoint(name, bytes) {
 export const evaluate = (log) => lane.call("evaluate", { name: log.name, options: { ...options(), gamma: state["log.gamma"] } }, log.bytes);
 
 /** A window of a log as a context. */
-export const windowOf = (log, from, transitions) => lane.call("log_context", { name: log.name, options: { ...options(), gamma: state["log.gamma"] }, from, transitions }, log.bytes);
+export const windowOf = (log, from, transitions) =>
+  lane.call("log_context", { name: log.name, options: { ...options(), gamma: state["log.gamma"] }, from, transitions }, log.bytes);
 
 /** Ends what the worker does. */
 export const stop = () => lane.stop();
@@ -51,5 +52,9 @@ export function exampleLog() {
     context.features.forEach((x, t) => lines.push([walk, t, ...x, context.rewards[t] ?? "", 0].join(",")));
   }
   const exact = new Map(process.features.map((x, s) => [JSON.stringify(x), values[s]]));
-  return { name: "walks.csv", bytes: new TextEncoder().encode(`${lines.join("\n")}\n`), exact: { gamma: process.gamma, of: (row) => exact.get(JSON.stringify(Object.values(row.state))) } };
+  return {
+    name: "walks.csv",
+    bytes: new TextEncoder().encode(`${lines.join("\n")}\n`),
+    exact: { gamma: process.gamma, of: (row) => exact.get(JSON.stringify(Object.values(row.state))) },
+  };
 }

@@ -19,7 +19,21 @@ and converge for another reason: flat attention is stable.</p>
 <p>Sharp attention on raw features is not: a state with short features attends to a neighbour with longer ones instead of itself. <b>Features of length 1</b> repair that.</p>
 <p class="soft">What is judged is θ_*, and that layers approach a limit; not that the limit is right.</p>`;
 
-const TASK = { process: "boyan", states: 12, seed: 9, features: "random", own: null, window: null, gamma: 0.9, n: 60, walk: 0, kernel: "softmax", layers: 40, token: null, chosen: null };
+const TASK = {
+  process: "boyan",
+  states: 12,
+  seed: 9,
+  features: "random",
+  own: null,
+  window: null,
+  gamma: 0.9,
+  n: 60,
+  walk: 0,
+  kernel: "softmax",
+  layers: 40,
+  token: null,
+  chosen: null,
+};
 /** Settings worth seeing. A score scale of 20 is a temperature of 1/20. */
 const PRESETS = [
   { key: "paper", name: "The paper's task, smaller", patch: { tau: 1, alpha: 1, unit: false } },
@@ -34,10 +48,14 @@ let now = null;
 function eigenvalue(index) {
   const [re, im] = now.spectrum.eigenvalues[index];
   const size = Math.hypot(re, im);
-  const pace = size < 1 ? `a part of the error shrinks to half in ${num(Math.log(2) / -Math.log(size), 1)} layers` : "a part of the error never shrinks";
+  const pace =
+    size < 1
+      ? `a part of the error shrinks to half in ${num(Math.log(2) / -Math.log(size), 1)} layers`
+      : "a part of the error never shrinks";
   return {
     title: `Eigenvalue ${num(re)} ${im < 0 ? "−" : "+"} ${num(Math.abs(im))}i`,
-    lines: [`size √(re² + im²) = ${num(size, 6)}`], note: `${size < 1 ? "Inside" : "Outside"} the unit circle: ${size > 0 ? pace : "a part of the error is gone after one layer"}.`,
+    lines: [`size √(re² + im²) = ${num(size, 6)}`],
+    note: `${size < 1 ? "Inside" : "Outside"} the unit circle: ${size > 0 ? pace : "a part of the error is gone after one layer"}.`,
   };
 }
 
@@ -58,14 +76,23 @@ function mount() {
   parts.block = html("p", { class: "soft", hidden: true }, "Scene 1 has trained parameters at the moment; this scene is about θ_*.");
   const presets = html("div", { class: "presets", role: "group", "aria-label": "Examples" });
   parts.presets = PRESETS.map(({ key, name, patch }) => {
-    const go = html("button", { type: "button", "data-preset": key, onclick: () => (remember(`“${name}”`), update({ ...TASK, ...patch }, { step: true })) }, name);
+    const go = html(
+      "button",
+      { type: "button", "data-preset": key, onclick: () => (remember(`“${name}”`), update({ ...TASK, ...patch }, { step: true })) },
+      name,
+    );
     presets.append(go);
     return { go, patch: { ...TASK, ...patch } };
   });
   parts.command = html("code", { id: "certify-command" });
   const save = button("Save context.json", saveContext, { className: "small" });
   parts.same = html("p", { class: "soft same" }, "The same on the command line: ", parts.command, " ", save);
-  const pictures = html("div", { class: "pair" }, html("section", { class: "card" }, parts.plane.root), html("section", { class: "card" }, parts.chart.root));
+  const pictures = html(
+    "div",
+    { class: "pair" },
+    html("section", { class: "card" }, parts.plane.root),
+    html("section", { class: "card" }, parts.chart.root),
+  );
   return { controls: layerControls(), picture: [presets, parts.block, pictures, parts.verdict.root, parts.same] };
 }
 
@@ -95,15 +122,22 @@ function drawPictures({ spectrum, options }) {
   const points = (list) => list.flatMap((value, layer) => (value === null ? [] : [[layer, value]]));
   const [least, most] = extent([...spectrum.error, ...spectrum.bound]);
   parts.chart.draw({
-    x: { label: "layer", least: 0, most: options.layers, whole: true }, y: { label: "error", least, most, log: true },
+    x: { label: "layer", least: 0, most: options.layers, whole: true },
+    y: { label: "error", least, most, log: true },
     series: [
       { key: "bound", name: "bound", className: "bound", points: points(spectrum.bound) },
       { key: "error", name: "error", className: "attention", points: points(spectrum.error), dots: 3 },
     ],
   });
   const known = spectrum.error.some((value) => value !== null);
-  parts.chart.picture.title(`Distance to the limit <small>${known ? `<span class="attention-text">— error</span> - - proved bound` : "there is none"}</small>`);
-  parts.chart.picture.summary(known ? `Error over ${options.layers} layers, from ${num(spectrum.error[0])} to ${num(spectrum.error.at(-1))}, proved bound at the end ${num(spectrum.bound.at(-1))}` : "No error: there is no limit");
+  parts.chart.picture.title(
+    `Distance to the limit <small>${known ? `<span class="attention-text">— error</span> - - proved bound` : "there is none"}</small>`,
+  );
+  parts.chart.picture.summary(
+    known
+      ? `Error over ${options.layers} layers, from ${num(spectrum.error[0])} to ${num(spectrum.error.at(-1))}, proved bound at the end ${num(spectrum.bound.at(-1))}`
+      : "No error: there is no limit",
+  );
 }
 
 function draw() {

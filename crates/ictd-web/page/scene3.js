@@ -45,7 +45,14 @@ function controls() {
       "How attention weighs",
       choice({ field: "train.kernel", label: "Weights come from the kernel", options: KERNELS }),
       slider({ field: "train.tau", label: "Scores are divided by τ", least: 0.1, most: 10, log: true, decimals: 2 }),
-      slider({ field: "train.rho", label: "Columns read from themselves ρ", least: 0, most: 0.95, step: 0.01, hint: "Diagonal mixing: a share ρ of the identity is added to attention" }),
+      slider({
+        field: "train.rho",
+        label: "Columns read from themselves ρ",
+        least: 0,
+        most: 0.95,
+        step: 0.01,
+        hint: "Diagonal mixing: a share ρ of the identity is added to attention",
+      }),
     ),
     section(
       "How long",
@@ -110,7 +117,11 @@ async function into(seed) {
 }
 
 function mount() {
-  parts.train = html("button", { type: "button", class: "main", id: "train", onclick: () => (run?.running ? run.stop() : start()) }, "Train");
+  parts.train = html(
+    "button",
+    { type: "button", class: "main", id: "train", onclick: () => (run?.running ? run.stop() : start()) },
+    "Train",
+  );
   parts.words = html("p", { class: "words" });
   parts.time = html("output", { class: "time", id: "train-time" });
   parts.counter = counter();
@@ -122,14 +133,23 @@ function mount() {
     return { branch, card: new SeedCard({ key: branch, name, enter: () => stepInto({ params: { V, A } }, name) }) };
   });
   parts.empty = html(
-    "div", { class: "late" }, html("p", {}, "Press Train: networks learn from random tasks, in workers of this browser. These are the two solutions to look for."),
+    "div",
+    { class: "late" },
+    html("p", {}, "Press Train: networks learn from random tasks, in workers of this browser. These are the two solutions to look for."),
     html("div", { class: "seed-row" }, ...parts.targets.map(({ card }) => card.root)),
   );
+  parts.refusal = html("p", { class: "soft same", hidden: true });
   parts.lines = new TrainLines();
   parts.command = html("code", { id: "train-command" });
   const lines = html("div", { class: "pair lines" }, ...parts.lines.roots.map((root) => html("section", { class: "card" }, root)));
-  parts.late = html("div", { class: "late" }, parts.scale, parts.row, lines);
-  const bar = html("section", { class: "card trainbar" }, parts.train, html("div", { class: "said" }, parts.time, parts.words), parts.counter.root);
+  parts.late = html("div", { class: "late" }, parts.scale, parts.row, parts.refusal, lines);
+  const bar = html(
+    "section",
+    { class: "card trainbar" },
+    parts.train,
+    html("div", { class: "said" }, parts.time, parts.words),
+    parts.counter.root,
+  );
   const same = html("p", { class: "soft same" }, "The same on the command line: ", parts.command);
   return { controls: controls(), picture: [bar, parts.failure, parts.empty, parts.late, same] };
 }
@@ -144,7 +164,9 @@ function drawScales({ V, A }) {
   const said = `${V},${A},${dark()}`;
   if (parts.scaled === said) return;
   parts.scaled = said;
-  const ramp = (name, limit) => `<span class="legend"><b>${name}</b> −${limit}<i class="ramp" style="background: linear-gradient(to right, ${diverging(-1, 1)}, ${diverging(0, 1)}, ${diverging(1, 1)})"></i>${limit}</span>`;
+  const colors = [-1, 0, 1].map((value) => diverging(value, 1)).join(", ");
+  const ramp = (name, limit) =>
+    `<span class="legend"><b>${name}</b> −${limit}<i class="ramp" style="background: linear-gradient(to right, ${colors})"></i>${limit}</span>`;
   parts.scale.innerHTML = `${ramp("V₀", V)} ${ramp("A₀", A)} <span>rows and columns: features 1, 2, …, reward r, target t, value v</span>`;
 }
 
@@ -168,13 +190,23 @@ function drawBar() {
   const name = running ? "Stop" : "Train";
   if (parts.train.textContent !== name) parts.train.textContent = name;
   const many = `${seeds.length} ${seeds.length === 1 ? "seed" : "seeds"}`;
-  const words = running ? `${many}, task ${least} of ${epochs}` : run.left > 0 ? `stopped at task ${least} of ${epochs}` : `${many}, ${epochs} tasks each`;
+  const words = running
+    ? `${many}, task ${least} of ${epochs}`
+    : run.left > 0
+      ? `stopped at task ${least} of ${epochs}`
+      : `${many}, ${epochs} tasks each`;
+  // What moves all the time is not read out; how it ended is.
+  parts.words.setAttribute("aria-live", running ? "off" : "polite");
   if (parts.words.textContent !== words) parts.words.textContent = words;
   const paper = Object.keys(run.overrides).length === 0 && seeds.length >= 5;
-  const time = paper ? `One hour on an H100, here: ${seconds.toFixed(1)} s` : `Here: ${seconds.toFixed(1)} s`;
+  const here = `${seconds.toFixed(1)} s`;
+  const time = !running && run.left > 0 ? `Stopped after ${here}` : paper ? `One hour on an H100, here: ${here}` : `Here: ${here}`;
   if (parts.time.textContent !== time) parts.time.textContent = time;
   Object.assign(parts.time.dataset, { value: seconds, worked: run.worked, done: run.left === 0 });
   parts.time.title = "The paper, on its main experiment (five seeds): approximately one hour of wall-clock time on a single NVIDIA H100";
+  const refusal = seeds.find((seed) => seed.refusal)?.refusal;
+  parts.refusal.hidden = !refusal;
+  parts.refusal.textContent = `These cannot be stepped into: ${refusal}.`;
   const counts = run.counts();
   parts.counter.draw(counts, counts.td + counts.mirror + counts.none);
   if (run.failure && parts.failure.textContent !== run.failure) {
@@ -187,7 +219,10 @@ function draw(now) {
   say(WORDS);
   parts.empty.hidden = run !== null;
   parts.late.hidden = run === null;
-  const command = commandOf(run && run.running ? run.overrides : overridesOf(now), run && run.running ? run.seeds.length : now["train.seeds"]);
+  const command = commandOf(
+    run && run.running ? run.overrides : overridesOf(now),
+    run && run.running ? run.seeds.length : now["train.seeds"],
+  );
   if (parts.command.textContent !== command) parts.command.textContent = command;
   if (!run) {
     parts.counter.draw({ td: 0, mirror: 0, none: 0 }, 0);

@@ -92,7 +92,21 @@ async function look() {
     const count = context.episodes.reduce((sum, { rewards }) => sum + rewards.length, 0);
     remember("the tokens of scene 1");
     const label = `${log.name}, ${count} transitions from number ${from} on`;
-    update({ window: { context, label }, block: null, kernel: kernel ?? "rbf", tau: Number((temperature ?? 1).toPrecision(3)), gamma: Math.min(0.999, state["log.gamma"]), layer: 1, token: null, chosen: null, hover: null, scene: "layer" }, { step: true });
+    update(
+      {
+        window: { context, label },
+        block: null,
+        kernel: kernel ?? "rbf",
+        tau: Number((temperature ?? 1).toPrecision(3)),
+        gamma: Math.min(0.999, state["log.gamma"]),
+        layer: 1,
+        token: null,
+        chosen: null,
+        hover: null,
+        scene: "layer",
+      },
+      { step: true },
+    );
     tell(null);
   } catch (error) {
     tell(error.message);
@@ -103,20 +117,39 @@ function controls() {
   const again = () => shown.log && take(shown.log.name, shown.log.bytes, shown.log.exact);
   const role = (name) => {
     const id = `role-${name}`;
-    const input = html("input", { type: "text", id, "data-column-of": name, placeholder: "guessed", onchange: () => ((said[name] = input.value.trim()), again()) });
+    const input = html("input", {
+      type: "text",
+      id,
+      "data-column-of": name,
+      placeholder: "guessed",
+      onchange: () => ((said[name] = input.value.trim()), again()),
+    });
     return html("div", { class: "control role" }, html("label", { for: id }, name), input);
   };
-  const missing = html("select", { id: "missing", onchange: () => ((said.missing = missing.value), again()) }, ...[["", "is refused"], ["drop", "leaves its row out"], ["mean", "becomes the mean"]].map(([value, name]) => html("option", { value }, name)));
+  const missing = html(
+    "select",
+    { id: "missing", onchange: () => ((said.missing = missing.value), again()) },
+    ...[
+      ["", "is refused"],
+      ["drop", "leaves its row out"],
+      ["mean", "becomes the mean"],
+    ].map(([value, name]) => html("option", { value }, name)),
+  );
   return [
     section("Evaluation", slider({ field: "log.gamma", label: "Discount γ", least: 0, most: 1, step: 0.01 })),
-    section("Which column is which", ...ROLES.map(role), html("div", { class: "control choice" }, html("label", { for: "missing" }, "A missing value"), missing)),
+    section(
+      "Which column is which",
+      ...ROLES.map(role),
+      html("div", { class: "control choice" }, html("label", { for: "missing" }, "A missing value"), missing),
+    ),
   ];
 }
 
 function mountLog() {
   parts.understood = new Understood();
   parts.evaluate = html("button", { type: "button", class: "main", id: "evaluate", onclick: run });
-  const number = (id, value, max, label) => html("input", { type: "number", id, value, min: id === "from" ? 0 : 1, max, step: 1, "aria-label": label });
+  const number = (id, value, max, label) =>
+    html("input", { type: "number", id, value, min: id === "from" ? 0 : 1, max, step: 1, "aria-label": label });
   parts.from = number("from", 0, 1e9, "first transition of the window");
   parts.count = number("count", 20, WINDOW, `transitions of the window, at most ${WINDOW}`);
   const see = html("button", { type: "button", id: "look", onclick: look }, "Look at a window in scene 1");
@@ -126,17 +159,37 @@ function mountLog() {
   parts.mean = html("p", { class: "sentence", id: "log-mean" });
   parts.reasons = html("ul", { class: "reasons" });
   parts.estimates = new Estimates();
-  parts.result = html("section", { class: "card verdict", id: "evaluation" }, html("header", { "aria-live": "polite" }, parts.status, parts.mean), parts.reasons, parts.estimates.root);
+  parts.result = html(
+    "section",
+    { class: "card verdict", id: "evaluation" },
+    html("header", { "aria-live": "polite" }, parts.status, parts.mean),
+    parts.reasons,
+    parts.estimates.root,
+  );
 }
 
 function mountCheckpoint() {
-  const cell = (name, key) => (row, column) => ({ title: `${name}, row ${row + 1}, column ${column + 1}: ${num(parts[key].data.values[row][column])}`, lines: [] });
+  const cell = (name, key) => (row, column) => ({
+    title: `${name}, row ${row + 1}, column ${column + 1}: ${num(parts[key].data.values[row][column])}`,
+    lines: [],
+  });
   parts.V = new Heat({ title: "V₀", className: "file-v", left: 52, explain: cell("V₀", "V") });
   parts.A = new Heat({ title: "A₀", className: "file-a", left: 52, explain: cell("A₀", "A") });
   parts.fileName = html("h3");
   parts.fileWords = html("p", { id: "checkpoint-words" });
-  const into = html("button", { type: "button", class: "main", id: "step-into-file", onclick: () => stepInto(shown.checkpoint.model, shown.checkpoint.name) }, "Step into scene 1");
-  parts.file = html("section", { class: "card verdict" }, parts.fileName, parts.fileWords, html("div", { class: "pair" }, parts.V.root, parts.A.root), html("div", { class: "buttons" }, into));
+  const into = html(
+    "button",
+    { type: "button", class: "main", id: "step-into-file", onclick: () => stepInto(shown.checkpoint.model, shown.checkpoint.name) },
+    "Step into scene 1",
+  );
+  parts.file = html(
+    "section",
+    { class: "card verdict" },
+    parts.fileName,
+    parts.fileWords,
+    html("div", { class: "pair" }, parts.V.root, parts.A.root),
+    html("div", { class: "buttons" }, into),
+  );
 }
 
 function mount() {
@@ -159,11 +212,16 @@ function drawLog({ name, understood, evaluation, exact, gamma }) {
     parts.evaluation = evaluation;
     parts.result.dataset.status = judgement;
     parts.status.textContent = judgement;
-    parts.mean.textContent = mean ? `A new episode is worth ${num(mean.value)}, between ${num(mean.low)} and ${num(mean.high)} with 95 % confidence (γ = ${gamma}).` : "No values are given.";
+    parts.mean.textContent = mean
+      ? `A new episode is worth ${num(mean.value)}, between ${num(mean.low)} and ${num(mean.high)} with 95 % confidence (γ = ${gamma}).`
+      : "No values are given.";
     if (mean) Object.assign(parts.mean.dataset, { value: mean.value, low: mean.low, high: mean.high });
     parts.reasons.replaceChildren(...reasons.map((reason) => html("li", {}, reason)));
     const known = exact && exact.gamma === gamma;
-    parts.rows = [...rows].sort((a, b) => b.visits - a.visits).slice(0, SHOWN).map((row) => (known && exact.of(row) !== undefined ? { ...row, exact: exact.of(row) } : row));
+    parts.rows = [...rows]
+      .sort((a, b) => b.visits - a.visits)
+      .slice(0, SHOWN)
+      .map((row) => (known && exact.of(row) !== undefined ? { ...row, exact: exact.of(row) } : row));
     parts.estimates.root.hidden = rows.length === 0;
     const more = rows.length > SHOWN ? `the ${SHOWN} most visited of ${rows.length}; “copy numbers” has all` : `all ${rows.length} states`;
     parts.estimates.picture.title(`Values <small>${more}${known ? `, <span class="exact-text">exact values</span>` : ""}</small>`);
@@ -177,7 +235,9 @@ function drawCheckpoint({ name, model }) {
   const d = first.V.length - 3;
   parts.fileName.textContent = name;
   const count = params.layers ? `${params.layers.length} layers with parameters of their own` : "one (V, A) for all layers";
-  const trained = options.layers ? ` It was trained with L = ${options.layers}, γ = ${options.gamma}, kernel ${options.kernel}, τ = ${options.temperature}.` : "";
+  const trained = options.layers
+    ? ` It was trained with L = ${options.layers}, γ = ${options.gamma}, kernel ${options.kernel}, τ = ${options.temperature}.`
+    : "";
   parts.fileWords.textContent = `${d} features, ${count}.${trained}${warning ? ` ${warning}` : ""}`;
   const names = [...Array.from({ length: d }, (_, k) => `x${"₁₂₃₄₅₆₇₈₉"[k] ?? k + 1}`), "reward", "target", "value"];
   for (const key of ["V", "A"]) {

@@ -4,7 +4,26 @@ import { button, check, choice, section, seed, slider } from "ictd/controls";
 import { FEATURES, KERNELS, KINDS, MOST_STATES } from "ictd/model";
 import { initial, state, subscribe, update } from "ictd/state";
 
-const FIELDS = ["process", "states", "seed", "features", "own", "gamma", "n", "walk", "kernel", "tau", "alpha", "layers", "unit", "layer", "window", "block", "token", "chosen"];
+const FIELDS = [
+  "process",
+  "states",
+  "seed",
+  "features",
+  "own",
+  "gamma",
+  "n",
+  "walk",
+  "kernel",
+  "tau",
+  "alpha",
+  "layers",
+  "unit",
+  "layer",
+  "window",
+  "block",
+  "token",
+  "chosen",
+];
 
 /** A process that is made by kind and seed, in place of one that was edited or came from elsewhere. */
 const NONE = { own: null, window: null, chosen: null };
@@ -36,7 +55,15 @@ export function layerControls() {
     section(
       "Transformer",
       choice({ field: "kernel", label: "Kernel", options: KERNELS }),
-      slider({ field: "tau", label: "Temperature τ", least: 0.01, most: 10, log: true, decimals: 2, hint: "Small: sharp attention, on few sources" }),
+      slider({
+        field: "tau",
+        label: "Temperature τ",
+        least: 0.01,
+        most: 10,
+        log: true,
+        decimals: 2,
+        hint: "Small: sharp attention, on few sources",
+      }),
       slider({ field: "alpha", label: "Step size α", least: 0, most: 3, step: 0.05 }),
       slider({ field: "layers", label: "Layers L", least: 1, most: 60, step: 1 }),
       check({ field: "unit", label: "Features of length 1", hint: "Divide feature vectors by their length" }),

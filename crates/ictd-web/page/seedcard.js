@@ -27,18 +27,32 @@ function cell(matrix, name, whose, row, column) {
   const title = `${name}, ${whose}: ${num(value)}`;
   if (name.startsWith("V")) {
     const wanted = row === d + 2 && column >= d ? ` The TD block has ${column === d + 2 ? "a minus" : "a plus"} here.` : "";
-    return { title, lines: [`how much of ${of(column)} a column adds to ${of(row)}`], note: `${row === d + 1 ? "The shift overwrites this row." : ""}${wanted}` };
+    return {
+      title,
+      lines: [`how much of ${of(column)} a column adds to ${of(row)}`],
+      note: `${row === d + 1 ? "The shift overwrites this row." : ""}${wanted}`,
+    };
   }
-  return { title, lines: [`what ${of(row)} of a source and ${of(column)} of a column add to their score`], note: row === column && row < d ? "The TD block has a plus on all of these: alike attracts alike." : "" };
+  return {
+    title,
+    lines: [`what ${of(row)} of a source and ${of(column)} of a column add to their score`],
+    note: row === column && row < d ? "The TD block has a plus on all of these: alike attracts alike." : "",
+  };
 }
 
 /** A card. `name` says whose matrices they are; `enter()` is called for "step into". */
 export class SeedCard {
   constructor({ key, name, enter }) {
     this.name = name;
-    const whose = name.toLowerCase();
+    const whose = name[0].toLowerCase() + name.slice(1);
     const heat = (matrix, entry) =>
-      new Heat({ title: `${matrix} of ${whose}`, className: "mini", left: 16, narrow: 9, explain: (row, column) => cell(this.shown[entry], matrix, whose, row, column) });
+      new Heat({
+        title: `${matrix} of ${whose}`,
+        className: "mini",
+        left: 16,
+        narrow: 9,
+        explain: (row, column) => cell(this.shown[entry], matrix, whose, row, column),
+      });
     this.value = heat("V₀", "V");
     this.score = heat("A₀", "A");
     this.value.picture.title("V₀");
@@ -47,7 +61,13 @@ export class SeedCard {
     this.share = html("i", { class: "share" });
     this.step = html("button", { type: "button", class: "small", "data-step-into": key, disabled: true, onclick: enter }, "Step into");
     const head = html("header", {}, html("b", {}, name), this.branch, this.step);
-    this.root = html("article", { class: "card seed-card", [typeof key === "number" ? "data-seed" : "data-solution"]: key, "aria-label": name }, head, html("div", { class: "track", "aria-hidden": "true" }, this.share), html("div", { class: "pair maps" }, this.value.root, this.score.root));
+    this.root = html(
+      "article",
+      { class: "card seed-card", [typeof key === "number" ? "data-seed" : "data-solution"]: key, "aria-label": name },
+      head,
+      html("div", { class: "track", "aria-hidden": "true" }, this.share),
+      html("div", { class: "pair maps" }, this.value.root, this.score.root),
+    );
   }
 
   /** Draws what is known of the seed, colours full at these limits. */
@@ -74,7 +94,15 @@ export class SeedCard {
     this.value.draw({ ...frame, values: seed.V, limit: limits.V });
     this.score.draw({ ...frame, values: seed.A, limit: limits.A });
     if (seed.done) {
-      this.value.picture.summary(matrixSummary(`V₀ of ${this.name}${seed.branch ? `, ${BRANCHES[seed.branch]}` : ""}; last row on reward, target and value ${seed.V.at(-1).slice(d).map((x) => num(x)).join(", ")}`, seed.V));
+      this.value.picture.summary(
+        matrixSummary(
+          `V₀ of ${this.name}${seed.branch ? `, ${BRANCHES[seed.branch]}` : ""}; last row on reward, target and value ${seed.V.at(-1)
+            .slice(d)
+            .map((x) => num(x))
+            .join(", ")}`,
+          seed.V,
+        ),
+      );
       this.score.picture.summary(matrixSummary(`A₀ of ${this.name}`, seed.A));
     }
     return true;

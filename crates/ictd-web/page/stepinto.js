@@ -47,7 +47,11 @@ function leaveBlock() {
 export function origin() {
   const words = html("span");
   const block = html("button", { type: "button", class: "small", id: "leave-block", onclick: leaveBlock }, "Back to θ_*");
-  const window = html("button", { type: "button", class: "small", id: "leave-window", onclick: () => (remember("the window"), update({ window: null, token: null })) }, "Back to the process");
+  const window = html(
+    "button",
+    { type: "button", class: "small", id: "leave-window", onclick: () => (remember("the window"), update({ window: null, token: null })) },
+    "Back to the process",
+  );
   const root = html("div", { class: "card origin", role: "status", hidden: true }, words, block, window);
   const sync = () => {
     root.hidden = !state.block && !state.window;

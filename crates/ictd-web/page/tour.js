@@ -37,7 +37,10 @@ export function sectionsOf(text) {
     const title = /^\d+\. (.*)/.exec(part)?.[1];
     if (!title) continue;
     const body = [];
-    for (const block of part.slice(part.indexOf("\n")).trim().split(/\n{2,}(?=\S)/)) {
+    for (const block of part
+      .slice(part.indexOf("\n"))
+      .trim()
+      .split(/\n{2,}(?=\S)/)) {
       const code = /^```\w*\n([\s\S]*?)\n```$/.exec(block.trim());
       const element = html(code ? "pre" : "p");
       if (code) element.textContent = code[1];
@@ -60,7 +63,14 @@ class Panel {
     this.back = button("tour-back", "Back", () => this.go(-1));
     this.next = button("tour-next", "Next", () => this.go(1), "main");
     const end = button("tour-end", "Leave the tour", () => update({ tour: null }), "quiet");
-    this.root = html("section", { class: "tour", "aria-label": "Tour", hidden: true }, this.count, this.title, this.body, html("div", { class: "buttons" }, this.back, this.next, end));
+    this.root = html(
+      "section",
+      { class: "tour", "aria-label": "Tour", hidden: true },
+      this.count,
+      this.title,
+      this.body,
+      html("div", { class: "buttons" }, this.back, this.next, end),
+    );
     this.root.addEventListener("keydown", (event) => {
       if (event.key === "Escape") update({ tour: null });
       if (event.key === "ArrowRight") this.go(1);

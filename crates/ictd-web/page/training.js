@@ -4,21 +4,45 @@ import { lanes } from "ictd/engine";
 import { field, number, redraw, state, whole, word } from "ictd/state";
 
 /** Which state is asked about. */
-export const QUERIES = [["next", "the next state"], ["skip", "one state later"], ["stationary", "a state drawn independently"], ["source", "the last source, its reward visible"]];
+export const QUERIES = [
+  ["next", "the next state"],
+  ["skip", "one state later"],
+  ["stationary", "a state drawn independently"],
+  ["source", "the last source, its reward visible"],
+];
 /** The signs that parameters begin with. */
-export const SIGNS = [["random", "drawn at random"], ["td", "those of TD"], ["mirror", "those of the mirror"]];
+export const SIGNS = [
+  ["random", "drawn at random"],
+  ["td", "those of TD"],
+  ["mirror", "those of the mirror"],
+];
 /** Kernels with which training is possible. */
-export const KERNELS = [["softmax", "softmax"], ["linear", "linear"], ["relu", "relu"], ["elu1", "elu + 1"]];
+export const KERNELS = [
+  ["softmax", "softmax"],
+  ["linear", "linear"],
+  ["relu", "relu"],
+  ["elu1", "elu + 1"],
+];
 /** Which entries are trained. */
-export const MASKS = [["full", "the paper's entries"], ["relaxed", "also A beyond features"], ["none", "all entries"], ["looped", "only what TD needs"]];
+export const MASKS = [
+  ["full", "the paper's entries"],
+  ["relaxed", "also A beyond features"],
+  ["none", "all entries"],
+  ["looped", "only what TD needs"],
+];
 /** Most seeds at once. */
 export const MOST_SEEDS = 20;
 
 // What the paper's setting has: fields that are as here are not said to the engine.
 const PAPER = { query: "next", signs: "random", kernel: "softmax", mask: "full", rho: 0, tau: 1.2, tasks: 3000 };
 const CODECS = {
-  query: word(QUERIES.map(([key]) => key)), signs: word(SIGNS.map(([key]) => key)), kernel: word(KERNELS.map(([key]) => key)),
-  mask: word(MASKS.map(([key]) => key)), rho: number(0, 1), tau: number(0.01, 100), tasks: whole(1, 20000),
+  query: word(QUERIES.map(([key]) => key)),
+  signs: word(SIGNS.map(([key]) => key)),
+  kernel: word(KERNELS.map(([key]) => key)),
+  mask: word(MASKS.map(([key]) => key)),
+  rho: number(0, 1),
+  tau: number(0.01, 100),
+  tasks: whole(1, 20000),
 };
 for (const [name, codec] of Object.entries(CODECS)) field(`train.${name}`, PAPER[name], codec);
 field("train.seeds", 5, whole(1, MOST_SEEDS));
@@ -42,7 +66,10 @@ export function overridesOf(now) {
 
 /** The same as a command. */
 export function commandOf(overrides, seeds) {
-  const pairs = (table, prefix) => Object.entries(table).flatMap(([key, value]) => (typeof value === "object" ? pairs(value, `${prefix}${key}.`) : [`--set ${prefix}${key}=${value}`]));
+  const pairs = (table, prefix) =>
+    Object.entries(table).flatMap(([key, value]) =>
+      typeof value === "object" ? pairs(value, `${prefix}${key}.`) : [`--set ${prefix}${key}=${value}`],
+    );
   return ["ictd pretrain", ...pairs(overrides, ""), `--seeds 0..${seeds}`].join(" ");
 }
 
@@ -58,11 +85,33 @@ const HANDS = 2;
 /** Some seeds in training. */
 export class Run {
   constructor(overrides, count) {
-    Object.assign(this, { overrides, epochs: overrides.epochs ?? PAPER.tasks, stopped: false, failure: null, pace: 4, seconds: 0, worked: 0, began: performance.now() });
+    Object.assign(this, {
+      overrides,
+      epochs: overrides.epochs ?? PAPER.tasks,
+      stopped: false,
+      failure: null,
+      pace: 4,
+      seconds: 0,
+      worked: 0,
+      began: performance.now(),
+    });
     this.points = Math.min(POINTS, this.epochs);
     this.seeds = Array.from({ length: count }, (_, seed) => ({
-      seed, lane: lanes[seed % lanes.length], id: null, epoch: 0, done: false, branch: null, V: null, A: null, model: null, refusal: null, result: null, failure: null,
-      sums: METRICS.map(() => new Float64Array(this.points)), counts: new Uint32Array(this.points), version: 0,
+      seed,
+      lane: lanes[seed % lanes.length],
+      id: null,
+      epoch: 0,
+      done: false,
+      branch: null,
+      V: null,
+      A: null,
+      model: null,
+      refusal: null,
+      result: null,
+      failure: null,
+      sums: METRICS.map(() => new Float64Array(this.points)),
+      counts: new Uint32Array(this.points),
+      version: 0,
     }));
     this.left = this.seeds.length;
     this.ended = Promise.all([...new Set(this.seeds.map(({ lane }) => lane))].map((lane) => this.work(lane)));
@@ -140,9 +189,10 @@ export class Run {
     redraw();
   }
 
-  /** Forgets what the workers keep. */
-  forget() {
+  /** Forgets what the workers keep, once nothing is under way any more. */
+  async forget() {
     this.stopped = true;
+    await this.ended;
     for (const seed of this.seeds) if (seed.id !== null && !seed.done) seed.lane.call("train_close", { id: seed.id }).catch(() => {});
   }
 
@@ -164,7 +214,10 @@ export class Run {
     const k = METRICS.indexOf(metric);
     const rows = [];
     for (let point = 0; point < this.points; point++) {
-      const values = this.seeds.filter(({ counts }) => counts[point] > 0).map(({ sums, counts }) => sums[k][point] / counts[point]).filter(Number.isFinite);
+      const values = this.seeds
+        .filter(({ counts }) => counts[point] > 0)
+        .map(({ sums, counts }) => sums[k][point] / counts[point])
+        .filter(Number.isFinite);
       if (values.length === 0) continue;
       values.sort((a, b) => a - b);
       const middle = values.length >> 1;

@@ -17,17 +17,27 @@ const MEANINGS = {
 /** Four charts: which metrics each shows, with the class of their lines. */
 const CHARTS = [
   {
-    key: "coefficients", title: "V's last row", metrics: { reward: "attention", target: "exact", value: "td" },
+    key: "coefficients",
+    title: "V's last row",
+    metrics: { reward: "attention", target: "exact", value: "td" },
     legend: `<span class="attention-text">— reward</span> <span class="exact-text">— target</span> <span class="td-text">— value</span>`,
   },
-  { key: "scores", title: "Emergence", metrics: { v_em: "attention", a_em: "td" }, legend: `<span class="attention-text">— V_em</span> <span class="td-text">— A_em</span>`, range: [0, 1] },
+  {
+    key: "scores",
+    title: "Emergence",
+    metrics: { v_em: "attention", a_em: "td" },
+    legend: `<span class="attention-text">— V_em</span> <span class="td-text">— A_em</span>`,
+    range: [0, 1],
+  },
   { key: "diagonal", title: "d_t", metrics: { d_t: "attention" }, legend: "attention to oneself" },
   { key: "loss", title: "Loss", metrics: { loss: "td" }, legend: "δ² on a fresh task", log: true },
 ];
 
 /** The extent of an axis, in steps coarse enough that it moves seldom. */
 function extent(rows, { range, log }) {
-  const all = rows.flatMap((row) => row.flatMap(([, , low, high]) => [low, high])).filter((value) => Number.isFinite(value) && (!log || value > 0));
+  const all = rows
+    .flatMap((row) => row.flatMap(([, , low, high]) => [low, high]))
+    .filter((value) => Number.isFinite(value) && (!log || value > 0));
   if (range || all.length === 0) return range ?? (log ? [0.1, 1] : [0, 1]);
   const [low, high] = [Math.min(...all), Math.max(...all)];
   const half = (round, value) => 10 ** (round(Math.log10(value) * 2) / 2);
@@ -40,7 +50,14 @@ function extent(rows, { range, log }) {
 export class TrainLines {
   constructor() {
     this.charts = CHARTS.map((kind) => {
-      const chart = new Chart({ title: kind.title, className: `train-${kind.key}`, height: 190, left: 44, right: 20, explain: (place) => this.explain(kind, place) });
+      const chart = new Chart({
+        title: kind.title,
+        className: `train-${kind.key}`,
+        height: 190,
+        left: 44,
+        right: 20,
+        explain: (place) => this.explain(kind, place),
+      });
       chart.picture.title(`${kind.title} <small>${kind.legend}</small>`);
       return { kind, chart };
     });
@@ -53,7 +70,8 @@ export class TrainLines {
     const seeds = this.run.seeds.length;
     return {
       title: `${NAMES[metric]} up to task ${epoch}: ${num(median)}`,
-      lines: [seeds > 1 ? `median of ${seeds} seeds, from ${num(low)} to ${num(high)}` : "one seed"], note: MEANINGS[metric],
+      lines: [seeds > 1 ? `median of ${seeds} seeds, from ${num(low)} to ${num(high)}` : "one seed"],
+      note: MEANINGS[metric],
     };
   }
 
@@ -62,14 +80,27 @@ export class TrainLines {
     this.rows = Object.fromEntries(Object.keys(NAMES).map((metric) => [metric, run.line(metric)]));
     for (const { kind, chart } of this.charts) {
       const names = Object.keys(kind.metrics);
-      const [least, most] = extent(names.map((metric) => this.rows[metric]), kind);
+      const [least, most] = extent(
+        names.map((metric) => this.rows[metric]),
+        kind,
+      );
       const series = names.map((metric) => ({
-        key: metric, name: NAMES[metric], className: kind.metrics[metric], points: this.rows[metric].map(([epoch, median]) => [epoch, median]),
+        key: metric,
+        name: NAMES[metric],
+        className: kind.metrics[metric],
+        points: this.rows[metric].map(([epoch, median]) => [epoch, median]),
         band: run.seeds.length > 1 ? this.rows[metric].map(([epoch, , low, high]) => [epoch, low, high]) : [],
       }));
-      chart.draw({ x: { label: "task", least: 0, most: run.epochs, whole: true }, y: { label: kind.title, least, most, log: kind.log }, series });
+      chart.draw({
+        x: { label: "task", least: 0, most: run.epochs, whole: true },
+        y: { label: kind.title, least, most, log: kind.log },
+        series,
+      });
       const last = (metric) => this.rows[metric].at(-1)?.[1];
-      if (!run.running) chart.picture.summary(`${kind.title} over ${run.epochs} tasks, medians of ${run.seeds.length} seeds: ${names.map((metric) => `${NAMES[metric]} ends at ${num(last(metric))}`).join(", ")}`);
+      if (!run.running)
+        chart.picture.summary(
+          `${kind.title} over ${run.epochs} tasks, medians of ${run.seeds.length} seeds: ${names.map((metric) => `${NAMES[metric]} ends at ${num(last(metric))}`).join(", ")}`,
+        );
     }
   }
 }

@@ -5,13 +5,18 @@ import { html } from "ictd/draw";
 const HEADS = ["episode", "step", "state", "reward", "next state"];
 
 /** Numbers with as many digits as a reader wants. */
-const brief = (text) => String(text).replace(/-?\d+\.\d{5,}/g, (digits) => String(Number(Number(digits).toPrecision(4)))).replace(/(?<!\w)-(?=[\d.])/g, "−");
+const brief = (text) =>
+  String(text)
+    .replace(/-?\d+\.\d{5,}/g, (digits) => String(Number(Number(digits).toPrecision(4))))
+    .replace(/(?<!\w)-(?=[\d.])/g, "−");
 
 const row = (tag, cells) => html("tr", {}, ...cells.map((cell) => html(tag, tag === "th" ? { scope: "col" } : {}, cell)));
 
 /** How much there is, in a sentence. */
 function amount({ counts, rows, states }) {
-  const ends = [counts.terminated && `${counts.terminated} ended`, counts.truncated && `${counts.truncated} cut short`].filter(Boolean).join(", ");
+  const ends = [counts.terminated && `${counts.terminated} ended`, counts.truncated && `${counts.truncated} cut short`]
+    .filter(Boolean)
+    .join(", ");
   const lost = counts.dropped_rows ? ` ${counts.dropped_rows} rows were left out.` : "";
   return `${rows} rows: ${counts.transitions} transitions in ${counts.episodes} episodes (${ends}), ${states} different states.${lost}`;
 }
@@ -24,8 +29,22 @@ export class Understood {
     this.columns = html("dl", { class: "roles" });
     this.table = html("tbody");
     this.warnings = html("ul", { class: "reasons" });
-    const table = html("table", { class: "rows", id: "log-first" }, html("caption", {}, "The first transitions, as understood"), html("thead", {}, row("th", HEADS)), this.table);
-    this.root = html("div", { class: "understood" }, this.title, this.amount, this.columns, html("div", { class: "frame" }, table), this.warnings);
+    const table = html(
+      "table",
+      { class: "rows", id: "log-first" },
+      html("caption", {}, "The first transitions, as understood"),
+      html("thead", {}, row("th", HEADS)),
+      this.table,
+    );
+    this.root = html(
+      "div",
+      { class: "understood" },
+      this.title,
+      this.amount,
+      this.columns,
+      html("div", { class: "frame" }, table),
+      this.warnings,
+    );
   }
 
   draw(name, understood) {
@@ -38,7 +57,11 @@ export class Understood {
         return html("div", {}, html("dt", {}, line.slice(0, at)), html("dd", { "data-role": line.slice(0, at) }, line.slice(at + 2)));
       }),
     );
-    this.table.replaceChildren(...understood.first.map(({ episode, step, state, reward, next }) => row("td", [String(episode), String(step), brief(state), brief(reward), brief(next)])));
+    this.table.replaceChildren(
+      ...understood.first.map(({ episode, step, state, reward, next }) =>
+        row("td", [String(episode), String(step), brief(state), brief(reward), brief(next)]),
+      ),
+    );
     this.warnings.replaceChildren(...understood.warnings.map((line) => html("li", {}, line)));
   }
 }

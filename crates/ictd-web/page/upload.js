@@ -12,16 +12,44 @@ export const isCheckpoint = (name) => /\.(safetensors|json)$/i.test(name);
 export class Upload {
   constructor({ take, example, fail }) {
     Object.assign(this, { take, fail });
-    const input = html("input", { type: "file", id: "file", class: "away", tabindex: -1, "aria-hidden": "true", onchange: () => this.read(input.files[0], input) });
+    const input = html("input", {
+      type: "file",
+      id: "file",
+      class: "away",
+      tabindex: -1,
+      "aria-hidden": "true",
+      onchange: () => this.read(input.files[0], input),
+    });
     const choose = html("button", { type: "button", class: "main", onclick: () => input.click() }, "Choose a file");
-    const paste = html("button", { type: "button", id: "paste", "aria-expanded": "false", onclick: () => this.open(this.pasted.hidden) }, "Paste text");
+    const paste = html(
+      "button",
+      { type: "button", id: "paste", "aria-expanded": "false", onclick: () => this.open(this.pasted.hidden) },
+      "Paste text",
+    );
     const try_ = html("button", { type: "button", id: "example", onclick: example }, "Try an example");
     this.handle = paste;
-    this.area = html("textarea", { id: "pasted", rows: 6, spellcheck: "false", "aria-label": "A log as CSV, or parameters as JSON", placeholder: "episode,t,x1,x2,reward\n1,0,0.3,-0.2,1\n1,1,0.9,0.1,0\n…" });
+    this.area = html("textarea", {
+      id: "pasted",
+      rows: 6,
+      spellcheck: "false",
+      "aria-label": "A log as CSV, or parameters as JSON",
+      placeholder: "episode,t,x1,x2,reward\n1,0,0.3,-0.2,1\n1,1,0.9,0.1,0\n…",
+    });
     const use = html("button", { type: "button", id: "use-pasted", onclick: () => this.use() }, "Read it");
     this.pasted = html("div", { class: "pasted", hidden: true }, this.area, use);
-    const words = html("p", {}, "Drop a log of transitions here, as CSV, or a checkpoint of “ictd pretrain”. It is read in this page and goes nowhere.");
-    this.root = html("section", { class: "card drop", id: "drop" }, words, html("div", { class: "buttons" }, choose, paste, try_), input, this.pasted);
+    const words = html(
+      "p",
+      {},
+      "Drop a log of transitions here, as CSV, or a checkpoint of “ictd pretrain”. It is read in this page and goes nowhere.",
+    );
+    this.root = html(
+      "section",
+      { class: "card drop", id: "drop" },
+      words,
+      html("div", { class: "buttons" }, choose, paste, try_),
+      input,
+      this.pasted,
+    );
     this.listen();
   }
 
@@ -40,7 +68,10 @@ export class Upload {
   async read(file, input = null) {
     if (!file) return;
     try {
-      if (file.size > LARGEST) throw new Error(`${file.name} has ${Math.round(file.size / 2 ** 20)} MB; the page takes ${LARGEST / 2 ** 20}, the command line more: ictd evaluate ${file.name}`);
+      if (file.size > LARGEST)
+        throw new Error(
+          `${file.name} has ${Math.round(file.size / 2 ** 20)} MB; the page takes ${LARGEST / 2 ** 20}, the command line more: ictd evaluate ${file.name}`,
+        );
       this.take(file.name, new Uint8Array(await file.arrayBuffer()));
     } catch (error) {
       this.fail(error.message);

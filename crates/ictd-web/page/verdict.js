@@ -53,8 +53,11 @@ export class Verdict {
     this.status = html("span", { class: "status", id: "depth-status" });
     this.sentence = html("p", { class: "sentence" });
     this.facts = {
-      norm: fact("norm_inf", "Largest factor of a layer, ‖J‖∞"), radius: fact("spectral_radius", "Factor in the long run, ρ(J)"),
-      margin: fact("margin", "Margin of Assumption 5.1"), step: fact("largest_stable", "Steps α converge below"), regime: fact("regime", "Regime"),
+      norm: fact("norm_inf", "Largest factor of a layer, ‖J‖∞"),
+      radius: fact("spectral_radius", "Factor in the long run, ρ(J)"),
+      margin: fact("margin", "Margin of Assumption 5.1"),
+      step: fact("largest_stable", "Steps α converge below"),
+      regime: fact("regime", "Regime"),
     };
     this.reasons = html("ul", { class: "reasons" });
     this.best = html("p", { class: "best" });
@@ -62,8 +65,15 @@ export class Verdict {
     this.back = html("button", { type: "button", class: "small", id: "undo-suggestion", onclick: undo });
     const facts = html("div", { class: "facts" }, ...Object.values(this.facts).map(({ root }) => root));
     this.root = html(
-      "section", { class: "card verdict" },
-      html("header", { "aria-live": "polite" }, this.status, this.sentence), facts, html("details", {}, html("summary", {}, "In the certificate's words"), this.reasons), html("h3", {}, "What would help"), this.best, this.list, this.back,
+      "section",
+      { class: "card verdict" },
+      html("header", { "aria-live": "polite" }, this.status, this.sentence),
+      facts,
+      html("details", {}, html("summary", {}, "In the certificate's words"), this.reasons),
+      html("h3", {}, "What would help"),
+      this.best,
+      this.list,
+      this.back,
     );
   }
 
@@ -84,21 +94,36 @@ export class Verdict {
     this.reasons.replaceChildren(...reasons.map((reason) => html("li", {}, reason)));
     this.best.textContent = suggestion.replace(/ \(--[^)]*\)/, "");
     const layers = /--layers (\d+)/.exec(suggestion)?.[0];
-    this.suggest([...(layers && !suggestion.includes("enough") ? [{ change: layers.replace("--layers ", "") + " layers", options: layers, status: "", error_at_depth: null }] : []), ...suggestions]);
+    this.suggest([
+      ...(layers && !suggestion.includes("enough")
+        ? [{ change: layers.replace("--layers ", "") + " layers", options: layers, status: "", error_at_depth: null }]
+        : []),
+      ...suggestions,
+    ]);
   }
 
   say({ norm_inf, spectral_radius, min_diag, required_diag }, { margin, regime }, steps) {
     const { norm, radius, margin: room, step, regime: name } = this.facts;
-    const near = (value) => (value !== null && Math.abs(1 - value) < 5e-4 && value !== 1 ? `1 ${value < 1 ? "−" : "+"} ${Math.abs(1 - value).toExponential(1).replace("-", "−")}` : num(value));
+    const near = (value) =>
+      value !== null && Math.abs(1 - value) < 5e-4 && value !== 1
+        ? `1 ${value < 1 ? "−" : "+"} ${Math.abs(1 - value)
+            .toExponential(1)
+            .replace("-", "−")}`
+        : num(value);
     // Null compares as 0: what was not found is below nothing.
     const below = (value) => value !== null && value < 1;
     norm.set(norm_inf, near(norm_inf), below(norm_inf));
     norm.note.textContent = below(norm_inf) ? "below 1: every layer contracts" : "not below 1: a layer may enlarge errors";
     radius.set(spectral_radius, near(spectral_radius), below(spectral_radius));
-    radius.note.textContent = spectral_radius === null ? "not found" : below(spectral_radius) ? "below 1: errors vanish" : "not below 1: errors stay or grow";
+    radius.note.textContent =
+      spectral_radius === null ? "not found" : below(spectral_radius) ? "below 1: errors vanish" : "not below 1: errors stay or grow";
     room.set(margin, num(min_diag - required_diag), min_diag > required_diag);
     room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}`;
-    step.set(steps.largest_stable, steps.largest_stable === null ? "none" : num(steps.largest_stable), steps.largest_stable !== null && state.alpha < steps.largest_stable);
+    step.set(
+      steps.largest_stable,
+      steps.largest_stable === null ? "none" : num(steps.largest_stable),
+      steps.largest_stable !== null && state.alpha < steps.largest_stable,
+    );
     step.note.textContent = steps.best === null ? "every step size diverges" : `fastest in the long run: ${num(steps.best)}`;
     name.set(regime, regime, regime !== "unstable" && regime !== "marginal");
     name.note.textContent = REGIMES[regime] ?? "";
@@ -113,8 +138,14 @@ export class Verdict {
         update(patch);
       };
       return html(
-        "button", { type: "button", class: "suggestion", "data-options": options, onclick: apply },
-        html("b", {}, change.replace(/(\d\.\d{4,})/g, (x) => String(Number(Number(x).toPrecision(4))))), html("span", { class: "soft" }, status ? `${status}${error}${helps ? `, ${helps}` : ""}` : "deep enough for 1 %"),
+        "button",
+        { type: "button", class: "suggestion", "data-options": options, onclick: apply },
+        html(
+          "b",
+          {},
+          change.replace(/(\d\.\d{4,})/g, (x) => String(Number(Number(x).toPrecision(4)))),
+        ),
+        html("span", { class: "soft" }, status ? `${status}${error}${helps ? `, ${helps}` : ""}` : "deep enough for 1 %"),
       );
     });
     this.list.replaceChildren(...buttons);
