@@ -103,7 +103,7 @@ export class Graph {
     this.reach = this.frozen ?? Math.max(flat ? 0.5 : 1, most(at) * 1.02);
     const middle = [width / 2, this.height / 2];
     // Beside a state there is room for its reward, above and below it less.
-    this.unit = Math.min(width / 2 - RADIUS - 54, this.height / 2 - RADIUS - TEXT - 10) / this.reach;
+    this.unit = Math.min(width / 2 - RADIUS - 64, this.height / 2 - RADIUS - TEXT - 10) / this.reach;
     return { flat, middle, points: at.map(([x, y]) => [middle[0] + x * this.unit, middle[1] - y * this.unit]) };
   }
 
