@@ -4,7 +4,7 @@ import { button, choice, section, slider } from "ictd/controls";
 import { diverging, html, most } from "ictd/draw";
 import { say } from "ictd/explain";
 import { BRANCHES, SeedCard, solution } from "ictd/seedcard";
-import { state, update } from "ictd/state";
+import { redraw, state, update } from "ictd/state";
 import { stepInto } from "ictd/stepinto";
 import { dark } from "ictd/theme";
 import { TrainLines } from "ictd/trainlines";
@@ -37,7 +37,12 @@ function controls() {
   return [
     section(
       "What is learned",
-      choice({ field: "train.query", label: "The query is", options: QUERIES }),
+      choice({
+        field: "train.query",
+        label: "The query is",
+        options: QUERIES,
+        hint: "As the last source it shows its reward; otherwise nothing reads from it",
+      }),
       choice({ field: "train.signs", label: "The first signs are", options: SIGNS }),
       choice({ field: "train.mask", label: "Trained are", options: MASKS }),
     ),
@@ -170,17 +175,16 @@ function drawScales({ V, A }) {
   parts.scale.innerHTML = `${ramp("V₀", V)} ${ramp("A₀", A)} <span>rows and columns: features 1, 2, …, reward r, target t, value v</span>`;
 }
 
-/** Cards in turn, as many as fit into a frame. Returns whether all are drawn. */
+/** Cards in turn, as many as fit into a frame; the others in the next. */
 function drawCards(limits) {
   const began = performance.now();
   const all = parts.cards.length;
   for (let k = 0; k < all; k++) {
-    const card = parts.cards[turn % all];
-    if (card.draw(run.seeds[turn % all], run.epochs, limits) && run.running && performance.now() - began > BUDGET) {
-      turn++;
+    const at = turn++ % all;
+    if (parts.cards[at].draw(run.seeds[at], run.epochs, limits) && performance.now() - began > BUDGET) {
+      redraw();
       return;
     }
-    turn++;
   }
 }
 

@@ -7,8 +7,8 @@ import { field, number, redraw, state, whole, word } from "ictd/state";
 export const QUERIES = [
   ["next", "the next state"],
   ["skip", "one state later"],
-  ["stationary", "a state drawn independently"],
-  ["source", "the last source, its reward visible"],
+  ["stationary", "drawn independently"],
+  ["source", "the last source"],
 ];
 /** The signs that parameters begin with. */
 export const SIGNS = [
