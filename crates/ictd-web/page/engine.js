@@ -127,6 +127,7 @@ export class Lane {
 export const lanes = Array.from({ length: Math.min(8, Math.max(1, navigator.hardwareConcurrency || 2)) }, () => new Lane());
 
 /** Asks in the lane that has least to do: for what would take longer than a frame. Resolves to the answer. */
-export function inWorker(name, fields, payload) {
-  return lanes.reduce((a, b) => (b.waiting.size < a.waiting.size ? b : a)).call(name, fields, payload);
-}
+export const inWorker = (name, fields, payload) => idlest().call(name, fields, payload);
+
+/** The lane that has least to do. */
+export const idlest = () => lanes.reduce((a, b) => (b.waiting.size < a.waiting.size ? b : a));
