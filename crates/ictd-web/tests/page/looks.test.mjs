@@ -78,6 +78,12 @@ function faults([smallest, least]) {
     for (const [text, box] of texts) if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1) found.push(`${svg.getAttribute("aria-label")?.slice(0, 30)}: ${text} is cut off`);
     texts.forEach(([a, box], i) => texts.slice(0, i).forEach(([b, other]) => overlap(box, other) && found.push(`${svg.getAttribute("aria-label")?.slice(0, 30)}: ${a} overlaps ${b}`)));
   }
+  for (const control of [...document.querySelectorAll("button, input, select, textarea, a[href], summary, [tabindex='0']")].filter(seen)) {
+    // Hidden from readers of screens: another control stands for it.
+    if (control.closest("[aria-hidden='true']")) continue;
+    const said = control.getAttribute("aria-label") || [...(control.labels ?? [])].map((label) => label.textContent).join(" ") || control.textContent;
+    if (!said.trim()) found.push(`a ${control.tagName.toLowerCase()} without a name: ${control.outerHTML.slice(0, 80)}`);
+  }
   const page = document.documentElement;
   if (page.scrollWidth > innerWidth) found.push(`the page is ${page.scrollWidth} wide`);
   return found;
