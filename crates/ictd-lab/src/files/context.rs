@@ -109,6 +109,11 @@ pub(super) fn matrix(name: &str, rows: Vec<Numbers>) -> Result<Matrix, LabError>
     Matrix::from_rows(&rows).map_err(|e| LabError::refused(name, e.to_string()))
 }
 
+/// A matrix as rows.
+pub(crate) fn rows(matrix: &Matrix) -> Vec<Numbers> {
+    matrix.rows().map(|row| row.iter().copied().map(Some).collect()).collect()
+}
+
 /// Reads a context as JSON or NPZ, whichever the file begins as; `-` is standard input.
 pub fn read_context(path: &Path) -> Result<Context, LabError> {
     let bytes = read_bytes(path)?;

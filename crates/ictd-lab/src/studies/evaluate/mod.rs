@@ -6,6 +6,7 @@ mod estimator;
 mod evaluation;
 mod figures;
 mod measures;
+mod options;
 mod pictures;
 mod processes;
 mod report;
@@ -16,6 +17,7 @@ mod show;
 pub use asked::Row;
 pub use estimator::Estimator;
 pub use evaluation::Evaluation;
+pub use options::Options;
 pub use self_test::{SelfTest, self_test};
 
 use std::path::Path;
@@ -29,7 +31,7 @@ use ictd::evaluate::{
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 
-use crate::logs::{self, Queries, ROLE, Reading, States, Wanted};
+use crate::logs::{self, Queries, Reading, States, Wanted};
 use crate::{LabError, Progress, memory};
 use asked::Asked;
 use candidates::{Settings, tabular_td};
@@ -152,6 +154,27 @@ impl Logged {
         Self::new(reading, builder)
     }
 
+    /// As [`read`](Self::read), of a file whose content is in memory.
+    pub fn of_bytes(
+        name: &str,
+        bytes: &[u8],
+        wanted: &Wanted,
+        config: &EvaluateConfig,
+        progress: &Progress,
+    ) -> Result<Self, LabError> {
+        config.check()?;
+        let make = || Ok(LogBuilder::new(config.gamma, config.traces())?);
+        // Before the file is read.
+        make()?;
+        let (reading, builder) = logs::read_bytes(name, bytes, wanted, make, progress)?;
+        Self::new(reading, builder)
+    }
+
+    /// Feature rows scaled as those of the log are.
+    pub(crate) fn scaled(&self, config: &EvaluateConfig, features: &Matrix) -> Matrix {
+        Scaler::of(config.scaling(self), &self.log).apply(features)
+    }
+
     fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
         let log = builder.build(features(&reading.states, reading.visited))?;
         Ok(Self { reading, log })
@@ -164,16 +187,6 @@ impl Logged {
 
     fn has_labels(&self) -> bool {
         matches!(self.reading.states, States::Labels(_))
-    }
-
-    /// What columns were taken for, in one line each.
-    fn columns(&self) -> Vec<String> {
-        // Roles are as wide as the widest of them.
-        let words = |line: &String| match line.split_at_checked(ROLE) {
-            Some((role, columns)) => format!("{}: {}", role.trim(), columns.trim()),
-            None => line.clone(),
-        };
-        self.reading.mapping.iter().map(words).collect()
     }
 
     /// What the reader understood.
@@ -332,7 +345,7 @@ fn evaluation(
         mean: Some(mean),
         estimators: rivals,
         counts: reading.counts,
-        columns: logged.columns(),
+        columns: logged.reading.columns(),
         warnings: reading.warnings.clone(),
         tried: tried(&tuned),
         judged,

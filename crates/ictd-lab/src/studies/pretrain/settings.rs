@@ -200,7 +200,7 @@ fn choose(table: &mut Table, text: &str) -> Result<(), String> {
 
 impl Settings {
     /// Refuses more seeds than fit into memory: all train at once, and the files of one are written at a time.
-    pub(in crate::studies) fn admit(&self, seeds: usize, with_files: bool) -> Result<(), LabError> {
+    pub(crate) fn admit(&self, seeds: usize, with_files: bool) -> Result<(), LabError> {
         let config = &self.config;
         config.check()?;
         let memory = config.memory();
