@@ -1,5 +1,6 @@
 //! The explorer as one HTML file: its page, its modules and its engine, nothing else to load.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,16 @@ use crate::{cargo, output, run};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const PAGE: &str = "crates/ictd-web/page";
+/// Unpacks the modules: as they are they would take three times the space.
+const START: &str = "crates/ictd-web/start.js";
+/// What starts the page: its first module.
+const MAIN: &str = r#"<script type="module">import "ictd/main";</script>"#;
 const ENGINE: &str = "target/wasm32-unknown-unknown/explorer/ictd_web.wasm";
 /// The file that is made.
-pub const FILE: &str = "target/explorer/ictd-explorer.html";
+const FILE: &str = "target/explorer/ictd-explorer.html";
 /// Bytes that it may have.
 const LARGEST: usize = 1_000_000;
-/// How hard miniz tries to make the engine small.
+/// How hard miniz tries to make things small.
 const EFFORT: u8 = 10;
 
 /// Builds the engine and the page around it; prints where the file is.
@@ -36,15 +41,39 @@ pub fn explorer() -> bool {
     }
 }
 
+/// Compares the engine with the command line, which tests have built. Needs Node.
+pub fn test() -> bool {
+    let has_node = Command::new("node").arg("--version").output().is_ok_and(|found| found.status.success());
+    if !has_node {
+        eprintln!("xtask test: no Node found; install it (Debian: apt-get install nodejs)");
+        return false;
+    }
+    explorer()
+        && run(
+            "engine",
+            Command::new("node").args(["crates/ictd-web/tests/engine.mjs", ENGINE, "target/debug/ictd"]),
+        )
+}
+
 /// Builds the engine, and installs what that needs.
-pub fn engine() -> bool {
+fn engine() -> bool {
     let mut where_it_would_be = Command::new("rustc");
     where_it_would_be.args(["--print", "target-libdir", "--target", TARGET]);
     let is_there = output(&mut where_it_would_be).is_some_and(|path| Path::new(path.trim()).is_dir());
     (is_there || run("set-up", Command::new("rustup").args(["target", "add", TARGET])))
         && cargo(
             "engine",
-            &["build", "--package", "ictd-web", "--lib", "--target", TARGET, "--profile", "explorer", "--locked"],
+            &[
+                "build",
+                "--package",
+                "ictd-web",
+                "--lib",
+                "--target",
+                TARGET,
+                "--profile",
+                "explorer",
+                "--locked",
+            ],
             &[],
         )
 }
@@ -52,16 +81,24 @@ pub fn engine() -> bool {
 /// Puts style, modules and engine into the page.
 fn assemble() -> io::Result<PathBuf> {
     let (folder, file) = (Path::new(PAGE), Path::new(FILE));
-    let style = fs::read_to_string(folder.join("style.css"))?;
-    let engine = base64(&compress_to_vec(&fs::read(ENGINE)?, EFFORT));
     let page = fs::read_to_string(folder.join("index.html"))?;
-    let page = replaced(
-        &page,
-        r#"<link rel="stylesheet" href="style.css">"#,
-        &format!("<style>\n{style}</style>\n{}", import_map(folder)?),
-    )?;
-    let script = format!("<script type=\"application/octet-stream\" id=\"engine\">{engine}</script>\n</body>");
-    let page = replaced(&page, "</body>", &script)?;
+    let style = fs::read_to_string(folder.join("style.css"))?;
+    let style = format!("<style>\n{style}</style>");
+    let page = replaced(&page, r#"<link rel="stylesheet" href="style.css">"#, &style)?;
+    let (modules, start) = (modules(folder)?, fs::read_to_string(START)?);
+    let engine = packed(&without_names(&fs::read(ENGINE)?));
+    let data = "<script type=\"application/octet-stream\" id=";
+    let scripts = [
+        format!("{data}\"engine\">{engine}</script>"),
+        format!(
+            "{data}\"modules\" data-length=\"{}\">{}</script>",
+            modules.len(),
+            packed(modules.as_bytes())
+        ),
+        format!("<script>\n{start}</script>"),
+        MAIN.to_owned(),
+    ];
+    let page = replaced(&page, MAIN, &scripts.join("\n"))?;
     eprintln!("xtask explorer: {} bytes, {} of them the engine", page.len(), engine.len());
     if page.len() > LARGEST {
         return Err(io::Error::other(format!("{} bytes, expected at most {LARGEST}", page.len())));
@@ -69,6 +106,11 @@ fn assemble() -> io::Result<PathBuf> {
     fs::create_dir_all(file.parent().unwrap_or(folder))?;
     fs::write(file, page)?;
     fs::canonicalize(file)
+}
+
+/// Bytes as text a third of their size: what `DecompressionStream("deflate-raw")` reads, in Base64.
+fn packed(bytes: &[u8]) -> String {
+    base64(&compress_to_vec(bytes, EFFORT))
 }
 
 /// The page with what stands there once replaced.
@@ -79,34 +121,34 @@ fn replaced(page: &str, place: &str, with: &str) -> io::Result<String> {
     }
 }
 
-/// A map from `ictd/NAME` to the module NAME.js, written out as an address.
-fn import_map(folder: &Path) -> io::Result<String> {
-    let mut names = Vec::new();
+/// The texts of all modules by name, as JSON.
+fn modules(folder: &Path) -> io::Result<String> {
+    let mut texts = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let is_module = path.extension().is_some_and(|ending| ending == "js");
-        names.extend(path.file_stem().and_then(|name| name.to_str()).filter(|_| is_module).map(str::to_owned));
-    }
-    names.sort();
-    let entry = |name: &String| {
-        let module = fs::read_to_string(folder.join(format!("{name}.js")))?;
-        Ok(format!("\"ictd/{name}\":\"data:text/javascript;charset=utf-8,{}\"", escaped(&module)))
-    };
-    let entries = names.iter().map(entry).collect::<io::Result<Vec<_>>>()?;
-    Ok(format!("<script type=\"importmap\">{{\"imports\":{{{}}}}}</script>", entries.join(",\n")))
-}
-
-/// Text as part of an address inside a JSON string inside HTML: what would end one of them, or be left out, is written as its
-/// number. A third shorter than Base64.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '%' | '#' | '"' | '\\' | '<' | '\u{0}'..='\u{1f}' => out += &format!("%{:02X}", c as u32),
-            c => out.push(c),
+        if path.extension().is_some_and(|ending| ending == "js") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            texts.insert(name, fs::read_to_string(&path)?);
         }
     }
-    out
+    Ok(serde_json::to_string(&texts)?)
+}
+
+/// A module without its custom sections, which hold the names of functions: whoever looks at sizes wants them, a page does not.
+fn without_names(module: &[u8]) -> Vec<u8> {
+    let (header, mut rest) = module.split_at(8.min(module.len()));
+    let mut kept = header.to_vec();
+    while let [id, after @ ..] = rest {
+        // The length of a section: seven bits a byte, least first.
+        let digits = after.iter().take_while(|byte| **byte >= 0x80).count() + 1;
+        let length = after.iter().take(digits).rev().fold(0, |n, byte| n << 7 | usize::from(byte & 0x7f));
+        let (section, next) = rest.split_at((1 + digits + length).min(rest.len()));
+        if *id != 0 {
+            kept.extend_from_slice(section);
+        }
+        rest = next;
+    }
+    kept
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -134,8 +176,15 @@ mod tests {
     }
 
     #[test]
-    fn modules_survive_json_html_and_addresses() {
-        assert_eq!(escaped("a\n\"b\" % c # </d> \\ é"), "a%0A%22b%22 %25 c %23 %3C/d> %5C é");
+    fn only_custom_sections_are_left_out() {
+        let long = [vec![10, 0x83, 0x01], vec![7; 131]].concat();
+        let module = [b"\0asm\x01\0\0\0", &[1, 2, 8, 9][..], &[0, 3, 1, 2, 3], &long, &[0, 0]].concat();
+        assert_eq!(without_names(&module), [b"\0asm\x01\0\0\0", &[1, 2, 8, 9][..], &long].concat());
+        assert_eq!(without_names(b""), b"");
+    }
+
+    #[test]
+    fn only_one_place_is_replaced() {
         assert!(replaced("<a><a>", "<a>", "b").is_err() && replaced("", "<a>", "b").is_err());
         assert_eq!(replaced("x<a>y", "<a>", "b").unwrap(), "xby");
     }

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
-cargo xtask test             format, lints, what we build on, all tests, documentation
+cargo xtask test             format, lints, what we build on, all tests, the explorer, documentation
 cargo xtask explorer         the explorer as one HTML file (installs the target wasm32-unknown-unknown); its path comes last
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
                              all readings, the branch map, a million damaged logs
@@ -75,6 +75,7 @@ fn test() -> bool {
         )
         && audit::audit()
         && cargo("tests", &["test", "--workspace", "--locked"], &[])
+        && explorer::test()
         && cargo(
             "documentation",
             &["doc", "--workspace", "--no-deps", "--locked"],

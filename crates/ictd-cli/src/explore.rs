@@ -98,8 +98,10 @@ fn answer(mut stream: TcpStream, page: &[u8]) -> std::io::Result<()> {
             read => request.extend_from_slice(&part[..read]),
         }
     }
-    let (is_head, is_page) =
-        (request.starts_with(b"HEAD "), [&b"GET / "[..], b"GET /?", b"HEAD / "].iter().any(|r| request.starts_with(r)));
+    let (is_head, is_page) = (
+        request.starts_with(b"HEAD "),
+        [&b"GET / "[..], b"GET /?", b"HEAD / "].iter().any(|r| request.starts_with(r)),
+    );
     let (status, body) = if is_page { ("200 OK", page) } else { ("404 Not Found", &b"not found\n"[..]) };
     let length = body.len();
     let head = format!(

@@ -3,6 +3,10 @@
 //! Each study takes a config and returns data; the data knows its figure, its table and its verdict.
 //! Start with [`studies`] (what can be run) and [`files`] (what is read and written).
 
+// A WebAssembly module has one thread; what is called rayon in the rest of the crate goes through items in their order there.
+#[cfg(target_family = "wasm")]
+extern crate ictd_sequential as rayon;
+
 mod clock;
 mod counted;
 mod did_you_mean;

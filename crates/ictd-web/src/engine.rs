@@ -52,10 +52,8 @@ impl Engine {
     fn value(&mut self, request: &[u8], payload: &[u8]) -> Result<Vec<u8>, LabError> {
         let mut fields: Fields = serde_json::from_slice(request)
             .map_err(|e| LabError::refused("request", format!("expected a JSON object: {e}")))?;
-        let name = match fields.remove("call") {
-            Some(Value::String(name)) => name,
-            _ => return Err(LabError::refused("call", "missing, expected the name of a call")),
-        };
+        let name: String = field(&mut fields, "call")?;
+        let fields = &mut fields;
         match name.as_str() {
             "about" => calls::about(fields),
             "forward" => calls::forward(fields),
@@ -80,12 +78,30 @@ impl Engine {
     }
 }
 
-/// The fields as a request of this kind; says which is wrong.
-pub(crate) fn parsed<T: DeserializeOwned>(fields: Fields) -> Result<T, LabError> {
-    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
-        let place = if error.path().iter().len() > 0 { error.path().to_string() } else { "request".into() };
-        LabError::refused(place, error.inner().to_string())
-    })
+/// What `value` says, as a `T`; `name` names it in errors.
+pub(crate) fn parsed<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, LabError> {
+    serde_json::from_value(value).map_err(|error| LabError::refused(name, error.to_string()))
+}
+
+/// Takes a field out of a request; `None` where it is absent or null.
+pub(crate) fn maybe<T: DeserializeOwned>(fields: &mut Fields, name: &str) -> Result<Option<T>, LabError> {
+    let value = fields.remove(name).filter(|value| !value.is_null());
+    value.map(|value| parsed(name, value)).transpose()
+}
+
+/// Takes a field out of a request that must have it.
+pub(crate) fn field<T: DeserializeOwned>(fields: &mut Fields, name: &str) -> Result<T, LabError> {
+    maybe(fields, name)?.ok_or_else(|| LabError::refused(name, "missing"))
+}
+
+/// Refuses what is left of a request when everything that the call knows was taken out.
+pub(crate) fn no_more(fields: &Fields) -> Result<(), LabError> {
+    match fields.keys().next() {
+        Some(name) => {
+            Err(LabError::refused("request", format!("found '{name}', which the call does not have")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The answer with this value.

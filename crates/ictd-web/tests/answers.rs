@@ -26,7 +26,8 @@ fn context() -> Value {
     json!({"features": [[0.3, -0.2], [0.9, 0.1], [-0.5, 0.7], [0.3, -0.2]], "rewards": [1.0, -0.5, 0.25]})
 }
 
-const LOG: &[u8] = b"episode,x,y,reward\n1,0.5,1,0\n1,0.25,2,1\n1,0.5,1,0.5\n1,0.25,2,\n2,0.5,1,1\n2,0.25,2,\n";
+const LOG: &[u8] =
+    b"episode,x,y,reward\n1,0.5,1,0\n1,0.25,2,1\n1,0.5,1,0.5\n1,0.25,2,\n2,0.5,1,1\n2,0.25,2,\n";
 
 #[test]
 fn every_call_gives_its_value() {

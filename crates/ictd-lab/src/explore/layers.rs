@@ -141,7 +141,10 @@ fn admit(transformer: &Transformer, context: &Context) -> Result<(), LabError> {
     let [layers, n, d] =
         [transformer.num_layers() + 1, context.num_columns(), context.feature_dim()].map(|x| x as f64);
     // A number takes 24 bytes as text.
-    memory::admit((2.0 * DOUBLE + 24.0) * layers * n * (d + 6.0 + 2.0 * n), "layers, or the number of columns")
+    memory::admit(
+        (2.0 * DOUBLE + 24.0) * layers * n * (d + 6.0 + 2.0 * n),
+        "layers, or the number of columns",
+    )
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use ictd::context::End;
+use ictd::evaluate::LogBuilder;
 use ictd::matrix::Matrix;
 use serde::Serialize;
 
 use crate::error::check_range;
 use crate::files::{ContextFile, EpisodeFile, rows};
-use crate::logs::{self, Counts, Kept, OwnedEpisode, Reading, States, Transition};
-use crate::studies::evaluate::{Evaluation, Logged, Options, run};
+use crate::logs::{self, Counts, Episode, Kept, OwnedEpisode, Reading, Sink, States, Transition};
+use crate::studies::evaluate::{EvaluateConfig, Evaluation, Logged, Options, run};
 use crate::{LabError, Progress};
 
 /// Transitions that are shown as they were understood.
@@ -51,75 +52,82 @@ pub struct LogFile<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Takes episodes as they are, and into a log.
+struct Taken {
+    kept: Kept,
+    log: LogBuilder,
+}
+
+impl Sink for Taken {
+    fn episode(&mut self, episode: Episode<'_>) -> Result<(), LabError> {
+        self.kept.episode(episode)?;
+        Sink::episode(&mut self.log, episode)
+    }
+}
+
 impl LogFile<'_> {
-    fn kept(self, options: &Options) -> Result<(Reading, Vec<OwnedEpisode>), LabError> {
-        let make = || Ok(Kept::default());
-        let (reading, Kept(episodes)) =
-            logs::read_bytes(self.name, self.bytes, &options.wanted()?, make, &Progress::default())?;
-        Ok((reading, episodes))
+    /// Reads it for these questions.
+    fn read(self, options: &Options, config: &EvaluateConfig) -> Result<(Reading, Taken), LabError> {
+        let make = || Ok(Taken { kept: Kept::default(), log: config.builder()? });
+        logs::read_bytes(self.name, self.bytes, &options.wanted()?, make, &Progress::default())
     }
 
     /// What it is taken for.
     pub fn understand(self, options: &Options) -> Result<Understood, LabError> {
-        let (reading, episodes) = self.kept(options)?;
-        let states = reading.states.len();
+        let (reading, Taken { kept: Kept(episodes), .. }) = self.read(options, &any_discount(options)?)?;
+        let describe = |state: Option<&u32>| {
+            state.map_or_else(|| "(end)".to_owned(), |&state| reading.states.describe(state))
+        };
         let transitions = episodes.iter().flat_map(|episode| {
             (0..episode.rewards.len()).map(|step| Transition {
                 episode: episode.name.clone(),
                 step,
-                state: reading.states.describe(episode.states[step]),
+                state: describe(episode.states.get(step)),
                 reward: episode.rewards[step],
-                next: match episode.states.get(step + 1) {
-                    Some(&next) if step + 1 < episode.rewards.len() || episode.end == End::Truncated => {
-                        reading.states.describe(next)
-                    }
-                    _ => "(end)".into(),
-                },
+                next: describe(episode.states.get(step + 1)),
             })
         });
         Ok(Understood {
             first: transitions.take(SHOWN).collect(),
             columns: reading.columns(),
-            state_columns: reading.state_columns,
             rows: reading.counts.rows,
             counts: reading.counts,
-            states,
+            states: reading.states.len(),
+            state_columns: reading.state_columns,
             warnings: reading.warnings,
         })
     }
 
     /// What `ictd evaluate --json` prints.
     pub fn evaluate(self, options: &Options) -> Result<Evaluation, LabError> {
-        let (config, progress) = (options.config()?, Progress::default());
-        let logged = Logged::of_bytes(self.name, self.bytes, &options.wanted()?, &config, &progress)?;
-        run(&logged, None, &config, &progress)
+        let config = options.config()?;
+        let (reading, taken) = self.read(options, &config)?;
+        run(&Logged::new(reading, taken.log)?, None, &config, &Progress::default())
     }
 
     /// The transitions from number `from` on, episode after episode. Features are scaled as for an evaluation; labels become
     /// one feature each.
     pub fn window(self, options: &Options, from: usize, transitions: usize) -> Result<Window, LabError> {
         check_range("transitions", transitions, 1..=MAX_TRANSITIONS)?;
-        let (reading, episodes) = self.kept(options)?;
+        let config = any_discount(options)?;
+        let (reading, Taken { kept: Kept(episodes), log }) = self.read(options, &config)?;
         let parts = parts(&episodes, from, transitions);
         if parts.is_empty() {
-            let (found, all) = (from, reading.counts.transitions);
-            return Err(LabError::value("from", found, format!("less than the {all} transitions of the log")));
+            let expected = format!("less than the {} transitions of the log", reading.counts.transitions);
+            return Err(LabError::value("from", from, expected));
         }
         let features = match &reading.states {
-            States::Features { rows, .. } => {
-                // Scaling asks for no discount; any will do to read the log.
-                let options = Options { gamma: Some(options.gamma.unwrap_or(0.9)), ..options.clone() };
-                let (config, progress) = (options.config()?, Progress::default());
-                let logged = Logged::of_bytes(self.name, self.bytes, &options.wanted()?, &config, &progress)?;
-                logged.scaled(&config, rows)
-            }
             States::Labels(labels) => one_hot(labels.len(), &parts),
+            States::Features { rows, .. } => {
+                let rows = rows.clone();
+                Logged::new(reading, log)?.scaled(&config, &rows)
+            }
         };
         let features = rows(&features);
         let episode = |part: Part<'_>| {
             let width = features.first().map_or(0, Vec::len);
             let mut of_states: Vec<_> = part.states.iter().map(|&s| features[s as usize].clone()).collect();
-            // Nobody said what the terminal state looks like, and nobody looks.
+            // What a terminal state looks like does not matter, and nobody looks.
             of_states.resize(part.rewards.len() + 1, vec![Some(0.0); width]);
             let rewards = part.rewards.iter().copied().map(Some).collect();
             EpisodeFile { features: of_states, rewards, terminated: part.terminated }
@@ -127,6 +135,11 @@ impl LogFile<'_> {
         let episodes = Some(parts.into_iter().map(episode).collect());
         Ok(Window { context: ContextFile { episodes, ..ContextFile::default() } })
     }
+}
+
+/// The questions of an evaluation for which the discount does not matter.
+fn any_discount(options: &Options) -> Result<EvaluateConfig, LabError> {
+    Options { gamma: Some(options.gamma.unwrap_or(0.9)), ..options.clone() }.config()
 }
 
 /// A part of an episode: T rewards and T + 1 states, T where the last is terminal and not in the file.
@@ -205,7 +218,8 @@ mod tests {
     #[test]
     fn bytes_that_are_no_log_are_refused_in_a_line() {
         let options = Options { gamma: Some(0.9), ..Options::default() };
-        for bytes in [&b""[..], b"a,b\n1,2\n", b"\xff\xfe\x00", b"\x89HDF\r\n\x1a\n", b"PK\x03\x04", b"[1, 2"] {
+        for bytes in [&b""[..], b"a,b\n1,2\n", b"\xff\xfe\x00", b"\x89HDF\r\n\x1a\n", b"PK\x03\x04", b"[1, 2"]
+        {
             for name in ["log.csv", "log.npz", "log.jsonl", ""] {
                 let error = LogFile { name, bytes }.evaluate(&options).unwrap_err().to_string();
                 assert!(!error.contains('\n') && !error.is_empty(), "{error}");

@@ -201,7 +201,9 @@ impl Process {
         };
         match file.into_task()? {
             AnyTask::Finite(task) => Ok(task),
-            AnyTask::CartPole(_) => Err(LabError::refused("process", "expected one with finitely many states")),
+            AnyTask::CartPole(_) => {
+                Err(LabError::refused("process", "expected one with finitely many states"))
+            }
         }
     }
 
@@ -267,7 +269,9 @@ mod tests {
         assert!(refused(&|p| p.transitions.clear()).contains("states"));
         assert!(made.clone().sample(0, 0).is_err() && made.sample(1_000_000, 0).is_err());
         for states in [0, 2, 100_000] {
-            assert!(ProcessRequest { states, ..request(ProcessKind::Grid, StateFeatures::Plane) }.make().is_err());
+            assert!(
+                ProcessRequest { states, ..request(ProcessKind::Grid, StateFeatures::Plane) }.make().is_err()
+            );
         }
     }
 }

@@ -61,23 +61,10 @@ pub struct Standing {
     branch: &'static str,
 }
 
-/// Changes of the paper's setting by key as `key=value`, those of tables by their dotted names.
-fn assignments(overrides: &Map<String, Value>) -> Vec<String> {
-    let mut found = Vec::new();
-    for (key, value) in overrides {
-        match value {
-            Value::Object(inner) => {
-                found.extend(assignments(inner).into_iter().map(|change| format!("{key}.{change}")));
-            }
-            Value::String(word) => found.push(format!("{key}={word}")),
-            other => found.push(format!("{key}={other}")),
-        }
-    }
-    found
-}
-
 fn settings(overrides: &Map<String, Value>) -> Result<Settings, LabError> {
-    Settings::preset("paper", &assignments(overrides))
+    let changes =
+        toml::Table::try_from(overrides).map_err(|e| LabError::refused("overrides", e.to_string()))?;
+    Settings::changed(changes)
 }
 
 /// Trains a seed to its end: what `ictd pretrain --json` prints.

@@ -161,7 +161,11 @@ pub(crate) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Resu
     }
     let text = numbers_or_null(text);
     serde_json::from_str(&text).map_err(|error| {
-        // Only now pay for tracking the path to the offending field.
+        if cfg!(target_family = "wasm") {
+            // In a page what tracks the path to the offending field would be larger than what reads it.
+            return parse_failed(error.to_string());
+        }
+        // Only now pay for tracking it.
         let mut reader = serde_json::Deserializer::from_str(&text);
         match serde_path_to_error::deserialize::<_, T>(&mut reader) {
             Err(located) if located.path().iter().len() > 0 => {

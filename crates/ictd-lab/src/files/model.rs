@@ -215,7 +215,11 @@ impl ParamsFile {
             Parameters::ThetaStar => None,
             Parameters::Tied(pair) => {
                 let LayerFile { value_matrix, score_matrix } = layer(pair);
-                Some(Self { value_matrix: Some(value_matrix), score_matrix: Some(score_matrix), layers: None })
+                Some(Self {
+                    value_matrix: Some(value_matrix),
+                    score_matrix: Some(score_matrix),
+                    layers: None,
+                })
             }
             Parameters::PerLayer(pairs) => {
                 Some(Self { layers: Some(pairs.iter().map(layer).collect()), ..Self::default() })

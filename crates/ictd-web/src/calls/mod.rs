@@ -11,19 +11,16 @@ pub(crate) use training::{Trainings, train};
 pub(crate) use uploads::{checkpoint, evaluate, log_context, understand};
 
 use ictd_lab::LabError;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::engine::{Fields, given, parsed};
+use crate::engine::{Fields, given, no_more};
 
 /// Which program this is.
-pub(crate) fn about(fields: Fields) -> Result<Vec<u8>, LabError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Nothing {}
+pub(crate) fn about(fields: &mut Fields) -> Result<Vec<u8>, LabError> {
     #[derive(Serialize)]
     struct About {
         version: &'static str,
     }
-    let Nothing {} = parsed(fields)?;
+    no_more(fields)?;
     given(&About { version: env!("CARGO_PKG_VERSION") })
 }

@@ -2,37 +2,28 @@
 
 use ictd_lab::LabError;
 use ictd_lab::explore::{Process, ProcessRequest};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::engine::{Fields, given, parsed};
+use crate::engine::{Fields, field, given, maybe, no_more, parsed};
 
-pub(crate) fn process(fields: Fields) -> Result<Vec<u8>, LabError> {
-    given(&parsed::<ProcessRequest>(fields)?.make()?)
+pub(crate) fn process(fields: &mut Fields) -> Result<Vec<u8>, LabError> {
+    let request: ProcessRequest = parsed("process", std::mem::take(fields).into())?;
+    given(&request.make()?)
 }
 
-pub(crate) fn values(fields: Fields) -> Result<Vec<u8>, LabError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Request {
-        process: Process,
-    }
+pub(crate) fn values(fields: &mut Fields) -> Result<Vec<u8>, LabError> {
     #[derive(Serialize)]
     struct Exact {
         values: Vec<f64>,
     }
-    let values = parsed::<Request>(fields)?.process.values()?;
-    given(&Exact { values })
+    let process: Process = field(fields, "process")?;
+    no_more(fields)?;
+    given(&Exact { values: process.values()? })
 }
 
-pub(crate) fn sample(fields: Fields) -> Result<Vec<u8>, LabError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Request {
-        process: Process,
-        n: usize,
-        #[serde(default)]
-        seed: u64,
-    }
-    let Request { process, n, seed } = parsed(fields)?;
+pub(crate) fn sample(fields: &mut Fields) -> Result<Vec<u8>, LabError> {
+    let (process, n): (Process, usize) = (field(fields, "process")?, field(fields, "n")?);
+    let seed: u64 = maybe(fields, "seed")?.unwrap_or(0);
+    no_more(fields)?;
     given(&process.sample(n, seed)?)
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ictd_lab::LabError;
 use ictd_lab::explore::{self, Opened, Training};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::engine::{Fields, given, parsed};
+use crate::engine::{Fields, field, given, maybe, no_more};
 
 /// Runs that are open at most: each keeps its parameters and its history.
 const MAX_OPEN: usize = 64;
@@ -19,24 +19,21 @@ pub(crate) struct Trainings {
 }
 
 /// What to train.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Run {
-    #[serde(default)]
-    overrides: Fields,
-    #[serde(default)]
-    seed: u64,
+fn run(fields: &mut Fields) -> Result<(Fields, u64), LabError> {
+    let (overrides, seed) = (maybe(fields, "overrides")?, maybe(fields, "seed")?);
+    no_more(fields)?;
+    Ok((overrides.unwrap_or_default(), seed.unwrap_or(0)))
 }
 
-/// A run that is open.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Which {
-    id: u32,
+/// Which run that is open.
+fn which(fields: &mut Fields) -> Result<u32, LabError> {
+    let id = field(fields, "id")?;
+    no_more(fields)?;
+    Ok(id)
 }
 
-pub(crate) fn train(fields: Fields) -> Result<Vec<u8>, LabError> {
-    let Run { overrides, seed } = parsed(fields)?;
+pub(crate) fn train(fields: &mut Fields) -> Result<Vec<u8>, LabError> {
+    let (overrides, seed) = run(fields)?;
     given(&explore::train(&overrides, seed)?)
 }
 
@@ -49,14 +46,14 @@ impl Trainings {
         self.open.get_mut(&id).ok_or_else(|| unknown(id))
     }
 
-    pub(crate) fn open(&mut self, fields: Fields) -> Result<Vec<u8>, LabError> {
+    pub(crate) fn open(&mut self, fields: &mut Fields) -> Result<Vec<u8>, LabError> {
         #[derive(Serialize)]
         struct Answer<'a> {
             id: u32,
             #[serde(flatten)]
             opened: Opened<'a>,
         }
-        let Run { overrides, seed } = parsed(fields)?;
+        let (overrides, seed) = run(fields)?;
         if self.open.len() >= MAX_OPEN {
             let expected = format!("at most {MAX_OPEN}: train_result and train_close forget one");
             return Err(LabError::value("training runs that are open", MAX_OPEN + 1, expected));
@@ -69,29 +66,24 @@ impl Trainings {
         Ok(answer)
     }
 
-    pub(crate) fn advance(&mut self, fields: Fields) -> Result<Vec<u8>, LabError> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Request {
-            id: u32,
-            epochs: u64,
-        }
-        let Request { id, epochs } = parsed(fields)?;
+    pub(crate) fn advance(&mut self, fields: &mut Fields) -> Result<Vec<u8>, LabError> {
+        let epochs: u64 = field(fields, "epochs")?;
+        let id = which(fields)?;
         given(&self.get(id)?.advance(epochs)?)
     }
 
-    pub(crate) fn params(&mut self, fields: Fields) -> Result<Vec<u8>, LabError> {
-        let Which { id } = parsed(fields)?;
+    pub(crate) fn params(&mut self, fields: &mut Fields) -> Result<Vec<u8>, LabError> {
+        let id = which(fields)?;
         given(&self.get(id)?.model()?)
     }
 
-    pub(crate) fn result(&mut self, fields: Fields) -> Result<Vec<u8>, LabError> {
-        let Which { id } = parsed(fields)?;
+    pub(crate) fn result(&mut self, fields: &mut Fields) -> Result<Vec<u8>, LabError> {
+        let id = which(fields)?;
         given(&self.open.remove(&id).ok_or_else(|| unknown(id))?.result()?)
     }
 
-    pub(crate) fn close(&mut self, fields: Fields) -> Result<Vec<u8>, LabError> {
-        let Which { id } = parsed(fields)?;
+    pub(crate) fn close(&mut self, fields: &mut Fields) -> Result<Vec<u8>, LabError> {
+        let id = which(fields)?;
         self.open.remove(&id).ok_or_else(|| unknown(id))?;
         given(&())
     }

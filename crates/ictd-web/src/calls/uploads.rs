@@ -3,50 +3,36 @@
 use ictd_lab::LabError;
 use ictd_lab::explore::{LogFile, Model};
 use ictd_lab::studies::evaluate::Options;
-use serde::Deserialize;
 
-use crate::engine::{Fields, given, parsed};
+use crate::engine::{Fields, field, given, maybe, no_more};
 
-/// A log, and what is said about it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Log {
-    name: String,
-    #[serde(default)]
-    options: Options,
+/// The name of a log, and what is said about it.
+fn log(fields: &mut Fields) -> Result<(String, Options), LabError> {
+    Ok((field(fields, "name")?, maybe(fields, "options")?.unwrap_or_default()))
 }
 
-pub(crate) fn understand(fields: Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
-    let Log { name, options } = parsed(fields)?;
+pub(crate) fn understand(fields: &mut Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
+    let (name, options) = log(fields)?;
+    no_more(fields)?;
     given(&LogFile { name: &name, bytes }.understand(&options)?)
 }
 
-pub(crate) fn evaluate(fields: Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
-    let Log { name, options } = parsed(fields)?;
+pub(crate) fn evaluate(fields: &mut Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
+    let (name, options) = log(fields)?;
+    no_more(fields)?;
     given(&LogFile { name: &name, bytes }.evaluate(&options)?)
 }
 
-pub(crate) fn log_context(fields: Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Request {
-        name: String,
-        #[serde(default)]
-        options: Options,
-        #[serde(default)]
-        from: usize,
-        transitions: usize,
-    }
-    let Request { name, options, from, transitions } = parsed(fields)?;
-    given(&LogFile { name: &name, bytes }.window(&options, from, transitions)?)
+pub(crate) fn log_context(fields: &mut Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
+    let (name, options) = log(fields)?;
+    let from: Option<usize> = maybe(fields, "from")?;
+    let transitions: usize = field(fields, "transitions")?;
+    no_more(fields)?;
+    given(&LogFile { name: &name, bytes }.window(&options, from.unwrap_or(0), transitions)?)
 }
 
-pub(crate) fn checkpoint(fields: Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Request {
-        name: String,
-    }
-    let Request { name } = parsed(fields)?;
+pub(crate) fn checkpoint(fields: &mut Fields, bytes: &[u8]) -> Result<Vec<u8>, LabError> {
+    let name: String = field(fields, "name")?;
+    no_more(fields)?;
     given(&Model::read(&name, bytes)?)
 }

@@ -119,6 +119,12 @@ impl EvaluateConfig {
         }
     }
 
+    /// What takes the episodes of a log for these questions; refuses settings that the estimator does not have.
+    pub(crate) fn builder(&self) -> Result<LogBuilder, LabError> {
+        self.check()?;
+        Ok(LogBuilder::new(self.gamma, self.traces())?)
+    }
+
     /// How the features of a log are scaled. Where labels are too many for features of their own there is nothing to scale.
     fn scaling(&self, logged: &Logged) -> Scaling {
         let usual = if logged.has_labels() { Scaling::None } else { Scaling::Standardize };
@@ -146,38 +152,22 @@ impl Logged {
         config: &EvaluateConfig,
         progress: &Progress,
     ) -> Result<Self, LabError> {
-        config.check()?;
-        let make = || Ok(LogBuilder::new(config.gamma, config.traces())?);
+        let make = || config.builder();
         // Before the file is read.
         make()?;
         let (reading, builder) = logs::read(path, wanted, make, progress)?;
         Self::new(reading, builder)
     }
 
-    /// As [`read`](Self::read), of a file whose content is in memory.
-    pub fn of_bytes(
-        name: &str,
-        bytes: &[u8],
-        wanted: &Wanted,
-        config: &EvaluateConfig,
-        progress: &Progress,
-    ) -> Result<Self, LabError> {
-        config.check()?;
-        let make = || Ok(LogBuilder::new(config.gamma, config.traces())?);
-        // Before the file is read.
-        make()?;
-        let (reading, builder) = logs::read_bytes(name, bytes, wanted, make, progress)?;
-        Self::new(reading, builder)
+    /// A log of which all episodes were taken.
+    pub(crate) fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
+        let log = builder.build(features(&reading.states, reading.visited))?;
+        Ok(Self { reading, log })
     }
 
     /// Feature rows scaled as those of the log are.
     pub(crate) fn scaled(&self, config: &EvaluateConfig, features: &Matrix) -> Matrix {
         Scaler::of(config.scaling(self), &self.log).apply(features)
-    }
-
-    fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
-        let log = builder.build(features(&reading.states, reading.visited))?;
-        Ok(Self { reading, log })
     }
 
     /// Whether states have features, if only which of few labels they are.

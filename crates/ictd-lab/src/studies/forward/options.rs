@@ -71,7 +71,8 @@ impl Display for StepSizes {
 impl Options {
     /// The Transformer that the options and the parameters describe: θ_* where there are none.
     pub fn transformer(&self, model: Option<ModelFile>) -> Result<TransformerConfig, LabError> {
-        let (parameters, said) = model.map_or((Parameters::ThetaStar, None), |m| (m.parameters, m.description));
+        let (parameters, said) =
+            model.map_or((Parameters::ThetaStar, None), |m| (m.parameters, m.description));
         let said = said.as_ref();
         let kernel = chosen("kernel", self.kernel, said.map(|s| s.kernel), KernelName::Softmax)?;
         let temperature = chosen("temperature", self.temperature, said.map(|s| s.temperature), 1.0)?;

@@ -229,11 +229,7 @@ fn conclude(
 }
 
 /// The result of a seed in this state: its parameters and its best, measured on fresh tasks.
-pub fn seed_result(
-    settings: &Settings,
-    seed: u64,
-    state: &TrainState<f32>,
-) -> Result<SeedResult, LabError> {
+pub fn seed_result(settings: &Settings, seed: u64, state: &TrainState<f32>) -> Result<SeedResult, LabError> {
     let last = point(settings, seed, &state.params)?;
     let best = point(settings, seed, &state.best.params)?;
     Ok(SeedResult { seed, last, best_step: state.best.step, best })
