@@ -6,13 +6,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use miniz_oxide::deflate::compress_to_vec;
-
+use crate::pack::pack;
 use crate::{cargo, output, run};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const PAGE: &str = "crates/ictd-web/page";
-/// Unpacks the modules: as they are they would take three times the space.
+/// Unpacks modules and engine in the page.
 const START: &str = "crates/ictd-web/start.js";
 /// What starts the page: its first module.
 const MAIN: &str = r#"<script type="module">import "ictd/main";</script>"#;
@@ -21,8 +20,6 @@ const ENGINE: &str = "target/wasm32-unknown-unknown/explorer/ictd_web.wasm";
 const FILE: &str = "target/explorer/ictd-explorer.html";
 /// Bytes that it may have.
 const LARGEST: usize = 1_000_000;
-/// How hard miniz tries to make things small.
-const EFFORT: u8 = 10;
 
 /// Builds the engine and the page around it; prints where the file is.
 pub fn explorer() -> bool {
@@ -51,7 +48,12 @@ pub fn test() -> bool {
     explorer()
         && run(
             "engine",
-            Command::new("node").args(["crates/ictd-web/tests/engine.mjs", ENGINE, "target/debug/ictd"]),
+            Command::new("node").args([
+                "crates/ictd-web/tests/engine.mjs",
+                ENGINE,
+                "target/debug/ictd",
+                FILE,
+            ]),
         )
 }
 
@@ -85,21 +87,17 @@ fn assemble() -> io::Result<PathBuf> {
     let style = fs::read_to_string(folder.join("style.css"))?;
     let style = format!("<style>\n{style}</style>");
     let page = replaced(&page, r#"<link rel="stylesheet" href="style.css">"#, &style)?;
-    let (modules, start) = (modules(folder)?, fs::read_to_string(START)?);
-    let engine = packed(&without_names(&fs::read(ENGINE)?));
-    let data = "<script type=\"application/octet-stream\" id=";
+    let (modules, engine) = (modules(folder)?, without_names(&fs::read(ENGINE)?));
+    let start = fs::read_to_string(START)?;
     let scripts = [
-        format!("{data}\"engine\">{engine}</script>"),
-        format!(
-            "{data}\"modules\" data-length=\"{}\">{}</script>",
-            modules.len(),
-            packed(modules.as_bytes())
-        ),
+        packed("engine", &engine),
+        packed("modules", modules.as_bytes()),
         format!("<script>\n{start}</script>"),
         MAIN.to_owned(),
     ];
+    let size = scripts[0].len();
     let page = replaced(&page, MAIN, &scripts.join("\n"))?;
-    eprintln!("xtask explorer: {} bytes, {} of them the engine", page.len(), engine.len());
+    eprintln!("xtask explorer: {} bytes, {size} of them the engine", page.len());
     if page.len() > LARGEST {
         return Err(io::Error::other(format!("{} bytes, expected at most {LARGEST}", page.len())));
     }
@@ -108,9 +106,10 @@ fn assemble() -> io::Result<PathBuf> {
     fs::canonicalize(file)
 }
 
-/// Bytes as text a third of their size: what `DecompressionStream("deflate-raw")` reads, in Base64.
-fn packed(bytes: &[u8]) -> String {
-    base64(&compress_to_vec(bytes, EFFORT))
+/// Bytes as `start.js` finds them.
+fn packed(id: &str, bytes: &[u8]) -> String {
+    let (length, text) = (bytes.len(), base64(&pack(bytes)));
+    format!("<script type=\"application/octet-stream\" id=\"{id}\" data-length=\"{length}\">{text}</script>")
 }
 
 /// The page with what stands there once replaced.

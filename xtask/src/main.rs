@@ -5,6 +5,7 @@ mod attack;
 mod audit;
 mod browser;
 mod explorer;
+mod pack;
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;

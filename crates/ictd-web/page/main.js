@@ -1,9 +1,7 @@
 // Loads the engine and says which it is.
 
 async function open() {
-  const packed = Uint8Array.from(atob(document.getElementById("engine").textContent), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const module = await WebAssembly.compile(await new Response(stream).arrayBuffer());
+  const module = await WebAssembly.compile(document.getElementById("engine").bytes());
   const engine = new WebAssembly.Instance(module, {}).exports;
   return (name, fields = {}) => {
     const request = new TextEncoder().encode(JSON.stringify({ call: name, ...fields }));

@@ -1,5 +1,5 @@
 // The engine, compiled to WebAssembly, gives the numbers of the command line, and answers whatever it is asked.
-// Node only: node engine.mjs ENGINE.wasm ICTD
+// Node only: node engine.mjs ENGINE.wasm ICTD PAGE.html
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { test } from "node:test";
 
-const [wasm, ictd] = process.argv.slice(2);
+const [wasm, ictd, page] = process.argv.slice(2);
 const compiled = new WebAssembly.Module(readFileSync(wasm));
 const folder = mkdtempSync(join(tmpdir(), "ictd-engine-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -191,6 +191,29 @@ test("the paper's experiment finds the branches that the command line finds", ()
   console.log(`# ${((performance.now() - began) / 5000).toFixed(2)} s per seed`);
   const expected = printed(["pretrain", "--seeds", "0..5", "--out", join(folder, "paper")]).seeds.map(({ branch }) => branch);
   assert.deepEqual(found, expected);
+});
+
+test("the page unpacks its modules and the engine", () => {
+  const html = readFileSync(page, "utf8");
+  const elements = {};
+  for (const [, id, length, textContent] of html.matchAll(/id="(\w+)" data-length="(\d+)">([^<]*)</g)) elements[id] = { textContent, dataset: { length } };
+  let map = null;
+  const document = { getElementById: (id) => elements[id], createElement: () => ({}), head: { append: (script) => (map = script) } };
+  const start = html.slice(html.indexOf("<script>\n") + 9, html.indexOf("</script>", html.indexOf("<script>\n")));
+  new Function("document", start)(document);
+  const folder = new URL("../page/", import.meta.url);
+  const { imports } = JSON.parse(map.textContent);
+  assert.ok("ictd/main" in imports);
+  for (const [name, address] of Object.entries(imports)) {
+    const text = decodeURIComponent(address.slice(address.indexOf(",") + 1));
+    assert.equal(text, readFileSync(new URL(`${name.slice("ictd/".length)}.js`, folder), "utf8"));
+  }
+  // All but the names of its functions.
+  const unpacked = new WebAssembly.Module(elements.engine.bytes());
+  assert.deepEqual(WebAssembly.Module.exports(unpacked), WebAssembly.Module.exports(compiled));
+  const engine = new WebAssembly.Instance(unpacked, {}).exports;
+  assert.ok(engine.reserve(10) > 0);
+  assert.ok(html.length <= 1e6 && !/https?:\/\//.test(html.replaceAll("http://www.w3.org/", "")));
 });
 
 test("whatever it is asked it answers in one line", () => {
