@@ -4,12 +4,15 @@
 mod attack;
 mod audit;
 mod browser;
+mod explorer;
+mod pack;
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
-cargo xtask test             format, lints, what we build on, all tests, documentation
+cargo xtask test             format, lints, what we build on, all tests, the explorer, documentation
+cargo xtask explorer         the explorer as one HTML file (installs the target wasm32-unknown-unknown); its path comes last
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
                              all readings, the branch map, a million damaged logs
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["test"] => test(),
+        ["explorer"] => explorer::explorer(),
         ["slow"] => slow(),
         ["search"] => search(),
         ["fuzz", rest @ ..] if rest.len() <= 4 => fuzz(rest),
@@ -72,6 +76,7 @@ fn test() -> bool {
         )
         && audit::audit()
         && cargo("tests", &["test", "--workspace", "--locked"], &[])
+        && explorer::test()
         && cargo(
             "documentation",
             &["doc", "--workspace", "--no-deps", "--locked"],

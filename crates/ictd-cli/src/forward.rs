@@ -1,15 +1,14 @@
 //! `ictd forward`.
 
-use std::fmt::{Display, Formatter};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ictd::kernel::{Attention, KernelName, Precision};
-use ictd::transformer::{Block, Parameters, TransformerConfig};
-use ictd_lab::files::{chosen, read_context, read_params};
-use ictd_lab::studies::forward::{Asked, Wanted, report};
+use ictd::kernel::{KernelName, Precision};
+use ictd::transformer::Block;
+use ictd_lab::files::{read_context, read_params};
+use ictd_lab::studies::forward::{Options, StepSizes, report};
 use ictd_lab::{LabError, Progress};
 
 use crate::{Common, Outcome, judged, message};
@@ -66,50 +65,40 @@ pub struct Arguments {
     common: Common,
 }
 
-/// Step sizes as typed.
-#[derive(PartialEq)]
-struct StepSizes(Vec<f64>);
-
-impl Display for StepSizes {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let texts: Vec<String> = self.0.iter().map(f64::to_string).collect();
-        f.write_str(&texts.join(","))
+impl Arguments {
+    fn options(&self) -> Options {
+        let step_size = self.step_size.clone().map(StepSizes::Each);
+        let Self { block, kernel, layers, gamma, temperature, diagonal_mix, .. } = *self;
+        let Self { precision, tolerance, memory, tokens, last, fixed_point, .. } = *self;
+        Options {
+            block,
+            kernel,
+            layers,
+            gamma,
+            temperature,
+            step_size,
+            diagonal_mix,
+            precision,
+            tolerance,
+            memory,
+            tokens,
+            last,
+            fixed_point,
+        }
     }
 }
 
-/// The Transformer that the flags and the checkpoint describe.
-fn transformer_config(arguments: &Arguments) -> Result<TransformerConfig, LabError> {
+pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
+    let (options, common) = (arguments.options(), &arguments.common);
     let model = arguments.params.as_deref().map(read_params).transpose()?;
     if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
         message(&format!("warning: {warning}"));
     }
-    let (parameters, said) = model.map_or((Parameters::ThetaStar, None), |m| (m.parameters, m.description));
-    let said = said.as_ref();
-    let kernel = chosen("kernel", arguments.kernel, said.map(|s| s.kernel), KernelName::Softmax)?;
-    let temperature = chosen("temperature", arguments.temperature, said.map(|s| s.temperature), 1.0)?;
-    let mix = chosen("diagonal mix", arguments.diagonal_mix, said.map(|s| s.diagonal_mix), 0.0)?;
-    let typed = arguments.step_size.clone().map(StepSizes);
-    let step_sizes =
-        chosen("step size", typed, said.map(|s| StepSizes(vec![s.step_size])), StepSizes(vec![1.0]))?;
-    Ok(TransformerConfig {
-        block: chosen("block", arguments.block, said.map(|s| s.block), Block::TemporalShift)?,
-        attention: Attention::new(kernel.at(temperature)?, mix)?,
-        parameters,
-        num_layers: chosen("layers", arguments.layers, said.map(|s| s.layers), 15)?,
-        gamma: chosen("gamma", arguments.gamma, said.map(|s| s.gamma), 0.9)?,
-        step_sizes: step_sizes.0,
-    })
-}
-
-pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let config = transformer_config(&arguments)?;
-    let transformer = config.check()?;
+    let transformer = options.transformer(model)?.check()?;
     let context = read_context(&arguments.input)?;
-    arguments.common.announce(progress, None);
-    let Arguments { tokens, fixed_point, last, precision, tolerance, memory, ref common, .. } = arguments;
-    let asked = Asked { precision, tolerance, memory };
-    let wanted = Wanted { asked, last, tokens, fixed_point, json: common.json, files: common.out.is_some() };
+    common.announce(progress, None);
+    let wanted = options.wanted(common.json, common.out.is_some());
     let report = report(&transformer, &context, wanted, progress)?;
-    arguments.common.present(&report, None, progress)?;
+    common.present(&report, None, progress)?;
     Ok(judged(report.judgement()))
 }

@@ -5,6 +5,7 @@ mod branches;
 mod certify;
 mod convert;
 mod evaluate;
+mod explore;
 mod forward;
 mod lemmas;
 mod log_arguments;
@@ -117,6 +118,11 @@ enum Command {
     /// The columns are guessed from their names and printed. One row is a transition: the state that was left, and the reward. A
     /// last row without a reward has the state that the episode ended in.
     Convert(convert::Arguments),
+    /// Write the explorer, a page in which a layer visibly does TD and trains live, or serve it on this machine
+    ///
+    /// The page is one HTML file that works without a network. `cargo xtask explorer` builds it; where it is found beside the
+    /// binary or in target/explorer it is written to a file of your choice, whose path is printed.
+    Explore(explore::Arguments),
     /// Print a script that completes commands and options in your shell
     Completions {
         /// The shell
@@ -244,6 +250,7 @@ fn main() -> ExitCode {
         Command::Task(arguments) => task::run(arguments, progress),
         Command::Evaluate(arguments) => evaluate::run(arguments, progress),
         Command::Convert(arguments) => convert::run(arguments, progress),
+        Command::Explore(arguments) => explore::run(arguments, progress),
         Command::Completions { shell } => completions(shell),
     };
     if std::env::var_os("ICTD_MEMORY").is_some() {

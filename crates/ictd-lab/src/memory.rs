@@ -24,7 +24,11 @@ pub fn admit(bytes: f64, lower: &str) -> Result<(), LabError> {
     // Negated, so that NaN is refused.
     if !(bytes <= MEMORY_LIMIT) {
         let found = format!("about {:.1} GB for these sizes", bytes / 1e9);
-        return Err(LabError::value("memory", found, format!("at most 8 GB: lower {lower}")));
+        return Err(LabError::value(
+            "memory",
+            found,
+            format!("at most {} GB: lower {lower}", MEMORY_LIMIT / 1e9),
+        ));
     }
     Ok(())
 }

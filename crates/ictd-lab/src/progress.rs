@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::LabError;
 use crate::files::OutputDir;
+use crate::{LabError, Moment};
 
 /// How long another process that has the directory is waited for: many are done by then.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ struct Work {
     name: String,
     unit: &'static str,
     total: u64,
-    since: Instant,
+    since: Moment,
 }
 
 /// How far work is.
@@ -60,7 +60,7 @@ impl Default for Progress {
 impl Progress {
     /// Work of a name that ends when `stop` is set, by a signal handler for instance.
     pub fn new(name: &str, stop: Arc<AtomicBool>) -> Self {
-        let work = Mutex::new(Work { name: name.into(), unit: "", total: 0, since: Instant::now() });
+        let work = Mutex::new(Work { name: name.into(), unit: "", total: 0, since: Moment::now() });
         let (out, made, held) = Default::default();
         Self { stop, done: AtomicU64::new(0), work, out, made, held }
     }
@@ -89,7 +89,7 @@ impl Progress {
         }
         let mut work = lock(&self.work);
         self.done.store(0, Ordering::Relaxed);
-        *work = Work { name: name.into(), unit, total, since: Instant::now() };
+        *work = Work { name: name.into(), unit, total, since: Moment::now() };
         Ok(())
     }
 

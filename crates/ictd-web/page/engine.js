@@ -56,14 +56,8 @@ function serve(opened) {
 let compiled = null;
 let direct = null;
 
-async function inflate() {
-  const packed = Uint8Array.from(atob(document.getElementById("engine").textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return WebAssembly.compile(await new Response(stream).arrayBuffer());
-}
-
 /** Resolves when `call` can be used. */
-export const ready = inflate().then((module) => {
+export const ready = WebAssembly.compile(document.getElementById("engine").bytes()).then((module) => {
   compiled = module;
   direct = open(module);
 });

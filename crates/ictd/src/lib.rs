@@ -28,6 +28,10 @@
 //! algorithms, [`operator`] as a linear map; [`pretrain`] finds parameters, [`theory`] says what depth does and why; [`evaluate`] estimates values from logged episodes.
 //! What users need by name stands at the root too.
 
+// A WebAssembly module has one thread; what is called rayon in the rest of the crate goes through items in their order there.
+#[cfg(target_family = "wasm")]
+extern crate ictd_sequential as rayon;
+
 pub mod context;
 pub mod evaluate;
 mod hessenberg;

@@ -109,6 +109,11 @@ pub(super) fn matrix(name: &str, rows: Vec<Numbers>) -> Result<Matrix, LabError>
     Matrix::from_rows(&rows).map_err(|e| LabError::refused(name, e.to_string()))
 }
 
+/// A matrix as rows.
+pub(crate) fn rows(matrix: &Matrix) -> Vec<Numbers> {
+    matrix.rows().map(|row| row.iter().copied().map(Some).collect()).collect()
+}
+
 /// Reads a context as JSON or NPZ, whichever the file begins as; `-` is standard input.
 pub fn read_context(path: &Path) -> Result<Context, LabError> {
     let bytes = read_bytes(path)?;
@@ -156,7 +161,11 @@ pub(crate) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Resu
     }
     let text = numbers_or_null(text);
     serde_json::from_str(&text).map_err(|error| {
-        // Only now pay for tracking the path to the offending field.
+        if cfg!(target_family = "wasm") {
+            // In a page what tracks the path to the offending field would be larger than what reads it.
+            return parse_failed(error.to_string());
+        }
+        // Only now pay for tracking it.
         let mut reader = serde_json::Deserializer::from_str(&text);
         match serde_path_to_error::deserialize::<_, T>(&mut reader) {
             Err(located) if located.path().iter().len() > 0 => {

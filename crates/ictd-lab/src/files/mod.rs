@@ -16,9 +16,11 @@ mod values;
 pub(crate) mod zip;
 
 pub use context::{ContextFile, read_context};
-pub(crate) use context::{EpisodeFile, at, nan_or_null, numbers_or_null, parse_json, read_bytes};
+pub(crate) use context::{
+    EpisodeFile, Numbers, at, nan_or_null, numbers_or_null, parse_json, read_bytes, rows,
+};
 pub(crate) use context_npz::ContextArrays;
-pub use model::{Description, ModelFile, chosen, read_params};
+pub use model::{Description, ModelFile, ParamsFile, chosen, params_of, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written, is_writing};
 pub use safetensors::Tensors;

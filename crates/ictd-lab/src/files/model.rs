@@ -7,11 +7,11 @@ use std::path::Path;
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 use ictd::pretrain::{Mask, PretrainConfig, QueryMix, QueryPosition};
-use ictd::transformer::{Block, Parameters};
+use ictd::transformer::{AttentionParams, Block, Parameters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::context::{Numbers, at, pair, parse_json, read_bytes};
+use super::context::{Numbers, at, pair, parse_json, read_bytes, rows};
 use super::safetensors::{FORMAT, SEALED_FORMAT, Tensors};
 use crate::LabError;
 
@@ -68,7 +68,7 @@ impl Description {
 
     /// Refuses what was trained on other columns than a context has here, where a query is no source and its attention
     /// is (1 - ρ)·K.
-    fn check_columns(&self) -> Result<(), LabError> {
+    pub(crate) fn check_columns(&self) -> Result<(), LabError> {
         if self.query == QueryPosition::Source {
             let expected = "a query that is no source (next, skip or stationary): contexts have no other";
             return Err(LabError::value("query in training", "source", expected));
@@ -184,17 +184,18 @@ pub fn chosen<T: PartialEq + Display>(
 }
 
 /// Attention parameters as JSON: one pair (`V`, `A`) for all layers, or `layers` with a pair each.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ParamsFile {
-    #[serde(rename = "V")]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, expecting = "an object with V and A, or with layers", default)]
+pub struct ParamsFile {
+    #[serde(rename = "V", skip_serializing_if = "Option::is_none")]
     value_matrix: Option<Vec<Numbers>>,
-    #[serde(rename = "A")]
+    #[serde(rename = "A", skip_serializing_if = "Option::is_none")]
     score_matrix: Option<Vec<Numbers>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<Vec<LayerFile>>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct LayerFile {
     #[serde(rename = "V")]
@@ -204,6 +205,33 @@ struct LayerFile {
 }
 
 impl ParamsFile {
+    /// The file of parameters; `None` for θ_*, which has no sizes of its own.
+    pub fn of(parameters: &Parameters) -> Option<Self> {
+        let layer = |pair: &AttentionParams| LayerFile {
+            value_matrix: rows(pair.value_matrix()),
+            score_matrix: rows(pair.score_matrix()),
+        };
+        match parameters {
+            Parameters::ThetaStar => None,
+            Parameters::Tied(pair) => {
+                let LayerFile { value_matrix, score_matrix } = layer(pair);
+                Some(Self {
+                    value_matrix: Some(value_matrix),
+                    score_matrix: Some(score_matrix),
+                    layers: None,
+                })
+            }
+            Parameters::PerLayer(pairs) => {
+                Some(Self { layers: Some(pairs.iter().map(layer).collect()), ..Self::default() })
+            }
+        }
+    }
+
+    /// The parameters, of which nothing else is known.
+    pub fn into_model(self) -> Result<ModelFile, LabError> {
+        Ok(ModelFile { parameters: self.into_parameters()?, description: None, warning: None })
+    }
+
     fn into_parameters(self) -> Result<Parameters, LabError> {
         match (self.value_matrix, self.score_matrix, self.layers) {
             (Some(v), Some(a), None) => Ok(Parameters::Tied(pair(v, a, "")?)),
@@ -221,14 +249,17 @@ impl ParamsFile {
 /// Reads attention parameters from JSON (`-` is standard input) or from a checkpoint in the safetensors
 /// format, whatever the file is called; refuses checkpoints of training on other columns than contexts have.
 pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
-    let bytes = read_bytes(path)?;
-    if !is_checkpoint(path, &bytes) {
-        let file: ParamsFile = parse_json(path, &bytes)?;
-        let parameters = file.into_parameters().map_err(|e| at(path, e))?;
-        return Ok(ModelFile { parameters, description: None, warning: None });
+    params_of(path, &read_bytes(path)?)
+}
+
+/// As [`read_params`], of a file whose content is in memory.
+pub fn params_of(path: &Path, bytes: &[u8]) -> Result<ModelFile, LabError> {
+    if !is_checkpoint(path, bytes) {
+        let file: ParamsFile = parse_json(path, bytes)?;
+        return file.into_model().map_err(|e| at(path, e));
     }
     let failed = |message| LabError::parse(path, message);
-    let tensors = Tensors::from_bytes(&bytes).map_err(failed)?;
+    let tensors = Tensors::from_bytes(bytes).map_err(failed)?;
     let description = Description::read(&tensors.metadata).map_err(failed)?;
     let parameters = checkpoint_params(&tensors).map_err(|e| at(path, e))?;
     if let Some(said) = &description {

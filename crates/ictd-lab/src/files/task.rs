@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ictd::matrix::Matrix;
 use ictd::task::{CartPole, FiniteTask, Mrp, Physics, TaskError, TaskSource};
 use serde::{Deserialize, Serialize};
 
-use super::context::{Numbers, at, matrix, parse_json, plain, read_bytes};
+use super::context::{Numbers, at, matrix, parse_json, plain, read_bytes, rows};
 use super::sha256;
 use crate::LabError;
 
@@ -103,7 +102,6 @@ impl NamedTask {
 impl TaskFile {
     /// Everything about a task.
     pub fn of(task: &AnyTask) -> Result<Self, LabError> {
-        let rows = |matrix: &Matrix| matrix.rows().map(some).collect();
         match task {
             AnyTask::Finite(task) => {
                 let p = task.mrp().transitions();

@@ -25,6 +25,11 @@ const DEEPEST: usize = 8;
 /// Reads a file of any of these layouts.
 pub(super) fn read<S: Sink>(job: &Job<'_>, sink: &mut S) -> Result<Reading, Stop> {
     let path = job.path();
+    // In a page this reader would be larger than all others together.
+    if cfg!(target_family = "wasm") {
+        let message = "found HDF5, expected CSV, JSONL or NPZ here; `ictd convert` makes one of it";
+        return Err(LabError::parse(path, message).into());
+    }
     let bytes = job.input.bytes()?;
     let size = bytes.len() as u64;
     let file = File::from_bytes(bytes).map_err(|e| failed(path, "", e))?;

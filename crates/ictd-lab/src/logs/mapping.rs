@@ -96,7 +96,7 @@ pub struct Mapping {
 }
 
 /// Characters of a role in the lines of a mapping.
-pub(crate) const ROLE: usize = 11;
+pub(super) const ROLE: usize = 11;
 
 impl Mapping {
     /// Finds the columns; `place` names the header in errors.

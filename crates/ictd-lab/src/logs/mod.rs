@@ -48,7 +48,6 @@ mod write;
 
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
 pub use ids::LastSeen;
-pub(crate) use mapping::ROLE;
 pub use mapping::{Mapping, Missing, Wanted};
 pub use queries::{Queries, queries};
 pub use reading::{Counts, Reading, Transition};
@@ -85,6 +84,29 @@ pub fn read<S: Sink>(
         Some(Found::File(file)) => known(&file)?,
         None => known(path)?,
     };
+    read_input(&input, format, wanted, make, progress)
+}
+
+/// As [`read`], of a file whose content is in memory; its name may say what it is written in.
+pub fn read_bytes<S: Sink>(
+    name: &str,
+    bytes: &[u8],
+    wanted: &Wanted,
+    make: impl Fn() -> Result<S, LabError>,
+    progress: &Progress,
+) -> Result<(Reading, S), LabError> {
+    let input = Input::Memory(name.into(), bytes.into());
+    let format = Format::of(&input)?;
+    read_input(&input, format, wanted, make, progress)
+}
+
+fn read_input<S: Sink>(
+    input: &Input,
+    format: Format,
+    wanted: &Wanted,
+    make: impl Fn() -> Result<S, LabError>,
+    progress: &Progress,
+) -> Result<(Reading, S), LabError> {
     let (mut gather, mut quoted) = (false, false);
     loop {
         let mut sink = make()?;
@@ -99,7 +121,7 @@ pub fn read<S: Sink>(
             #[cfg(feature = "parquet")]
             Format::Minari => minari_parts::read,
         };
-        match read(&Job { input: &input, wanted, gather, progress }, &mut sink) {
+        match read(&Job { input, wanted, gather, progress }, &mut sink) {
             Ok(reading) => return Ok((reading, sink)),
             Err(Stop::Error(error)) => return Err(error),
             Err(Stop::Interleaved) => gather = true,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::episode::Episode;
 use super::ids::LastSeen;
-use super::mapping::Mapping;
+use super::mapping::{Mapping, ROLE};
 use super::states::States;
 
 /// Everything about a log but its episodes, which went to the sink.
@@ -157,6 +157,16 @@ impl Reading {
             say(format!("{without_transition} of {episodes} episodes have no transition that can be used"));
         }
         reading
+    }
+
+    /// What columns were taken for, in one line each.
+    pub fn columns(&self) -> Vec<String> {
+        // Roles are as wide as the widest of them.
+        let words = |line: &String| match line.split_at_checked(ROLE) {
+            Some((role, columns)) => format!("{}: {}", role.trim(), columns.trim()),
+            None => line.clone(),
+        };
+        self.mapping.iter().map(words).collect()
     }
 
     /// Adds what the columns were taken for.

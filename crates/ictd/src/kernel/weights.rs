@@ -16,6 +16,22 @@ pub struct KernelWeights {
 }
 
 impl KernelWeights {
+    /// The similarities that [`new`](Self::new) makes weights of, before the temperature: entry (i, j) is that of source i
+    /// and column j, 0 where nothing is attended to.
+    pub fn similarities(
+        attention: &Attention,
+        score_matrix: &Matrix,
+        tokens: &TokenMatrix,
+        roles: &[Role],
+    ) -> Matrix {
+        let z = tokens.matrix().transpose();
+        Matrix::from_fn(roles.len(), roles.len(), |i, j| match (roles[i], roles[j]) {
+            (_, Role::Terminal) => 0.0,
+            (Role::Source, _) => similarity(attention, score_matrix, z.row(i), z.row(j)),
+            _ => 0.0,
+        })
+    }
+
     /// The weights for tokens Z and a score matrix A, both of d + 3 rows.
     pub fn new(
         attention: &Attention,
@@ -23,13 +39,11 @@ impl KernelWeights {
         tokens: &TokenMatrix,
         roles: &[Role],
     ) -> Result<Self, AttentionError> {
-        let z = tokens.matrix().transpose();
         let sources: Vec<usize> = (0..roles.len()).filter(|&j| roles[j] == Role::Source).collect();
         let visits = vec![1.0; sources.len()];
-        let mut matrix = Matrix::zeros(roles.len(), roles.len());
+        let mut matrix = Self::similarities(attention, score_matrix, tokens, roles);
         for j in (0..roles.len()).filter(|&j| roles[j] != Role::Terminal) {
-            let mut column: Vec<f64> =
-                sources.iter().map(|&i| similarity(attention, score_matrix, z.row(i), z.row(j))).collect();
+            let mut column: Vec<f64> = sources.iter().map(|&i| matrix[(i, j)]).collect();
             if column.iter().any(|g| !g.is_finite()) {
                 return Err(AttentionError::ScoreOverflow { column: j });
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::Key;
 use super::level::SimdLevel;
-use super::memory::MEMORY_LIMIT;
+use super::memory::{LESS_MEMORY, MEMORY_LIMIT};
 use super::reading::{QueryMix, QueryReward, SourceColumns, SourceQuery, Target};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::Weighing;
@@ -327,8 +327,7 @@ impl PretrainConfig {
         // Negated, so that NaN is refused.
         if !(memory <= MEMORY_LIMIT) {
             let found = format!("about {:.1} GB for one seed", memory / 1e9);
-            let expected = "at most 8 GB: lower n, states, features, layers, batch, batches or epochs";
-            return refuse("memory", &found, expected);
+            return refuse("memory", &found, LESS_MEMORY);
         }
         let source = self.source()?;
         let (m, d, gamma) = (self.task.num_states, self.task.feature_dim(), self.task.gamma);

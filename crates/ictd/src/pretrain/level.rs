@@ -72,7 +72,10 @@ impl SimdLevel {
     pub(super) fn find(self) -> Option<Level> {
         match self {
             Self::Best => Some(Level::new()),
+            #[cfg(not(target_family = "wasm"))]
             Self::Scalar => Some(Level::fallback()),
+            #[cfg(target_family = "wasm")]
+            Self::Scalar => None,
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => Level::new().as_sse2().map(Level::Sse2),
             #[cfg(target_arch = "x86_64")]

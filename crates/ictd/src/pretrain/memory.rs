@@ -10,7 +10,15 @@ use super::weighing::Weighing;
 use crate::task::{Kind, TaskSource as _};
 
 /// What training may use: sizes that need more are refused before anything is allocated.
-pub const MEMORY_LIMIT: f64 = 8e9;
+/// Where addresses have 32 bits, as in a browser, it is a part of what they reach.
+pub const MEMORY_LIMIT: f64 = if cfg!(target_pointer_width = "32") { 1e9 } else { 8e9 };
+
+/// The limit in words, and how to get below it.
+pub(super) const LESS_MEMORY: &str = if cfg!(target_pointer_width = "32") {
+    "at most 1 GB: lower n, states, features, layers, batch, batches or epochs"
+} else {
+    "at most 8 GB: lower n, states, features, layers, batch, batches or epochs"
+};
 
 /// The bytes of a run, by how long they are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -61,7 +61,10 @@ fn sources(context: &Context) -> Vec<usize> {
 
 /// The TD errors δ_k = R_k + γ·v(S_k) - v(S_{k-1}) of all transitions (paper, eq:tderror), where
 /// `values` has one entry per column.
-fn td_errors(context: &Context, gamma: f64, values: &[f64]) -> Vec<f64> {
+///
+/// # Panics
+/// When there are fewer values than columns.
+pub fn td_errors(context: &Context, gamma: f64, values: &[f64]) -> Vec<f64> {
     let error = |j: usize| context.rewards()[j] + gamma * values[j + 1] - values[j];
     sources(context).into_iter().map(error).collect()
 }

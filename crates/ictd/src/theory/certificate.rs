@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::operator::{OperatorError, StateOperator};
 use crate::statistics::largest;
 
-use super::enclosure::Enclosure;
+use super::depth::Descent;
 use super::outer::Krylov;
 use super::spectrum::Spectrum;
 use super::stability::{Regime, Stability};
@@ -323,33 +323,18 @@ fn fixed_point(
     config: &CertificateConfig,
 ) -> Option<FixedPoint> {
     let CertificateConfig { step_size, num_layers, tolerance } = *config;
-    let limit = operator.infinite_depth().ok()?;
+    let mut descent = Descent::new(operator, step_size)?;
+    (0..num_layers).for_each(|_| descent.layer());
+    let (error, error_bound) = descent.distance();
+    let Descent { enclosure, limit, values, .. } = descent;
     let largest_value = largest_of(&limit);
     let gap = |x: &[f64], y: &[f64]| largest(x.iter().zip(y).map(|(a, b)| (a - b).abs()));
     let mut notes = Vec::new();
-    let enclosure = Enclosure::of(operator);
     if enclosure.is_none() {
         notes.push(
             "no bound is proved: in double precision the equations cannot be told from singular ones".into(),
         );
     }
-    let (v, error, error_bound) = match &enclosure {
-        Some(enclosure) => {
-            let (v, y) = enclosure.iterate(step_size, num_layers);
-            let ball = enclosure.around(&y);
-            let rounding: Vec<f64> = ball.centre.iter().zip(&v).map(|(c, v)| c - v).collect();
-            let distances = enclosure.correction(&y).into_iter().zip(&rounding).map(|(c, r)| (c + r).abs());
-            let error = largest(distances);
-            let bounds = rounding.iter().zip(&ball.radius).map(|(r, radius)| r.abs() + radius);
-            let bound = largest(bounds);
-            (v, error, bound.is_finite().then_some(bound))
-        }
-        None => {
-            let v = (0..num_layers).fold(vec![0.0; limit.len()], |v, _| operator.apply(step_size, &v));
-            let error = gap(&v, &limit);
-            (v, error, None)
-        }
-    };
     if enclosure.is_some() && error_bound.is_none() {
         notes.push(
             "no bound is proved: rounding decides what some state attends to, or values overflow".into(),
@@ -363,7 +348,7 @@ fn fixed_point(
         notes.push(format!("no number of layers is proved: rounding may exceed the tolerance {tolerance:e}"));
     }
     let equation_residual = gap(&operator.apply(1.0, &limit), &limit);
-    let residual = gap(&operator.apply(step_size, &v), &v);
+    let residual = gap(&operator.apply(step_size, &values), &values);
     if ![error, largest_value, equation_residual, residual].iter().all(|x| x.is_finite()) {
         return None;
     }

@@ -123,16 +123,16 @@ impl<'a> Enclosure<'a> {
         self.response_to(&residual)
     }
 
-    /// Values after `num_layers` layers from 0, and their coordinates.
-    pub fn iterate(&self, step_size: f64, num_layers: usize) -> (Vec<f64>, Vec<f64>) {
-        let mut v = vec![0.0; self.coordinates.basis.num_rows()];
-        let mut y = vec![0.0; self.coordinates.right.len()];
-        for _ in 0..num_layers {
-            let errors = self.operator.summed_errors(&v);
-            add(&mut y, step_size * self.coordinates.step, &self.coordinates.project(&errors));
-            v = self.operator.apply_errors(step_size, &v, &errors);
-        }
-        (v, y)
+    /// The coordinates of v = 0.
+    pub fn start(&self) -> Vec<f64> {
+        vec![0.0; self.coordinates.right.len()]
+    }
+
+    /// The values after one more layer; their coordinates y move along.
+    pub fn layer(&self, step_size: f64, values: &[f64], y: &mut [f64]) -> Vec<f64> {
+        let errors = self.operator.summed_errors(values);
+        add(y, step_size * self.coordinates.step, &self.coordinates.project(&errors));
+        self.operator.apply_errors(step_size, values, &errors)
     }
 
     /// How many layers bring every state within `tolerance` of the limit, as computed in double precision, given

@@ -7,6 +7,7 @@
 mod applied;
 mod certificate;
 mod constants;
+mod depth;
 mod enclosure;
 mod form;
 pub mod lemmas;
@@ -19,6 +20,7 @@ mod suggestion;
 
 pub use certificate::{Certificate, CertificateConfig, Contraction, FixedPoint, Offender, Status, Steps};
 pub use constants::{Constants, Theorem3};
+pub use depth::DepthErrors;
 pub use neu::{Neu, NeuError, NeuSampler};
 pub use outer::Krylov;
 pub use self_weights::self_weights;

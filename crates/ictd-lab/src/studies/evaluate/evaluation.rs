@@ -108,7 +108,7 @@ impl Evaluation {
             mean: None,
             estimators: Vec::new(),
             counts: logged.reading.counts,
-            columns: logged.columns(),
+            columns: logged.reading.columns(),
             warnings: logged.reading.warnings.clone(),
             tried: Vec::new(),
             judged,

@@ -6,6 +6,7 @@ mod estimator;
 mod evaluation;
 mod figures;
 mod measures;
+mod options;
 mod pictures;
 mod processes;
 mod report;
@@ -16,6 +17,7 @@ mod show;
 pub use asked::Row;
 pub use estimator::Estimator;
 pub use evaluation::Evaluation;
+pub use options::Options;
 pub use self_test::{SelfTest, self_test};
 
 use std::path::Path;
@@ -29,7 +31,7 @@ use ictd::evaluate::{
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 
-use crate::logs::{self, Queries, ROLE, Reading, States, Wanted};
+use crate::logs::{self, Queries, Reading, States, Wanted};
 use crate::{LabError, Progress, memory};
 use asked::Asked;
 use candidates::{Settings, tabular_td};
@@ -117,6 +119,12 @@ impl EvaluateConfig {
         }
     }
 
+    /// What takes the episodes of a log for these questions; refuses settings that the estimator does not have.
+    pub(crate) fn builder(&self) -> Result<LogBuilder, LabError> {
+        self.check()?;
+        Ok(LogBuilder::new(self.gamma, self.traces())?)
+    }
+
     /// How the features of a log are scaled. Where labels are too many for features of their own there is nothing to scale.
     fn scaling(&self, logged: &Logged) -> Scaling {
         let usual = if logged.has_labels() { Scaling::None } else { Scaling::Standardize };
@@ -144,17 +152,22 @@ impl Logged {
         config: &EvaluateConfig,
         progress: &Progress,
     ) -> Result<Self, LabError> {
-        config.check()?;
-        let make = || Ok(LogBuilder::new(config.gamma, config.traces())?);
+        let make = || config.builder();
         // Before the file is read.
         make()?;
         let (reading, builder) = logs::read(path, wanted, make, progress)?;
         Self::new(reading, builder)
     }
 
-    fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
+    /// A log of which all episodes were taken.
+    pub(crate) fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
         let log = builder.build(features(&reading.states, reading.visited))?;
         Ok(Self { reading, log })
+    }
+
+    /// Feature rows scaled as those of the log are.
+    pub(crate) fn scaled(&self, config: &EvaluateConfig, features: &Matrix) -> Matrix {
+        Scaler::of(config.scaling(self), &self.log).apply(features)
     }
 
     /// Whether states have features, if only which of few labels they are.
@@ -164,16 +177,6 @@ impl Logged {
 
     fn has_labels(&self) -> bool {
         matches!(self.reading.states, States::Labels(_))
-    }
-
-    /// What columns were taken for, in one line each.
-    fn columns(&self) -> Vec<String> {
-        // Roles are as wide as the widest of them.
-        let words = |line: &String| match line.split_at_checked(ROLE) {
-            Some((role, columns)) => format!("{}: {}", role.trim(), columns.trim()),
-            None => line.clone(),
-        };
-        self.reading.mapping.iter().map(words).collect()
     }
 
     /// What the reader understood.
@@ -332,7 +335,7 @@ fn evaluation(
         mean: Some(mean),
         estimators: rivals,
         counts: reading.counts,
-        columns: logged.columns(),
+        columns: logged.reading.columns(),
         warnings: reading.warnings.clone(),
         tried: tried(&tuned),
         judged,

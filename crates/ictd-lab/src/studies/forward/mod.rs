@@ -1,7 +1,10 @@
 //! The forward pass on a context of the user's own.
 
 mod limit;
+mod options;
 mod show;
+
+pub use options::{Options, StepSizes};
 
 use ictd::context::{Context, ContextStatistics};
 use ictd::evaluate::{Judgement, Level, Limit, PassEvidence};
@@ -199,7 +202,7 @@ fn finite_values(
 }
 
 /// The first layers of a Transformer.
-fn cut(transformer: &Transformer, num_layers: usize) -> Result<Transformer, LabError> {
+pub(crate) fn cut(transformer: &Transformer, num_layers: usize) -> Result<Transformer, LabError> {
     let mut config = transformer.config().clone();
     if config.step_sizes.len() == config.num_layers {
         config.step_sizes.truncate(num_layers.max(1));

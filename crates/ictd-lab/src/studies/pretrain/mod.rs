@@ -14,13 +14,13 @@ pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ictd::pretrain::{Measurement, ParamsView, TrainError, TrainState, Trainer, measure};
 use serde::Serialize;
 
 use super::in_parallel;
-use crate::{LabError, Progress, counted};
+use crate::{LabError, Moment, Progress, counted};
 
 /// Fresh tasks that the final numbers of a seed are measured on.
 const MEASURED_TASKS: u64 = 300;
@@ -134,7 +134,7 @@ pub fn run(
     let open = |(root, &seed)| RunDir::open(root, out, settings, &sha256, seed, options.resume);
     let dirs = roots.into_iter().zip(seeds).map(open).collect::<Result<Vec<_>, _>>()?;
     begin(settings, seeds, progress)?;
-    let start = Instant::now();
+    let start = Moment::now();
     let runs = dirs.iter().map(|dir| Training::open(settings, dir, options, progress));
     let runs = runs.collect::<Result<Vec<_>, _>>()?;
     let new =
@@ -203,7 +203,7 @@ pub(super) fn train(
     progress: &Progress,
 ) -> Result<Trained, LabError> {
     settings.admit(seeds.len(), false)?;
-    let start = Instant::now();
+    let start = Moment::now();
     let training =
         |&seed: &u64| Ok(Training { trainer: Trainer::new(&settings.config, seed)?, measured, files: None });
     let runs = seeds.iter().map(training).collect::<Result<Vec<_>, LabError>>()?;
@@ -220,13 +220,18 @@ fn conclude(
 ) -> Result<RunResult, LabError> {
     progress.begin("measuring on fresh tasks", "points", 2 * seeds.len() as u64)?;
     let seeds = in_parallel(states.iter().zip(seeds), |(state, &seed)| {
-        let last = point(settings, seed, &state.params)?;
-        progress.step(1)?;
-        let best = point(settings, seed, &state.best.params)?;
-        progress.step(1)?;
-        Ok(SeedResult { seed, last, best_step: state.best.step, best })
+        let result = seed_result(settings, seed, state);
+        progress.step(2)?;
+        result
     })?;
     Ok(RunResult { train_seconds: trained_in.as_secs_f64(), seeds, states, settings: settings.clone() })
+}
+
+/// The result of a seed in this state: its parameters and its best, measured on fresh tasks.
+pub fn seed_result(settings: &Settings, seed: u64, state: &TrainState<f32>) -> Result<SeedResult, LabError> {
+    let last = point(settings, seed, &state.params)?;
+    let best = point(settings, seed, &state.best.params)?;
+    Ok(SeedResult { seed, last, best_step: state.best.step, best })
 }
 
 fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabError> {
@@ -263,7 +268,7 @@ struct Files<'a> {
     dir: &'a RunDir,
     every: Option<u64>,
     saved: u64,
-    saved_at: Instant,
+    saved_at: Moment,
 }
 
 impl<'a> Training<'a> {
@@ -280,7 +285,7 @@ impl<'a> Training<'a> {
         }?;
         let saved = trainer.state().epoch;
         progress.skip(saved);
-        let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Instant::now() };
+        let files = Files { settings, dir, every: options.checkpoint_every, saved, saved_at: Moment::now() };
         Ok(Self { trainer, measured: true, files: Some(files) })
     }
 
@@ -323,7 +328,7 @@ impl Files<'_> {
         let epoch = trainer.state().epoch;
         if epoch > self.saved {
             self.dir.checkpoint(&self.settings.config, trainer.state())?;
-            (self.saved, self.saved_at) = (epoch, Instant::now());
+            (self.saved, self.saved_at) = (epoch, Moment::now());
         }
         Ok(())
     }
@@ -356,7 +361,7 @@ pub(super) struct Trained {
 /// Trains all runs to their end: threads take the run that has waited longest, train it for a turn and put
 /// it back, so that five seeds keep two threads busy to the last. A run that diverges leaves the others alone;
 /// any other error ends them all, checkpoints written.
-fn train_all(runs: Vec<Training<'_>>, progress: &Progress, start: Instant) -> Result<Trained, LabError> {
+fn train_all(runs: Vec<Training<'_>>, progress: &Progress, start: Moment) -> Result<Trained, LabError> {
     let num_runs = runs.len();
     let waiting = Mutex::new(runs.into_iter().enumerate().collect::<VecDeque<_>>());
     let ended = Mutex::new(Vec::with_capacity(num_runs));

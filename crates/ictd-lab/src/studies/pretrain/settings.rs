@@ -65,6 +65,22 @@ impl Settings {
         })
     }
 
+    /// The paper's setting with these keys changed; one with dots is a key of a table.
+    pub fn changed(changes: Table) -> Result<Self, LabError> {
+        let mut config = PretrainConfig::paper();
+        let mut table = table_of(&config)?;
+        for (name, value) in changes {
+            let nest = |value, key: &str| Value::Table(Table::from_iter([(key.to_owned(), value)]));
+            if let Value::Table(changes) = name.rsplit('.').fold(value, nest) {
+                change(&mut table, changes).map_err(|problem| LabError::refused("set", problem))?;
+            }
+            // One after the other, so that the message can name the key.
+            let read = table.clone().try_into::<PretrainConfig>();
+            config = read.map_err(|e| LabError::refused(&name, in_words(e.message())))?;
+        }
+        Self::checked("paper", config)
+    }
+
     fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
         for text in overrides {
             let refused = |problem: String| LabError::refused("set", problem);
@@ -72,13 +88,17 @@ impl Settings {
                 .ok_or_else(|| refused(format!("'{text}' is no assignment, expected key=value")))?;
             change(&mut table, changes).map_err(refused)?;
         }
-        let mut config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
+        let config = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
+        Ok(Self { overrides: overrides.to_vec(), ..Self::checked(name, config)? })
+    }
+
+    fn checked(name: &str, mut config: PretrainConfig) -> Result<Self, LabError> {
         config.simd = simd_level()?;
         config.check_family()?;
         read_own(&mut config)?;
         config.check()?;
-        Ok(Self { name: name.to_owned(), config, overrides: overrides.to_vec() })
+        Ok(Self { name: name.to_owned(), config, overrides: Vec::new() })
     }
 
     /// The resolved configuration as TOML, keys sorted.
@@ -200,7 +220,7 @@ fn choose(table: &mut Table, text: &str) -> Result<(), String> {
 
 impl Settings {
     /// Refuses more seeds than fit into memory: all train at once, and the files of one are written at a time.
-    pub(in crate::studies) fn admit(&self, seeds: usize, with_files: bool) -> Result<(), LabError> {
+    pub(crate) fn admit(&self, seeds: usize, with_files: bool) -> Result<(), LabError> {
         let config = &self.config;
         config.check()?;
         let memory = config.memory();

@@ -3,6 +3,7 @@
 
 mod counts;
 mod curves;
+mod options;
 mod show;
 mod subsample;
 mod suggestions;
@@ -10,6 +11,7 @@ mod whole;
 
 pub use counts::{Counts, count};
 use curves::{Curve, curves};
+pub use options::Options;
 pub use subsample::Subsample;
 pub use suggestions::SuggestionJson;
 use suggestions::{advice, describe, note};
@@ -212,11 +214,13 @@ pub fn context(
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
-    if !(0.0..1.0).contains(&gamma) {
-        return Err(LabError::value("gamma", gamma, "0 <= gamma < 1"));
-    }
+    check_discount(gamma)?;
     let subject = format!("a context of {} transitions", context.num_transitions());
     context_report(subject, context, 0, gamma, unit_norm, config, progress)
+}
+
+fn check_discount(gamma: f64) -> Result<(), LabError> {
+    if (0.0..1.0).contains(&gamma) { Ok(()) } else { Err(LabError::value("gamma", gamma, "0 <= gamma < 1")) }
 }
 
 /// How many states are examined where there are so many.
@@ -264,6 +268,23 @@ fn unit_features(statistics: &ContextStatistics) -> Result<ContextStatistics, La
     statistics.with_unit_features().ok_or_else(|| {
         LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
     })
+}
+
+/// The layer of a context as a linear map; refuses what has more states than matrices are formed for.
+pub(crate) fn operator_of(
+    context: &Context,
+    gamma: f64,
+    unit_norm: bool,
+    config: &LayerConfig,
+) -> Result<StateOperator, LabError> {
+    check_discount(gamma)?;
+    let attention = config.attention()?;
+    let statistics = ContextStatistics::per_state(context);
+    check_range("distinct states", statistics.num_groups(), 1..=MAX_STATES)?;
+    let d = statistics.feature_dim();
+    admit(statistics.num_groups(), d, context_bytes(context.num_columns(), d), false)?;
+    let statistics = if unit_norm { unit_features(&statistics)? } else { statistics };
+    Ok(StateOperator::of(statistics, &attention, gamma)?)
 }
 
 /// The certificate of as many states as matrices are formed for.

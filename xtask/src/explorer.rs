@@ -1,0 +1,197 @@
+//! The explorer as one HTML file: its page, its modules and its engine, nothing else to load.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::pack::pack;
+use crate::{cargo, output, run};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+const PAGE: &str = "crates/ictd-web/page";
+/// The text of the page's tour.
+const GUIDE: &str = "docs/how-it-works.md";
+/// Unpacks modules and engine in the page.
+const START: &str = "crates/ictd-web/start.js";
+/// What starts the page: its first module.
+const MAIN: &str = r#"<script type="module">import "ictd/main";</script>"#;
+const ENGINE: &str = "target/wasm32-unknown-unknown/explorer/ictd_web.wasm";
+/// The file that is made.
+const FILE: &str = "target/explorer/ictd-explorer.html";
+/// Bytes that it may have.
+const LARGEST: usize = 1_000_000;
+
+/// Builds the engine and the page around it; prints where the file is.
+pub fn explorer() -> bool {
+    if !engine() {
+        return false;
+    }
+    match assemble() {
+        Ok(path) => {
+            println!("{}", path.display());
+            true
+        }
+        Err(error) => {
+            eprintln!("xtask explorer: {error}");
+            false
+        }
+    }
+}
+
+/// Compares the engine with the command line, which tests have built. Needs Node.
+pub fn test() -> bool {
+    let has_node = Command::new("node").arg("--version").output().is_ok_and(|found| found.status.success());
+    if !has_node {
+        eprintln!("xtask test: no Node found; install it (Debian: apt-get install nodejs)");
+        return false;
+    }
+    explorer()
+        && run(
+            "engine",
+            Command::new("node").args([
+                "crates/ictd-web/tests/engine.mjs",
+                ENGINE,
+                "target/debug/ictd",
+                FILE,
+            ]),
+        )
+}
+
+/// Builds the engine, and installs what that needs.
+fn engine() -> bool {
+    let mut where_it_would_be = Command::new("rustc");
+    where_it_would_be.args(["--print", "target-libdir", "--target", TARGET]);
+    let is_there = output(&mut where_it_would_be).is_some_and(|path| Path::new(path.trim()).is_dir());
+    (is_there || run("set-up", Command::new("rustup").args(["target", "add", TARGET])))
+        && cargo(
+            "engine",
+            &[
+                "build",
+                "--package",
+                "ictd-web",
+                "--lib",
+                "--target",
+                TARGET,
+                "--profile",
+                "explorer",
+                "--locked",
+            ],
+            &[],
+        )
+}
+
+/// Puts style, modules and engine into the page.
+fn assemble() -> io::Result<PathBuf> {
+    let (folder, file) = (Path::new(PAGE), Path::new(FILE));
+    let page = fs::read_to_string(folder.join("index.html"))?;
+    let style = fs::read_to_string(folder.join("style.css"))?;
+    let style = format!("<style>\n{style}</style>");
+    let page = replaced(&page, r#"<link rel="stylesheet" href="style.css">"#, &style)?;
+    let (modules, engine) = (modules(folder)?, without_names(&fs::read(ENGINE)?));
+    let start = fs::read_to_string(START)?;
+    let guide = fs::read_to_string(GUIDE)?;
+    if guide.contains("</script") {
+        return Err(io::Error::other(format!("{GUIDE}: expected no end of a script in it")));
+    }
+    let scripts = [
+        format!("<script type=\"text/markdown\" id=\"how-it-works\">{guide}</script>"),
+        packed("engine", &engine),
+        packed("modules", modules.as_bytes()),
+        format!("<script>\n{start}</script>"),
+        MAIN.to_owned(),
+    ];
+    let size = scripts[1].len();
+    let page = replaced(&page, MAIN, &scripts.join("\n"))?;
+    eprintln!("xtask explorer: {} bytes, {size} of them the engine", page.len());
+    if page.len() > LARGEST {
+        return Err(io::Error::other(format!("{} bytes, expected at most {LARGEST}", page.len())));
+    }
+    fs::create_dir_all(file.parent().unwrap_or(folder))?;
+    fs::write(file, page)?;
+    fs::canonicalize(file)
+}
+
+/// Bytes as `start.js` finds them.
+fn packed(id: &str, bytes: &[u8]) -> String {
+    let (length, text) = (bytes.len(), base64(&pack(bytes)));
+    format!("<script type=\"application/octet-stream\" id=\"{id}\" data-length=\"{length}\">{text}</script>")
+}
+
+/// The page with what stands there once replaced.
+fn replaced(page: &str, place: &str, with: &str) -> io::Result<String> {
+    match page.split_once(place) {
+        Some((before, after)) if !after.contains(place) => Ok([before, with, after].concat()),
+        _ => Err(io::Error::other(format!("index.html: expected one {place}"))),
+    }
+}
+
+/// The texts of all modules by name, as JSON.
+fn modules(folder: &Path) -> io::Result<String> {
+    let mut texts = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "js") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            texts.insert(name, fs::read_to_string(&path)?);
+        }
+    }
+    Ok(serde_json::to_string(&texts)?)
+}
+
+/// A module without its custom sections, which hold the names of functions: whoever looks at sizes wants them, a page does not.
+fn without_names(module: &[u8]) -> Vec<u8> {
+    let (header, mut rest) = module.split_at(8.min(module.len()));
+    let mut kept = header.to_vec();
+    while let [id, after @ ..] = rest {
+        // The length of a section: seven bits a byte, least first.
+        let digits = after.iter().take_while(|byte| **byte >= 0x80).count() + 1;
+        let length = after.iter().take(digits).rev().fold(0, |n, byte| n << 7 | usize::from(byte & 0x7f));
+        let (section, next) = rest.split_at((1 + digits + length).min(rest.len()));
+        if *id != 0 {
+            kept.extend_from_slice(section);
+        }
+        rest = next;
+    }
+    kept
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |k: usize| u32::from(group.get(k).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for k in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * k)) as usize % 64];
+            out.push(if k <= group.len() { char::from(digit) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_written_as_in_rfc_4648() {
+        let known = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        known.into_iter().for_each(|(text, code)| assert_eq!(base64(text.as_bytes()), code));
+    }
+
+    #[test]
+    fn only_custom_sections_are_left_out() {
+        let long = [vec![10, 0x83, 0x01], vec![7; 131]].concat();
+        let module = [b"\0asm\x01\0\0\0", &[1, 2, 8, 9][..], &[0, 3, 1, 2, 3], &long, &[0, 0]].concat();
+        assert_eq!(without_names(&module), [b"\0asm\x01\0\0\0", &[1, 2, 8, 9][..], &long].concat());
+        assert_eq!(without_names(b""), b"");
+    }
+
+    #[test]
+    fn only_one_place_is_replaced() {
+        assert!(replaced("<a><a>", "<a>", "b").is_err() && replaced("", "<a>", "b").is_err());
+        assert_eq!(replaced("x<a>y", "<a>", "b").unwrap(), "xby");
+    }
+}
