@@ -1,8 +1,8 @@
 //! The report in a real browser, light and dark: no overflow, no overlapping text, enough contrast, no console errors.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Widths of a desktop and of a phone, in CSS pixels.
 const WIDTHS: [u32; 2] = [1280, 390];
@@ -87,12 +87,7 @@ for (const width of WIDTHS) {
 
 /// Opens the report; tells what is wrong with it.
 pub fn check(report: &str) -> bool {
-    let Some(browser) = find() else {
-        eprintln!(
-            "xtask slow: no Chromium found; set CHROMIUM or install it (Debian: apt-get install chromium)"
-        );
-        return false;
-    };
+    let Some(browser) = provide() else { return false };
     let folder = Path::new(report).parent().unwrap_or(Path::new("."));
     let page = PAGE.replace("WIDTHS", &format!("{WIDTHS:?}"));
     let harness = folder.join("browser-check.html");
@@ -135,11 +130,43 @@ fn look(browser: &str, harness: &Path, what: &str, scheme: u8) -> bool {
     result == Some("[]") && console.is_empty()
 }
 
+/// A Chromium or Chrome that is there, or that could be installed; says what to install where neither is so.
+pub fn provide() -> Option<String> {
+    let found = find().or_else(|| install().then(find).flatten());
+    if found.is_none() {
+        eprintln!("xtask: no Chromium found; set CHROMIUM or install it (Debian: apt-get install chromium)");
+    }
+    found
+}
+
+/// Debian's, where we may: other systems have other ways, and a person chooses.
+fn install() -> bool {
+    let apt = |arguments: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null());
+        eprintln!("xtask set-up: {apt:?}");
+        apt.status().is_ok_and(|status| status.success())
+    };
+    let may = Command::new("apt-get").arg("--version").output().is_ok_and(|found| found.status.success())
+        && Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    may && apt(&["update", "-qq"]) && apt(&["install", "-y", "-qq", "--no-install-recommends", "chromium"])
+}
+
+/// Where it is: the driver of the explorer's tests wants a path.
 fn find() -> Option<String> {
     let named = std::env::var("CHROMIUM").ok();
     let usual = ["chromium", "chromium-browser", "google-chrome", "chrome"].map(String::from);
+    let on_mac = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome".to_owned();
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
     named
         .into_iter()
         .chain(usual)
-        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))
+        .chain([on_mac])
+        .flat_map(|name| {
+            [PathBuf::new()].iter().chain(&folders).map(|folder| folder.join(&name)).collect::<Vec<_>>()
+        })
+        .filter(|path| path.is_absolute() && path.is_file())
+        .find(|path| Command::new(path).arg("--version").output().is_ok_and(|output| output.status.success()))
+        .and_then(|path| path.to_str().map(String::from))
 }

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::pack::pack;
-use crate::{cargo, output, run};
+use crate::{browser, cargo, output, run};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const PAGE: &str = "crates/ictd-web/page";
+/// What drives the page in a browser.
+const DRIVER: &str = "crates/ictd-web/tests";
 /// The text of the page's tour.
 const GUIDE: &str = "docs/how-it-works.md";
 /// Unpacks modules and engine in the page.
@@ -40,7 +42,7 @@ pub fn explorer() -> bool {
     }
 }
 
-/// Compares the engine with the command line, which tests have built. Needs Node.
+/// Compares engine and page with the command line, which tests have built. Needs Node.
 pub fn test() -> bool {
     let has_node = Command::new("node").arg("--version").output().is_ok_and(|found| found.status.success());
     if !has_node {
@@ -56,6 +58,33 @@ pub fn test() -> bool {
                 "target/debug/ictd",
                 FILE,
             ]),
+        )
+        && in_browser("page", &["--test", "page/"], "target/debug/ictd")
+}
+
+/// How fast the page is; beside the command line, which is built for release.
+pub fn bench() -> bool {
+    explorer()
+        && cargo("build", &["build", "--release", "--locked"], &[])
+        && in_browser("bench", &["page/bench.mjs"], "target/release/ictd")
+}
+
+/// Runs a program that drives the page in a browser, beside the command line. Installs the browser and its driver where they are missing.
+fn in_browser(step: &str, program: &[&str], ictd: &str) -> bool {
+    let Some(browser) = browser::provide() else { return false };
+    let install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    let driver = Path::new(DRIVER).join("node_modules/playwright-core/package.json");
+    let whole = |path: &str| fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    (driver.is_file() || run("set-up", Command::new("npm").args(install).current_dir(DRIVER)))
+        && run(
+            step,
+            Command::new("node")
+                .args(program)
+                .current_dir(DRIVER)
+                .env("ICTD", whole(ictd))
+                .env("ICTD_EXPLORER", whole(FILE))
+                .env("ICTD_PICTURES", whole("target").join("explorer/pictures"))
+                .env("CHROMIUM", browser),
         )
 }
 

@@ -30,6 +30,7 @@ cargo xtask bench long [exact|pivots|growth|certify]
                              long contexts of distinct states, beside PyTorch (installs it; half an hour)
 cargo xtask bench pretrain long
                              speed and memory of pretraining on contexts of up to 100,000 transitions
+cargo xtask bench explorer   how fast the explorer opens, redraws and trains, beside the command line
 cargo xtask bench evaluate [icu|minari|cdnow|speed]
                              values and intervals of evaluate against exact values, long rollouts and other estimators, a log that is not
                              stationary, long files; all of them, or one (installs minari, gymnasium, scikit-learn, pandas and data)
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         ["bench", "pretrain"] => bench_pretrain(),
         ["bench", "long", rest @ ..] if rest.len() <= 1 => bench_long(rest),
         ["bench", "pretrain", "long"] => bench("pretrain_long"),
+        ["bench", "explorer"] => explorer::bench(),
         ["bench", "evaluate", rest @ ..] if rest.len() <= 1 => bench_evaluate(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
