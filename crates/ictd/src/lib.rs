@@ -40,6 +40,7 @@ mod krylov;
 pub mod linalg;
 pub mod matrix;
 pub mod operator;
+pub mod parallel;
 pub mod pretrain;
 pub mod prompt;
 pub mod random;

@@ -24,7 +24,7 @@ const COMMANDS: [&[&str]; 11] = [
 ];
 
 /// Levels with fused multiply-add, which give the same bits, and those without.
-const GROUPS: [[&str; 2]; 2] = [["avx2", "avx512"], ["scalar", "sse4.2"]];
+const GROUPS: [[&str; 2]; 2] = [["avx2", "avx512"], ["scalar", "sse2"]];
 
 /// Parameters that the two groups of levels may differ by: they are numbers of single precision, and errors of rounding grow
 /// while they are trained.

@@ -38,18 +38,19 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use ictd::kernel::{Attention, KernelName};
+use ictd::parallel;
 use ictd::statistics::MeanSem;
 use ictd::transformer::{Transformer, TransformerConfig};
-use rayon::prelude::*;
 
 use crate::LabError;
 
 /// What `of` makes of every item, in the order of the items, so that sums do not depend on the number of threads.
-fn in_parallel<I: Send, T: Send>(
-    items: impl IntoParallelIterator<Item = I>,
-    of: impl Fn(I) -> Result<T, LabError> + Sync + Send,
+fn in_parallel<I: Copy + Sync, T: Send>(
+    items: impl IntoIterator<Item = I>,
+    of: impl Fn(I) -> Result<T, LabError> + Sync,
 ) -> Result<Vec<T>, LabError> {
-    items.into_par_iter().map(of).collect()
+    let items: Vec<I> = items.into_iter().collect();
+    parallel::try_map(items.len(), |i| of(items[i]))
 }
 
 /// The mean of numbers; NaN of none.

@@ -1,12 +1,10 @@
 //! Values beside the returns that followed in episodes that were held out.
 
-use rayon::prelude::*;
-
 use super::folds::Folds;
 use super::log::Log;
 use super::method::{FitError, Method};
 use super::sample::Sample;
-use super::tune::in_order;
+use crate::parallel;
 
 /// Held-out visits to states of about the same value.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -44,7 +42,7 @@ pub fn calibration(
         let fit = method.fit(&sample)?;
         Ok(fit.values().iter().map(|v| v.max(low).min(high)).collect())
     };
-    let values: Vec<Vec<f64>> = in_order(parts.par_iter().map(fit))?;
+    let values: Vec<Vec<f64>> = parallel::try_map::<_, FitError>(parts.len(), |fold| fit(&parts[fold]))?;
     // By block, the fold that holds it out.
     let fold_of: Vec<usize> = (0..log.num_blocks())
         .map(|block| parts.iter().position(|(_, held_out)| held_out[block] > 0.0).unwrap_or(0))

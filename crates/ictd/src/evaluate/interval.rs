@@ -6,15 +6,13 @@
 
 use std::ops::ControlFlow;
 
-use rayon::prelude::*;
-
 use super::log::Log;
 use super::method::{
     Averaging, Basis, Fit, FitError, Lstd, Method, SoftmaxTd, SoftmaxTdFits, Table, TabularTd,
 };
 use super::sample::Sample;
-use super::tune::in_order;
 use crate::matrix::Matrix;
+use crate::parallel;
 use crate::random::{Purpose, Stream};
 use crate::statistics::fit::student;
 
@@ -93,7 +91,7 @@ impl Fits {
         match self {
             Self::Softmax(fits) => fits.predict(states),
             Self::Other(fits, _) => {
-                let columns = in_order(fits.par_iter().map(|fit| fit.predict(states)))?;
+                let columns = parallel::try_map(fits.len(), |b| fits[b].predict(states))?;
                 Ok(Matrix::from_fn(states.num_rows(), columns.len(), |s, b| columns[b][s]))
             }
         }
@@ -110,7 +108,7 @@ impl Fits {
 
 /// A method on every sample.
 fn fit_each(method: &dyn Method, samples: &[Sample<'_>]) -> Result<Vec<Box<dyn Fit>>, FitError> {
-    in_order(samples.par_iter().map(|sample| method.fit(sample)))
+    parallel::try_map(samples.len(), |b| method.fit(&samples[b]))
 }
 
 /// Values of a log with their intervals.
@@ -139,7 +137,7 @@ impl Intervals {
         reference: &SoftmaxTd,
         weights: &[Vec<f64>],
     ) -> Result<Self, FitError> {
-        let samples: Vec<Sample<'_>> = weights.par_iter().map(|w| log.sample(w)).collect();
+        let samples = parallel::map(weights.len(), |b| log.sample(&weights[b]));
         let fit = |method: &SoftmaxTd| {
             let fits = method.fit_all(&samples, &[], |_| ControlFlow::Continue(()))?;
             let is_finite = fits.values().as_slice().iter().all(|v| v.is_finite());
@@ -158,7 +156,7 @@ impl Intervals {
 
     /// Intervals of tabular TD, whose limit of infinite depth, tabular LSTD, takes the place of the rougher fit.
     pub fn of_tabular_td(log: &Log, method: &TabularTd, weights: &[Vec<f64>]) -> Result<Self, FitError> {
-        let samples: Vec<Sample<'_>> = weights.par_iter().map(|w| log.sample(w)).collect();
+        let samples = parallel::map(weights.len(), |b| log.sample(&weights[b]));
         let visits = samples[0].visits();
         let support: Box<dyn Fit> = Box::new(Table::new(&samples[0], visits.to_vec(), 0.0));
         let fits = Fits::Other(fit_each(method, &samples)?, Some(support));
@@ -173,7 +171,7 @@ impl Intervals {
 
     /// Intervals of any method from resampling alone: of an estimate that is biased they are too short.
     pub fn of_method(log: &Log, method: &dyn Method, weights: &[Vec<f64>]) -> Result<Self, FitError> {
-        let samples: Vec<Sample<'_>> = weights.par_iter().map(|w| log.sample(w)).collect();
+        let samples = parallel::map(weights.len(), |b| log.sample(&weights[b]));
         Self::around(Fits::Other(fit_each(method, &samples)?, None), &samples)
     }
 

@@ -1,11 +1,10 @@
 //! How far the states of a log reach.
 
-use rayon::prelude::*;
-
 use super::keys::Keys;
 use super::sample::Sample;
 use crate::kernel::Similarity;
 use crate::matrix::Matrix;
+use crate::parallel;
 
 /// Visits to states that may be farther from others than is usual.
 const OUTLIERS: f64 = 0.01;
@@ -36,7 +35,7 @@ impl Reach {
             None => {
                 let known = Matrix::from_fn(left.len(), x.num_cols(), |k, a| x[(left[k], a)]);
                 let spacing = |k: usize| nearest(&known, known.row(k), Some(k));
-                let squares = (0..left.len()).into_par_iter().map(spacing).collect();
+                let squares = parallel::map(left.len(), spacing);
                 (known, squares)
             }
         };
@@ -58,7 +57,7 @@ impl Reach {
     /// Which of these states are much farther from all known ones than known ones usually are from each other.
     pub fn beyond(&self, states: &Matrix) -> Vec<bool> {
         let is_beyond = |k: usize| !(nearest(&self.known, states.row(k), None) <= self.squared);
-        (0..states.num_rows()).into_par_iter().map(is_beyond).collect()
+        parallel::map(states.num_rows(), is_beyond)
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use rayon::prelude::*;
-
 use super::folds::Folds;
 use super::log::Log;
 use super::loss::{Kept, Loss, Target};
 use super::method::{Fit, FitError, Method, SoftmaxTd};
 use super::sample::Sample;
 use crate::matrix::Matrix;
+use crate::parallel;
 use crate::statistics::MeanSem;
 
 /// How often returns are completed anew at most.
@@ -32,7 +31,7 @@ impl Candidates for Box<dyn Method> {
     }
 
     fn visit(&self, training: &[Sample<'_>], show: &mut dyn FnMut(Result<&Matrix, FitError>) -> f64) {
-        let fits = in_order(training.par_iter().map(|sample| self.fit(sample)));
+        let fits = parallel::try_map(training.len(), |fold| self.fit(&training[fold]));
         let side_by_side = |fits: Vec<Box<dyn Fit>>| {
             Matrix::from_fn(fits[0].values().len(), fits.len(), |s, b| fits[b].values()[s])
         };
@@ -120,14 +119,6 @@ pub enum TuneError {
     NoCandidate { settings: usize, first: Option<FitError> },
 }
 
-/// Results of work in parallel, or the first error in order: which one comes first in time depends on the threads.
-pub(super) fn in_order<T: Send>(
-    work: impl IndexedParallelIterator<Item = Result<T, FitError>>,
-) -> Result<Vec<T>, FitError> {
-    let results: Vec<Result<T, FitError>> = work.collect();
-    results.into_iter().collect()
-}
-
 /// Folds of a log, ready for settings to be tried on.
 ///
 /// Values are held within the range of returns that the training episodes saw ([`Sample::return_range`]): a wide kernel
@@ -146,11 +137,10 @@ impl<'a> Trials<'a> {
     /// Takes the log apart.
     pub fn new(log: &'a Log, folds: &Folds, loss: Loss) -> Result<Self, FitError> {
         let weights = folds.weights();
-        let training: Vec<Sample<'a>> = weights.par_iter().map(|(train, _)| log.sample(train)).collect();
-        let held_out: Vec<Sample<'_>> =
-            weights.par_iter().map(|(_, held_out)| log.sample(held_out)).collect();
-        let pairs = training.par_iter().zip(&held_out);
-        let targets = in_order(pairs.map(|(training, held_out)| Target::new(loss, training, held_out)))?;
+        let training = parallel::map(weights.len(), |fold| log.sample(&weights[fold].0));
+        let held_out = parallel::map(weights.len(), |fold| log.sample(&weights[fold].1));
+        let target = |fold: usize| Target::new(loss, &training[fold], &held_out[fold]);
+        let targets = parallel::try_map(weights.len(), target)?;
         let range = |sample: &Sample<'_>| sample.return_range().unwrap_or((f64::NAN, f64::NAN));
         Ok(Self {
             ranges: training.iter().map(range).collect(),
@@ -190,7 +180,7 @@ impl<'a> Trials<'a> {
             if value.is_finite() { value.max(low).min(high) } else { f64::NAN }
         };
         let loss = |fold: usize| self.targets[fold].loss(|s| held(s, fold));
-        let (folds, kept) = (0..self.targets.len()).into_par_iter().map(loss).unzip();
+        let (folds, kept) = parallel::map(self.targets.len(), loss).into_iter().unzip();
         self.trial(folds, kept)
     }
 

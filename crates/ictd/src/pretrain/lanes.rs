@@ -97,6 +97,23 @@ macro_rules! apart {
 }
 pub(super) use apart;
 
+/// Adds the lanes of `totals` to a sum and takes the smallest of those of `minima`, as many lanes as are counted.
+#[inline(always)]
+pub(super) fn sum_and_smallest<M: Machine>(
+    m: M,
+    counted: usize,
+    [totals, minima]: [M::Number; 2],
+    (mut sum, mut smallest): (f64, f64),
+) -> (f64, f64) {
+    let mut lanes = [M::Element::default(); WIDTH];
+    let counted = counted.min(M::LANES);
+    m.store(totals, &mut lanes);
+    sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
+    m.store(minima, &mut lanes);
+    smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
+    (sum, smallest)
+}
+
 /// One `f64` at a time: the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;

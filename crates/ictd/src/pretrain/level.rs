@@ -8,7 +8,7 @@ use fearless_simd::Level;
 /// Which vector instructions single-precision training uses.
 ///
 /// Levels with fused multiply-add (avx2, avx512, and 64-bit ARM's) give the same bits, and so do those without it
-/// (scalar, sse4.2); the two groups differ in the last place of every operation.
+/// (scalar, sse2); the two groups differ in the last place of every operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SimdLevel {
@@ -17,8 +17,8 @@ pub enum SimdLevel {
     Best,
     /// None.
     Scalar,
-    /// SSE 4.2 (x86-64).
-    Sse42,
+    /// SSE2 (every x86-64).
+    Sse2,
     /// AVX2 and FMA (x86-64).
     Avx2,
     /// AVX-512 (x86-64, Ice Lake or later).
@@ -27,19 +27,19 @@ pub enum SimdLevel {
 
 /// The name must be that of a level.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("'{0}' is no SIMD level, expected one of scalar, sse4.2, avx2, avx512")]
+#[error("'{0}' is no SIMD level, expected one of scalar, sse2, avx2, avx512")]
 pub struct SimdLevelError(String);
 
 impl SimdLevel {
     /// The levels with a name, weakest first.
-    pub const NAMED: [SimdLevel; 4] = [Self::Scalar, Self::Sse42, Self::Avx2, Self::Avx512];
+    pub const NAMED: [SimdLevel; 4] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512];
 
     /// The name as typed and printed.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Best => "best",
             Self::Scalar => "scalar",
-            Self::Sse42 => "sse4.2",
+            Self::Sse2 => "sse2",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
         }
@@ -54,7 +54,7 @@ impl SimdLevel {
     pub fn fuses_multiply_add(self) -> Option<bool> {
         match self {
             Self::Best => None,
-            Self::Scalar | Self::Sse42 => Some(false),
+            Self::Scalar | Self::Sse2 => Some(false),
             Self::Avx2 | Self::Avx512 => Some(true),
         }
     }
@@ -77,13 +77,13 @@ impl SimdLevel {
             #[cfg(target_family = "wasm")]
             Self::Scalar => None,
             #[cfg(target_arch = "x86_64")]
-            Self::Sse42 => Level::new().as_sse4_2().map(Level::Sse4_2),
+            Self::Sse2 => Level::new().as_sse2().map(Level::Sse2),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => Level::new().as_avx2().map(Level::Avx2),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => Level::new().as_avx512().map(Level::Avx512),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Sse42 | Self::Avx2 | Self::Avx512 => None,
+            Self::Sse2 | Self::Avx2 | Self::Avx512 => None,
         }
     }
 }

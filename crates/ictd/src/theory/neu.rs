@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::context::{ContextStatistics, Tally};
 use crate::kernel::Attention;
+use crate::parallel;
 use crate::random::{Purpose, Stream, running_sums};
 use crate::statistics::MeanSem;
 use crate::task::{FiniteTask, TaskError};
@@ -113,15 +113,11 @@ impl<F: Fn(u64) -> Result<FiniteTask, TaskError> + Sync> NeuSampler<F> {
         if self.attention.diagonal_mix() != 0.0 {
             return Err(NeuError::DiagonalMix(self.attention.diagonal_mix()));
         }
-        let chunks: Vec<Result<Vec<Updates>, NeuError>> = (0..self.samples.div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let range = chunk * CHUNK..self.samples.min((chunk + 1) * CHUNK);
-                self.chunk(params, range)
-            })
-            .collect();
-        // Gathered first, so that the error is that of the first sample, whatever the threads did.
-        let chunks: Vec<Vec<Updates>> = chunks.into_iter().collect::<Result<_, NeuError>>()?;
+        let chunks = parallel::try_map(self.samples.div_ceil(CHUNK) as usize, |chunk| {
+            let chunk = chunk as u64;
+            let range = chunk * CHUNK..self.samples.min((chunk + 1) * CHUNK);
+            self.chunk(params, range)
+        })?;
         let size = 3 + params.feature_dim() * params.feature_dim();
         let of_depth = |k: usize| {
             let own: Vec<&Updates> = chunks.iter().map(|depths| &depths[k]).collect();

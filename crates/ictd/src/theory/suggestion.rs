@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::kernel::{Attention, Kernel, Tabular};
 use crate::linalg::LinalgError;
 use crate::operator::{OperatorError, StateOperator};
+use crate::parallel;
 use crate::statistics::largest;
 
 use super::certificate::{Certificate, Contraction, Status, largest_of};
@@ -213,7 +213,7 @@ impl SuggestionConfig<'_> {
             found
         };
         let mut tried: Vec<Result<Vec<Suggestion>, OperatorError>> =
-            changes.par_iter().map(|change| examine(*change)).collect();
+            parallel::map(changes.len(), |k| examine(changes[k]));
         let none = tried.iter().all(|found| found.as_ref().map_or(true, Vec::is_empty));
         if none && !certificate.status.converges() {
             tried.push(trial.examine(Change::Tabular, error_at_depth));

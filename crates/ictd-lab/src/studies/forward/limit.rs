@@ -2,7 +2,7 @@
 
 use ictd::context::{Context, ContextStatistics, Role};
 use ictd::evaluate::Limit;
-use ictd::kernel::Effort;
+use ictd::kernel::{Effort, Route};
 use ictd::operator::{AppliedOperator, StateOperator};
 use ictd::theory::{Certificate, Spectrum};
 use ictd::transformer::{Parameters, Transformer};
@@ -144,7 +144,12 @@ impl Solution {
         let certificate = Certificate::verdict_applied(&mut operator, config.step_sizes[0])?;
         let limit = operator.infinite_depth()?;
         let residual = limit.residual;
-        let values = if limit.is_complete() {
+        let values = if limit.is_complete() && operator.route() == Route::Pivots && limit.products > 0 {
+            // The equations of the counted chain, which need no products, do not know weights; these do.
+            let problem =
+                "it rests on weights that pivots stand for, which gives it no bound, expected no --tolerance";
+            Err(LabError::refused("fixed-point", problem))
+        } else if limit.is_complete() {
             Ok(by_column(limit.values, statistics, context))
         } else {
             let problem = format!(

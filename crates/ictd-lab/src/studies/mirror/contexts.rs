@@ -4,10 +4,10 @@
 
 use ictd::linalg::solve;
 use ictd::matrix::Matrix;
+use ictd::parallel;
 use ictd::pretrain::PretrainConfig;
 use ictd::random::{Purpose, Stream};
 use ictd::task::TaskSource as _;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::LabError;
@@ -224,7 +224,7 @@ impl Contexts {
     /// that A's sign asks for and goes to `smaller` and to `larger` |a|, each point the start of the next.
     pub fn fixed_points(&self, smaller: &[f64], larger: &[f64]) -> Vec<(f64, Option<([f64; 3], Losses)>)> {
         let walks = [(-1.0, smaller), (-1.0, larger), (1.0, smaller), (1.0, larger)];
-        let walk = |&(sign, sizes): &(f64, &[f64])| {
+        let walk = |(sign, sizes): (f64, &[f64])| {
             let (mut last, mut start) = (1.0, [2.0, 1.5, -2.0].map(|p: f64| sign * p));
             let mut found = Vec::new();
             for &size in [1.0].iter().chain(sizes) {
@@ -237,7 +237,7 @@ impl Contexts {
             }
             found
         };
-        let mut all: Vec<_> = walks.par_iter().flat_map_iter(walk).collect();
+        let mut all = parallel::map(walks.len(), |k| walk(walks[k])).concat();
         all.sort_by(|x, y| x.0.total_cmp(&y.0));
         // Both walks of a side begin at the same point.
         all.dedup_by_key(|x| x.0);

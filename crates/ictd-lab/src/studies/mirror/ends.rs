@@ -1,7 +1,6 @@
 //! Where training ends, and what it costs: mirror and TD block on the same fresh tasks.
 
 use ictd::pretrain::{Branch, Measurement, emergence_of, first_gradient, measure};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::path::{Point, Trace, trace};
@@ -83,7 +82,7 @@ pub fn run(
             overrides.iter().map(|s| s.to_string()).chain([format!("epochs={}", study.epochs)]).collect();
         let config = Settings::preset("paper", &overrides)?.config;
         progress.rename(format!("mirror [{}/{}] ends: {setting}", k + 1, SETTINGS.len()));
-        let ends = in_parallel(seeds.par_iter().enumerate(), |(s, &seed)| {
+        let ends = in_parallel(seeds.iter().enumerate(), |(s, &seed)| {
             let params =
                 if k == 0 { literal[s].params.clone() } else { trace(&config, seed, progress)?.params };
             Ok(End {

@@ -17,7 +17,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ictd::pretrain::{Measurement, ParamsView, TrainError, TrainState, Trainer, measure};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::in_parallel;
@@ -220,7 +219,7 @@ fn conclude(
     progress: &Progress,
 ) -> Result<RunResult, LabError> {
     progress.begin("measuring on fresh tasks", "points", 2 * seeds.len() as u64)?;
-    let seeds = in_parallel(states.par_iter().zip(seeds), |(state, &seed)| {
+    let seeds = in_parallel(states.iter().zip(seeds), |(state, &seed)| {
         let result = seed_result(settings, seed, state);
         progress.step(2)?;
         result

@@ -17,9 +17,8 @@ use ictd::statistics::fit::Slope;
 use ictd::statistics::largest;
 use ictd::task::FiniteTask;
 use ictd::theory::{Constants, Stability};
-use rayon::prelude::*;
 
-use super::{Tasks, softmax};
+use super::{Tasks, in_parallel, softmax};
 use crate::LabError;
 
 /// A layer of the paper's attention in infinitely long contexts of a task.
@@ -33,7 +32,7 @@ fn on_tasks<T: Send>(
     tasks: u64,
     find: impl Fn(u64, &FiniteTask) -> Result<T, LabError> + Sync,
 ) -> Result<Vec<T>, LabError> {
-    (0..tasks).into_par_iter().map(|index| find(index, &family.task(index)?)).collect()
+    in_parallel(0..tasks, |index| find(index, &family.task(index)?))
 }
 
 /// The constants of the bounds on a task.

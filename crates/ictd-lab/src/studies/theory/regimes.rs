@@ -2,7 +2,6 @@
 
 use ictd::task::{FiniteTask, Mrp};
 use ictd::theory::{Regime, Stability};
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{Tasks, population};
@@ -13,6 +12,7 @@ use crate::figure::style::{GRAY, INK, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
 use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table};
+use crate::studies::in_parallel;
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
 const SCALES: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0, 20.0, 50.0, 200.0, 1000.0, 5000.0];
@@ -96,10 +96,8 @@ pub fn run(family: &Tasks, tasks: u64, progress: &Progress) -> Result<RegimeMap,
         }
     }
     progress.begin("regimes", "eigenvalue problems", points.len() as u64 * tasks)?;
-    let cells = points
-        .into_par_iter()
-        .map(|(repair, gamma, scale)| cell(family, tasks, repair, gamma, scale, progress))
-        .collect::<Result<Vec<_>, LabError>>()?;
+    let cells =
+        in_parallel(points, |(repair, gamma, scale)| cell(family, tasks, repair, gamma, scale, progress))?;
     let describe = family.describe().split(", γ").next().unwrap_or_default().to_owned();
     let undecided = cells.iter().map(|cell| cell.undecided).sum();
     Ok(RegimeMap { cells, undecided, describe, tasks })

@@ -1,10 +1,8 @@
 //! Softmax TD over landmarks or by way of pivots, in their own coordinates.
 
-use rayon::prelude::*;
-
 use super::smoother::Weights;
 use crate::matrix::Matrix;
-use crate::{linalg, vector};
+use crate::{linalg, parallel, vector};
 
 /// With landmarks values are c + α Σ_k W(·, k) g_k, where g_k is the sum over layers of the TD errors attributed to landmark k.
 /// These errors are an affine function of g, e - α A g, so that a layer costs as much as there are pairs of landmarks, however
@@ -33,7 +31,7 @@ impl Coordinates {
             }
             system
         };
-        Self { systems: (0..right.num_cols()).into_par_iter().map(system).collect(), right }
+        Self { systems: parallel::map(right.num_cols(), system), right }
     }
 
     /// By way of pivots: TD errors of source i count `amplitudes[i]` times row `sources[i]` of the weights.
@@ -54,26 +52,23 @@ impl Coordinates {
             }
             system.finish()
         };
-        Self { systems: (0..right.num_cols()).into_par_iter().map(system).collect(), right }
+        Self { systems: parallel::map(right.num_cols(), system), right }
     }
 
     /// Adds the TD errors of so many layers to `totals`, by landmark and column, and what `totals` is before each layer to `history`.
     pub fn advance(&self, layers: usize, step_size: f64, totals: &mut Matrix, history: &mut Matrix) {
         let column = |of: &Matrix, b: usize| of.rows().map(|row| row[b]).collect::<Vec<f64>>();
-        let columns: Vec<(Vec<f64>, Vec<f64>)> = (0..totals.num_cols())
-            .into_par_iter()
-            .map(|b| {
-                let (mut total, mut past) = (column(totals, b), column(history, b));
-                for _ in 0..layers {
-                    past.iter_mut().zip(&total).for_each(|(sum, total)| *sum += total);
-                    let error =
-                        |(k, row): (usize, &[f64])| self.right[(k, b)] - step_size * vector::dot(row, &total);
-                    let errors: Vec<f64> = self.systems[b].rows().enumerate().map(error).collect();
-                    total.iter_mut().zip(errors).for_each(|(total, error)| *total += error);
-                }
-                (total, past)
-            })
-            .collect();
+        let columns: Vec<(Vec<f64>, Vec<f64>)> = parallel::map(totals.num_cols(), |b| {
+            let (mut total, mut past) = (column(totals, b), column(history, b));
+            for _ in 0..layers {
+                past.iter_mut().zip(&total).for_each(|(sum, total)| *sum += total);
+                let error =
+                    |(k, row): (usize, &[f64])| self.right[(k, b)] - step_size * vector::dot(row, &total);
+                let errors: Vec<f64> = self.systems[b].rows().enumerate().map(error).collect();
+                total.iter_mut().zip(errors).for_each(|(total, error)| *total += error);
+            }
+            (total, past)
+        });
         *totals = Matrix::from_fn(totals.num_rows(), totals.num_cols(), |k, b| columns[b].0[k]);
         *history = Matrix::from_fn(totals.num_rows(), totals.num_cols(), |k, b| columns[b].1[k]);
     }

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::linear::LinearFit;
 use super::table::Table;
 use super::{Fit, FitError, Method, centre, check_dim};
 use crate::evaluate::sample::Sample;
 use crate::kernel::Kernel;
-use crate::linalg;
 use crate::matrix::Matrix;
+use crate::{linalg, parallel};
 
 /// From this many states on a table is solved by sweeps first, which cost as much as the log has pairs of states.
 const MIN_SWEEP: usize = 256;
@@ -95,7 +93,7 @@ fn gram(kernel: &dyn Kernel, rows: &Matrix, cols: &Matrix) -> Result<Matrix, Fit
             .ok_or(FitError::NotPositiveDefinite)
     };
     let row = |i: usize| cols.rows().map(|y| entry(rows.row(i), y)).collect::<Result<Vec<f64>, FitError>>();
-    let entries: Vec<Vec<f64>> = (0..rows.num_rows()).into_par_iter().map(row).collect::<Result<_, _>>()?;
+    let entries: Vec<Vec<f64>> = parallel::try_map(rows.num_rows(), row)?;
     Ok(Matrix::from_vec(rows.num_rows(), cols.num_rows(), entries.concat()))
 }
 

@@ -1,13 +1,11 @@
 //! Averages over many states by way of a few of them, where the kernel is wide.
 
-use rayon::prelude::*;
-
 use super::coordinates::OuterProducts;
 use super::smoother::{Smoother, Weights, pick};
 use crate::context::ContextStatistics;
 use crate::kernel::{Embedding, Pivots, TooMany};
 use crate::matrix::Matrix;
-use crate::vector;
+use crate::{parallel, vector};
 
 /// The errors of the weights of a state, which sum to 1, sum to no more than this.
 const TOLERANCE: f64 = 1e-3;
@@ -158,20 +156,15 @@ impl PivotSmoother {
     /// Sums over sources in the coordinates of pivots, Σ_s a(s)·f(s)·g(s), by column.
     pub fn gather(&self, rows: &Matrix, sources: &[usize], sums: &Matrix) -> Matrix {
         let (rank, cols) = (rows.num_cols(), sums.num_cols());
-        let parts: Vec<Matrix> = sources
-            .par_chunks(BLOCK)
-            .enumerate()
-            .map(|(block, sources)| {
-                let mut part = Matrix::zeros(rank, cols);
-                for (i, &s) in sources.iter().enumerate() {
-                    let place = block * BLOCK + i;
-                    for (k, f) in rows.row(s).iter().enumerate() {
-                        vector::axpy(self.amplitudes[place] * f, sums.row(place), part.row_mut(k));
-                    }
+        let parts: Vec<Matrix> = parallel::map(sources.len().div_ceil(BLOCK), |block| {
+            let mut part = Matrix::zeros(rank, cols);
+            for (place, &s) in sources.iter().enumerate().skip(block * BLOCK).take(BLOCK) {
+                for (k, f) in rows.row(s).iter().enumerate() {
+                    vector::axpy(self.amplitudes[place] * f, sums.row(place), part.row_mut(k));
                 }
-                part
-            })
-            .collect();
+            }
+            part
+        });
         let mut gathered = Matrix::zeros(rank, cols);
         for part in &parts {
             vector::axpy(1.0, part.as_slice(), gathered.as_mut_slice());
@@ -181,12 +174,12 @@ impl PivotSmoother {
 
     /// (Σ n w)²/Σ n w² for every state, with the visits n of the first column.
     pub fn effective(&self, weights: &Weights) -> Vec<f64> {
-        let rows: Vec<&[f64]> = weights.rows.rows().collect();
-        let size = |(u, row): (usize, &&[f64])| {
-            let squares: f64 = self.squares.rows().zip(*row).map(|(r, f)| f * vector::dot(r, row)).sum();
+        let size = |u: usize| {
+            let row = weights.rows.row(u);
+            let squares: f64 = self.squares.rows().zip(row).map(|(r, f)| f * vector::dot(r, row)).sum();
             1.0 / (weights.factor(u, 0) * weights.factor(u, 0) * squares)
         };
-        rows.par_iter().enumerate().map(size).collect()
+        parallel::map(weights.rows.num_rows(), size)
     }
 
     /// What κ(u, u) has beyond f(u)·f(u), and rounding.

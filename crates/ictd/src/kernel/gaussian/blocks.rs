@@ -176,15 +176,25 @@ impl<T: Real> Packed<T> {
         mut of_rows: [&mut [f64]; N],
         mut of_columns: [&mut [f64]; N],
     ) {
-        let whole = |k: usize| k * self.block..(k + 1) * self.block;
-        let columns = &self.columns[j * self.block * self.dim..][..self.block * self.dim];
-        let q = scaled.each_ref().map(|(_, g)| &g[whole(j)]);
-        for first in (0..self.block).step_by(MAX_ROWS) {
+        // Of the last block, the points that there are: those that fill it up send and receive nothing.
+        let points = |k: usize| (self.len - k * self.block).min(self.block);
+        let filled = points(j).next_multiple_of(T::GROUP);
+        let columns = &self.columns[j * self.block * self.dim..][..filled * self.dim];
+        let q = scaled.each_ref().map(|(_, g)| &g[j * self.block..][..filled]);
+        for first in (0..points(i)).step_by(MAX_ROWS) {
             let begin = i * self.block + first;
             let rows = &self.rows[begin * self.dim..][..MAX_ROWS * self.dim];
             let p = scaled.each_ref().map(|(_, g)| &g[begin..begin + MAX_ROWS]);
             let row_sums = of_rows.each_mut().map(|sums| &mut sums[first..first + MAX_ROWS]);
-            T::tile(self.dim, rows, p, columns, q, row_sums, of_columns.each_mut().map(|sums| &mut **sums));
+            T::tile(
+                self.dim,
+                rows,
+                p,
+                columns,
+                q,
+                row_sums,
+                of_columns.each_mut().map(|sums| &mut sums[..filled]),
+            );
         }
     }
 }

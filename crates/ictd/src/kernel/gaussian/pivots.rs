@@ -6,10 +6,10 @@ use super::embedding::Embedding;
 use super::kappa::Panel;
 use super::selection::Selection;
 use super::tile::{MAX_ROWS, Real};
-use crate::linalg;
 use crate::matrix::Matrix;
 use crate::statistics::largest;
 use crate::watch::{Stopped, Watch};
+use crate::{linalg, parallel};
 
 /// Columns of a panel whose residuals are computed at once.
 const PANEL: usize = 256;
@@ -222,18 +222,15 @@ impl Pivots {
         });
         let none = vec![0.0; self.scales.len()];
         let blocks = padded.div_ceil(BLOCK);
-        let gathered: Vec<[Vec<f64>; N]> = (0..blocks)
-            .into_par_iter()
-            .map(|k| {
-                let range = k * BLOCK..((k + 1) * BLOCK).min(padded);
-                let q = weighed.each_ref().map(|g| &g[range.clone()]);
-                let mut unused: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; range.len()]);
-                let mut sums: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; none.len()]);
-                let p = std::array::from_fn(|_| none.as_slice());
-                self.meet(range, p, q, &mut sums, unused.each_mut().map(Vec::as_mut_slice));
-                watch.advance(0).map(|()| sums)
-            })
-            .collect::<Result<_, _>>()?;
+        let gathered: Vec<[Vec<f64>; N]> = parallel::try_map(blocks, |k| {
+            let range = k * BLOCK..((k + 1) * BLOCK).min(padded);
+            let q = weighed.each_ref().map(|g| &g[range.clone()]);
+            let mut unused: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; range.len()]);
+            let mut sums: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; none.len()]);
+            let p = std::array::from_fn(|_| none.as_slice());
+            self.meet(range, p, q, &mut sums, unused.each_mut().map(Vec::as_mut_slice));
+            watch.advance(0).map(|()| sums)
+        })?;
         watch.advance(1)?;
         let mut moved = [0.0; N];
         let solved: [Vec<f64>; N] = std::array::from_fn(|m| {

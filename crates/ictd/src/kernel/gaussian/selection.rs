@@ -6,8 +6,8 @@ use super::embedding::Embedding;
 use super::kappa::Panel;
 use crate::matrix::Matrix;
 use crate::random::{Purpose, Stream};
-use crate::vector;
 use crate::watch::{Stopped, Watch};
+use crate::{parallel, vector};
 
 /// Points of a sample that are drawn at random ...
 const DRAWN: usize = 6144;
@@ -94,7 +94,8 @@ impl<'a> Selection<'a> {
             false => self.drawn.iter().map(|&(place, weight)| (self.point(place), weight)).collect(),
         };
         let embedding = self.embedding;
-        let made = points.par_chunks(CHUNK).map(|points| {
+        let made = parallel::map(points.len().div_ceil(CHUNK), |k| {
+            let points = &points[k * CHUNK..points.len().min((k + 1) * CHUNK)];
             let panel = Panel::new(points.iter().map(|&u| embedding.point(u)), points.len(), embedding.dim());
             let (mut mass, mut kappa) = (vec![0.0; points.len()], vec![0.0; points.len()]);
             for &(s, weight) in &sources {
@@ -108,7 +109,6 @@ impl<'a> Selection<'a> {
             }
             chunk
         });
-        let made: Vec<Chunk> = made.collect();
         self.chunks.extend(made);
         self.len += points.len();
     }

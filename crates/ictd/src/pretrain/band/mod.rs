@@ -20,7 +20,7 @@ mod backward;
 mod forward;
 
 use super::engine::{Applies, Feedback, Job, Program};
-use super::lanes::{Element, Machine, WIDTH, apart};
+use super::lanes::{Element, Machine, WIDTH, apart, sum_and_smallest};
 use super::shape::{Columns, Mask, Shape};
 use super::weighing::{BuiltIn, Weighing};
 
@@ -264,8 +264,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
     #[inline(always)]
     fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64) {
         let layout = Layout::of(&self.shape);
-        let mut lanes = [E::default(); WIDTH];
-        let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+        let mut found = (0.0, f64::INFINITY);
         for (block, tape) in self.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
             let t = block * M::LANES;
             let mut totals = m.splat(E::default());
@@ -276,13 +275,9 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
                 totals = totals + weight;
                 minima = m.min(minima, weight);
             }
-            let counted = (num - t).min(M::LANES);
-            m.store(totals, &mut lanes);
-            sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
-            m.store(minima, &mut lanes);
-            smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
+            found = sum_and_smallest(m, num - t, [totals, minima], found);
         }
-        (sum, smallest)
+        found
     }
 }
 

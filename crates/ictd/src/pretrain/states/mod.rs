@@ -24,7 +24,7 @@ pub use visits::Visits;
 
 use self::visits::{TILE, Tally};
 use super::engine::{Applies, Feedback, Job, Program};
-use super::lanes::{Element, Machine, WIDTH, apart};
+use super::lanes::{Element, Machine, WIDTH, apart, sum_and_smallest};
 use super::shape::{Mask, Shape};
 use super::weighing::{BuiltIn, Weighing};
 
@@ -224,8 +224,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for States<E, C> {
         let Some(visits) = &self.visits else { return (f64::NAN, f64::NAN) };
         let layout = Layout::of(&self.shape, visits);
         let [zero, one, far] = [0.0, 1.0, 1e30].map(|x| m.splat(E::of(x)));
-        let mut lanes = [E::default(); WIDTH];
-        let (mut sum, mut smallest) = (0.0, f64::INFINITY);
+        let mut found = (0.0, f64::INFINITY);
         for (block, tape) in self.tape.chunks_exact(layout.block()).take(num.div_ceil(M::LANES)).enumerate() {
             let (mut total, mut minimum) = (zero, far);
             for s in 0..layout.states {
@@ -236,13 +235,9 @@ impl<E: Element, C: Copy + Default> Program<E, C> for States<E, C> {
                 // A state that is not visited is far above any weight.
                 minimum = m.min(minimum, m.fma(one - m.positive(count), far, weight));
             }
-            let counted = (num - block * M::LANES).min(M::LANES);
-            m.store(total, &mut lanes);
-            sum += lanes[..counted].iter().map(|x| x.get()).sum::<f64>();
-            m.store(minimum, &mut lanes);
-            smallest = lanes[..counted].iter().map(|x| x.get()).fold(smallest, f64::min);
+            found = sum_and_smallest(m, num - block * M::LANES, [total, minimum], found);
         }
-        (sum, smallest)
+        found
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod counts;
 mod curves;
+mod operator;
 mod options;
 mod show;
 mod subsample;
@@ -11,6 +12,7 @@ mod whole;
 
 pub use counts::{Counts, count};
 use curves::{Curve, curves};
+pub(crate) use operator::operator_of;
 pub use options::Options;
 pub use subsample::Subsample;
 pub use suggestions::SuggestionJson;
@@ -270,23 +272,6 @@ fn unit_features(statistics: &ContextStatistics) -> Result<ContextStatistics, La
     })
 }
 
-/// The layer of a context as a linear map; refuses what has more states than matrices are formed for.
-pub(crate) fn operator_of(
-    context: &Context,
-    gamma: f64,
-    unit_norm: bool,
-    config: &LayerConfig,
-) -> Result<StateOperator, LabError> {
-    check_discount(gamma)?;
-    let attention = config.attention()?;
-    let statistics = ContextStatistics::per_state(context);
-    check_range("distinct states", statistics.num_groups(), 1..=MAX_STATES)?;
-    let d = statistics.feature_dim();
-    admit(statistics.num_groups(), d, context_bytes(context.num_columns(), d), false)?;
-    let statistics = if unit_norm { unit_features(&statistics)? } else { statistics };
-    Ok(StateOperator::of(statistics, &attention, gamma)?)
-}
-
 /// The certificate of as many states as matrices are formed for.
 fn dense_report(
     subject: Subject<'_>,
@@ -399,4 +384,27 @@ fn located(error: OperatorError, operator: &StateOperator) -> LabError {
         size(&state)
     );
     LabError::refused("features", problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ictd::context::End;
+
+    /// What is certain of a part need not hold for the rest.
+    #[test]
+    fn a_certificate_of_a_part_asks_for_caution() {
+        let rows: Vec<[f64; 1]> = (0..6).map(|k| [f64::from(k)]).collect();
+        let context = Context::builder().episode(&rows, &[1.0; 5], End::Terminated).build().unwrap();
+        let config = LayerConfig { kernel: KernelName::Tabular, ..LayerConfig::default() };
+        let of = |subsample| {
+            let subject = Subject { name: "a chain".into(), context: Some(&context), subsample };
+            let (statistics, attention) =
+                (ContextStatistics::per_state(&context), config.attention().unwrap());
+            dense_report(subject, statistics, &attention, 0.9, false, &config, &Progress::default()).unwrap()
+        };
+        let (whole, part) = (of(None), of(Some(Subsample { states: 5, of: 5000 })));
+        assert_eq!((whole.certificate.status, whole.judgement), (Status::Certified, Level::Trust));
+        assert_eq!((part.certificate.status, part.judgement), (Status::Certified, Level::Caution));
+    }
 }
