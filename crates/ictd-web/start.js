@@ -6,12 +6,24 @@
 
   const unpack = (id) => {
     const element = document.getElementById(id);
-    const code = atob(element.textContent);
+    const letters = element.textContent;
     const out = new Uint8Array(Number(element.dataset.length));
     const [quick, slow] = [new Uint16Array(MODELS).fill(1 << 15), new Uint16Array(MODELS).fill(1 << 15)];
     let [low, high, number, next] = [0, 0xffffffff, 0, 0];
 
-    const shift = () => (number = ((number << 8) | (next < code.length ? code.charCodeAt(next++) : 0)) >>> 0);
+    // Five letters for four bytes, the highest first: those from # to x but <.
+    const code = new Uint8Array(letters.length * 0.8);
+    const bytes = new DataView(code.buffer);
+    for (let k = 0; 5 * k < letters.length; k++) {
+      let four = 0;
+      for (let j = 5 * k; j < 5 * k + 5; j++) {
+        const letter = letters.charCodeAt(j);
+        four = 85 * four + letter - (letter > 60 ? 36 : 35);
+      }
+      bytes.setUint32(4 * k, four);
+    }
+
+    const shift = () => (number = ((number << 8) | (next < code.length ? code[next++] : 0)) >>> 0);
     for (let k = 0; k < 4; k++) shift();
 
     /** The next bit, which is 1 with this probability of 4096. */
@@ -29,9 +41,11 @@
     };
 
     const read = (model) => {
-      const [a, b] = [quick[model], slow[model]];
-      const bit = split(Math.min(4095, Math.max(1, (a + b) >> 5)));
-      const target = bit ? 65535 : 0;
+      const a = quick[model];
+      const b = slow[model];
+      // Of 4096, never 0 or 1.
+      const bit = split(Math.min(4095, (a + b) >> 5 || 1));
+      const target = bit * 65535;
       quick[model] = a + ((target - a) >> 4);
       slow[model] = b + ((target - b) >> 7);
       return bit;
@@ -46,9 +60,9 @@
 
     const farAway = (length) => {
       const slot = tree(SLOT + Math.min(3, length - 2) * 64, 6);
-      const [bits, second] = [slot >> 1, slot & 1];
+      const bits = slot >> 1;
       if (bits < 2) return 1 + bits;
-      let value = 2 + second;
+      let value = 2 + (slot & 1);
       for (let k = bits - 2; k > 4; k--) value = 2 * value + split(2048);
       const modelled = Math.min(4, bits - 2);
       return 1 + (value << modelled) + tree(LOW + slot * 32, modelled);

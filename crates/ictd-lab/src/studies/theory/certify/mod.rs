@@ -3,6 +3,7 @@
 
 mod counts;
 mod curves;
+mod operator;
 mod options;
 mod show;
 mod subsample;
@@ -11,6 +12,7 @@ mod whole;
 
 pub use counts::{Counts, count};
 use curves::{Curve, curves};
+pub(crate) use operator::operator_of;
 pub use options::Options;
 pub use subsample::Subsample;
 pub use suggestions::SuggestionJson;
@@ -268,23 +270,6 @@ fn unit_features(statistics: &ContextStatistics) -> Result<ContextStatistics, La
     statistics.with_unit_features().ok_or_else(|| {
         LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
     })
-}
-
-/// The layer of a context as a linear map; refuses what has more states than matrices are formed for.
-pub(crate) fn operator_of(
-    context: &Context,
-    gamma: f64,
-    unit_norm: bool,
-    config: &LayerConfig,
-) -> Result<StateOperator, LabError> {
-    check_discount(gamma)?;
-    let attention = config.attention()?;
-    let statistics = ContextStatistics::per_state(context);
-    check_range("distinct states", statistics.num_groups(), 1..=MAX_STATES)?;
-    let d = statistics.feature_dim();
-    admit(statistics.num_groups(), d, context_bytes(context.num_columns(), d), false)?;
-    let statistics = if unit_norm { unit_features(&statistics)? } else { statistics };
-    Ok(StateOperator::of(statistics, &attention, gamma)?)
 }
 
 /// The certificate of as many states as matrices are formed for.
