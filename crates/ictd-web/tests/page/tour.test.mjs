@@ -51,3 +51,15 @@ test("the keyboard leads through it and out of it", async () => {
   assert.equal(await page.locator(".tour:visible").count(), 0);
   await check();
 });
+
+test("on a phone the way on is always in view", async () => {
+  for (let k = 1; k <= 8; k++) {
+    const { page, check } = await open(browser, { hash: `#tour=${k}`, width: 390, height: 844 });
+    const seen = await page.locator(k < 8 ? "#tour-next" : "#tour-end").evaluate((button) => {
+      const { left, top, width, height } = button.getBoundingClientRect();
+      return document.elementFromPoint(left + width / 2, top + height / 2) === button;
+    });
+    assert.ok(seen, `step ${k}`);
+    await check();
+  }
+});
