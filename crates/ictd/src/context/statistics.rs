@@ -212,6 +212,11 @@ impl ContextStatistics {
         &self.reward_sums
     }
 
+    /// The largest mean reward of a source group, in absolute value.
+    pub fn largest_reward(&self) -> f64 {
+        largest(self.reward_sums.iter().zip(&self.visits).map(|(sum, visits)| (sum / visits).abs()))
+    }
+
     /// Successor groups of a source group and how often each followed; terminal states left out.
     pub fn successors(&self, source: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.offsets[source] as usize..self.offsets[source + 1] as usize;

@@ -159,6 +159,7 @@ fn contraction(
     Ok(Contraction {
         norm_inf: proof.norm,
         spectral_radius: outer.and_then(|outer| outer.radius).filter(|radius| radius.is_finite()),
+        td_error_rate: proof.error_norm.filter(|norm| *norm < 1.0),
         min_diag: diagonal.iter().copied().fold(f64::INFINITY, f64::min),
         mean_diag: diagonal.iter().sum::<f64>() / diagonal.len() as f64,
         required_diag: required,
@@ -328,10 +329,10 @@ fn fixed_point(
     let rate = contraction.spectral_radius.filter(|&radius| radius < 1.0);
     let needed = rate.map(|rate| ((tolerance / largest_value).ln() / rate.ln()).ceil().max(1.0));
     // Beyond 2⁵³ a count of layers is no number.
-    let layers_predicted = match largest_value <= tolerance {
-        true => Some(0),
-        false => needed.filter(|&needed| needed < 9e15).map(|needed| needed as u64),
-    };
+    let by_rate = needed.filter(|&needed| needed < 9e15).map(|needed| needed as u64);
+    let proved =
+        || contraction.layers_by_td_errors(step_size, operator.statistics().largest_reward(), tolerance);
+    let layers_predicted = if largest_value <= tolerance { Some(0) } else { by_rate.or_else(proved) };
     Ok(Ok(FixedPoint {
         num_layers,
         tolerance,
