@@ -249,7 +249,9 @@ fn judge(
     };
     if let Some(growth) = outer.growth() {
         let found = in_words(&outer.krylov);
-        reasons.push(match outer.smallest_real_part.filter(|re| *re < 0.0) {
+        // That of the eigenvalue that is told, which need not be the smallest.
+        let told = (1.0 - outer.krylov.ritz.re) / step_size;
+        reasons.push(match outer.smallest_real_part.filter(|re| *re < 0.0).map(|re| if told < 0.0 { told } else { re }) {
             Some(re) => {
                 format!("an eigenvalue of M - gamma P has real part {re:.3e} < 0: errors grow with every step size; {found}")
             }
@@ -268,8 +270,10 @@ fn judge(
         ));
         return (Status::Estimated, reasons);
     }
+    let is_near = (outer.krylov.ritz.modulus() - 1.0).abs() < 0.1;
+    let doubt = if is_near { "eigenvalues near 1 cannot be told from it" } else { "it may be anywhere near" };
     reasons.push(format!(
-        "whether the slowest errors vanish could not be found: {}; eigenvalues near 1 cannot be told from it",
+        "whether the slowest errors vanish could not be found: {}; {doubt}",
         in_words(&outer.krylov)
     ));
     (Status::Undecided, reasons)
@@ -286,7 +290,7 @@ fn in_words(krylov: &Krylov) -> String {
         format!("{modulus:.4}")
     };
     format!(
-        "the largest eigenvalue of a layer after {products} products has size {size} with a residual of {residual:.1e}"
+        "the outermost eigenvalue of a layer that {products} products show has size {size} with a residual of {residual:.1e}"
     )
 }
 
