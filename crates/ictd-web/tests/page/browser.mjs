@@ -1,0 +1,51 @@
+// A browser with the explorer in it, and what a page may never do: say something on the console, or ask anything of the network.
+
+import assert from "node:assert/strict";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+/** The built page. */
+export const address = pathToFileURL(process.env.ICTD_EXPLORER).href;
+
+// A browser that is kept off the network says so at every start unless it is told not to try.
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+/** Starts the browser; `close` ends it. */
+export const start = () => chromium.launch({ executablePath: process.env.CHROMIUM, args: QUIET });
+
+/** A folder for the files of a test. */
+export const folder = () => mkdtempSync(join(tmpdir(), "ictd-page-"));
+
+/**
+ * Opens the page at an address fragment and waits until it shows something. What it did that it may not is found by `check`, which every
+ * test calls at its end.
+ */
+export async function open(browser, { hash = "", width = 1280, height = 900, scheme = "light" } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce", acceptDownloads: true, permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("console", (message) => faults.push(`console ${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!/^(data|blob):/.test(url) && url.split("#")[0] !== address) faults.push(`request: ${url.slice(0, 120)}`);
+  });
+  await page.goto(address + hash);
+  await page.evaluate(() => window.ictd.ready);
+  await page.locator("#picture > *").first().waitFor({ state: "attached" });
+  await settled(page);
+  const check = async () => {
+    assert.deepEqual(faults, []);
+    await context.close();
+  };
+  return { page, check };
+}
+
+/** Waits until two frames in a row have been drawn, and so every change so far. */
+export const settled = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
+
+/** The one line in which the page says that something is wrong; empty where nothing is. */
+export const notice = (page) => page.locator("#notice").evaluate((element) => (element.hidden ? "" : element.textContent));
