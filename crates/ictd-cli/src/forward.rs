@@ -52,7 +52,8 @@ pub struct Arguments {
     /// Compute weights exactly, in this arithmetic [default: double, or pivots where that takes over ten seconds]
     #[arg(long, value_parser = PossibleValuesParser::new(["single", "double"]).try_map(|name| name.parse::<Precision>()))]
     precision: Option<Precision>,
-    /// Compute weights through pivots where that is faster, no column of them being off by more than this in all
+    /// Compute weights through pivots where that is faster, no column of them being off by more than this in all; elsewhere exactly, as
+    /// --precision says
     #[arg(long, value_name = "T")]
     tolerance: Option<f64>,
     /// Gigabytes that pivots may take [default: 8]

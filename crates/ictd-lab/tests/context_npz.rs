@@ -146,7 +146,7 @@ fn each_mistake_of_an_archive_names_its_array() {
         (with("rewards.npy", array("'|S1'", "(2,)", b"ab")), "rewards: found texts"),
         (
             with("rewards.npy", array("'<u8'", "(1,)", &[255; 8])),
-            "rewards: found texts or numbers of 64 bits",
+            "rewards: found a whole number beyond 2^63 - 1, expected smaller",
         ),
         (
             with("rewards.npy", doubles("(2, 1)", &[1.0; 2])),

@@ -3,6 +3,9 @@
 //! The only file that names the linear-algebra library: its interface changes between versions and
 //! its generic code is slow to compile.
 
+use faer::diag::Diag;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::evd::{ComputeEigenvectors, EvdParams, evd_real, evd_scratch};
 use faer::linalg::solvers::{DenseSolveCore, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 
@@ -201,11 +204,26 @@ fn inverse_norm(
     estimate
 }
 
+/// Eigenvalues that the library's iteration looks for at the end of a large matrix before each round.
+///
+/// Those that it finds there at once it sorts, and where many are nearly equal, as with sharp kernels, the order changes with every exchange of two
+/// pairs: the sorting need never end. Two numbers have no order of pairs, and rounds without a search among more take half the time.
+extern "C" fn deflation_window(_: usize, _: usize) -> usize {
+    2
+}
+
 /// Eigenvalues as the library finds them; `None` when its iteration does not converge.
 fn by_library(a: &Matrix) -> Option<Vec<Eigenvalue>> {
-    let values = to_faer(a).ok()?.eigenvalues().ok()?;
-    let values = values.into_iter().map(|z| Eigenvalue { re: z.re, im: z.im });
-    let values: Vec<Eigenvalue> = values.collect();
+    let a = to_faer(a).ok()?;
+    let size = a.nrows();
+    let mut params = <EvdParams as faer::Auto<f64>>::auto();
+    params.schur.recommended_deflation_window = deflation_window;
+    let (params, no) = (faer::Spec::new(params), ComputeEigenvectors::No);
+    let (mut re, mut im) = (Diag::<f64>::zeros(size), Diag::<f64>::zeros(size));
+    let mut buffer = MemBuffer::new(evd_scratch::<f64>(size, no, no, Par::Seq, params));
+    let stack = MemStack::new(&mut buffer);
+    evd_real(a.as_ref(), re.as_mut(), im.as_mut(), None, None, Par::Seq, stack, params).ok()?;
+    let values: Vec<Eigenvalue> = (0..size).map(|k| Eigenvalue { re: re[k], im: im[k] }).collect();
     values.iter().all(|z| z.re.is_finite() && z.im.is_finite()).then_some(values)
 }
 
@@ -340,6 +358,37 @@ mod tests {
                 assert!(apart <= tolerance * largest, "{name}, search {failed}: {apart:e} of {largest:e}");
             }
         }
+    }
+
+    /// Weights of a sharp kernel on points of a sphere, along chains: larger than what the library does in one piece, with many
+    /// eigenvalues near 1.
+    #[test]
+    fn nearly_equal_eigenvalues_of_a_large_matrix_are_found() {
+        let (chains, length) = (3, 40);
+        let mut stream = Stream::new(2, Purpose::Prompt, 0);
+        let points: Vec<Vec<f64>> = (0..chains * length)
+            .map(|_| {
+                let x = stream.uniform_vec(3, -1.0, 1.0);
+                let norm = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+                x.iter().map(|x| x / norm).collect()
+            })
+            .collect();
+        let weight = |i: usize, j: usize| {
+            let square = |(x, y): (&f64, &f64)| (x - y) * (x - y);
+            (-points[i].iter().zip(&points[j]).map(square).sum::<f64>() / 2e-4).exp()
+        };
+        let masses: Vec<f64> =
+            (0..points.len()).map(|i| (0..points.len()).map(|j| weight(i, j)).sum()).collect();
+        let a = Matrix::from_fn(points.len(), points.len(), |i, j| {
+            let before = if j % length > 0 { weight(i, j - 1) } else { 0.0 };
+            (weight(i, j) - 0.9 * before) / masses[i]
+        });
+        let radius =
+            |values: &[Eigenvalue]| values.iter().map(|z| (1.0 - z.re).hypot(z.im)).fold(0.0, f64::max);
+        let (found, plain) = (by_library(&a).unwrap(), hessenberg::eigenvalues(&a).unwrap());
+        assert_eq!(found.len(), points.len());
+        // The outermost stands alone.
+        assert!((radius(&found) - radius(&plain)).abs() < 1e-9, "{} {}", radius(&found), radius(&plain));
     }
 
     #[test]

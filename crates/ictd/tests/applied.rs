@@ -67,6 +67,35 @@ fn products_are_those_of_the_matrix() {
     }
 }
 
+/// The proved rate of TD errors says how many layers are enough, for queries and states that were never left too.
+#[test]
+fn layers_by_the_rate_of_td_errors_are_enough() {
+    let mut stream = Stream::new(17, Purpose::Prompt, 0);
+    let context = context(&mut stream, 3, &[(50, End::Truncated), (30, End::Terminated)], 4);
+    for (temperature, step_size) in [(1e-6, 1.0), (1e-3, 0.5), (1e-6, 1.04)] {
+        let attention = attention(KernelName::Rbf, temperature);
+        let mut operator = applied(&context, &attention, 0.9, &());
+        let config = CertificateConfig { step_size, ..CertificateConfig::default() };
+        let found = config.certify_applied(&mut operator).unwrap();
+        let rate = found.contraction.td_error_rate.unwrap();
+        assert!(rate < 1.0 && found.status == Status::Estimated, "{rate} {found:?}");
+        let limit = StateOperator::empirical(&context, &attention, 0.9).unwrap().infinite_depth().unwrap();
+        let rewards = operator.statistics().largest_reward();
+        for error in [1.0, 0.1, 1e-6] {
+            let layers = found.contraction.layers_by_td_errors(step_size, rewards, error).unwrap();
+            let mut v = vec![0.0; limit.len()];
+            for _ in 0..layers {
+                v = operator.apply(step_size, &v).unwrap();
+            }
+            assert!(
+                gap(&v, &limit) <= error,
+                "{temperature} {step_size}: {} after {layers}",
+                gap(&v, &limit)
+            );
+        }
+    }
+}
+
 /// What a certificate of products claims, against that of the matrix.
 fn compare(found: &Certificate, dense: &Certificate, is_sharp: bool, growth: impl Fn() -> f64, name: &str) {
     let (a, b) = (&found.contraction, &dense.contraction);

@@ -12,7 +12,7 @@ use ictd::transformer::{
     Approximation, AttentionParams, Evaluator, LayerValues, Parameters, TransformerConfig,
 };
 use ictd::watch::{Stopped, Watch};
-use ictd::{Matrix, Transformer};
+use ictd::{Attention, Matrix, Transformer};
 use proptest::prelude::*;
 
 /// Nothing is kept: the routes of many states, on few.
@@ -171,6 +171,55 @@ proptest! {
     #[test]
     fn bounds_of_pivots_hold(seed in any::<u64>()) {
         bounds_hold(seed);
+    }
+}
+
+/// With mixing a value also rests on its own message, which the norm of all messages bounds less well.
+#[test]
+fn bounds_hold_with_diagonal_mixing() {
+    let mut taken = 0;
+    for seed in 0..60 {
+        let (context, transformer) = drawn(seed);
+        let mut config = transformer.config().clone();
+        config.attention =
+            Attention::new(KernelName::Rbf.at(1.0).unwrap(), [0.1, 0.5, 1.0][seed as usize % 3]).unwrap();
+        let transformer = config.check().unwrap();
+        let (exact, _) = run(Effort::default(), &transformer, &context);
+        for effort in
+            [Effort { tolerance: Some(1e-2), ..anew() }, Effort { precision: Precision::Single, ..anew() }]
+        {
+            let (values, evaluator) = run(effort, &transformer, &context);
+            let Some(known) = evaluator.approximation() else { continue };
+            let off = apart(&exact, &values);
+            assert!(off <= known.value_error_bound + 1e-13 * size(&exact), "{seed}: {off} {known:?}");
+            taken += 1;
+        }
+    }
+    assert!(taken >= 60, "{taken}");
+}
+
+/// What all sources have in common is divided out again, and must not cost digits on the way.
+#[test]
+fn a_constant_feature_changes_no_value() {
+    let mut stream = Stream::new(21, Purpose::Prompt, 0);
+    let plain: Vec<Vec<f64>> = (0..301).map(|_| stream.uniform_vec(3, -1.0, 1.0)).collect();
+    let rewards = stream.uniform_vec(300, -1.0, 1.0);
+    let with = |rows: &[Vec<f64>]| {
+        let builder = Context::builder().episode(rows, &rewards, End::Truncated);
+        builder.query(rows[7].as_slice()).build().unwrap()
+    };
+    for kernel in [KernelName::Softmax, KernelName::Rbf] {
+        let transformer = theta_star(kernel, 1.0, 0.0, 15);
+        let (expected, _) = run(Effort::default(), &transformer, &with(&plain));
+        for constant in [1.0, 1e6, -1e8] {
+            let rows: Vec<Vec<f64>> = plain.iter().map(|x| [x.as_slice(), &[constant]].concat()).collect();
+            for effort in [Effort::default(), anew()] {
+                let (values, evaluator) = run(effort, &transformer, &with(&rows));
+                let off = apart(&expected, &values);
+                // A thousand roundings of values of order 1.
+                assert!(off < 1e-12, "{kernel} {constant} {:?}: {off}", evaluator.route());
+            }
+        }
     }
 }
 

@@ -133,9 +133,15 @@ impl Arrays {
         let numbers = match values {
             Values::Float(list) => list,
             Values::Whole(list) => list.into_iter().map(|n| n as f64).collect(),
-            Values::Text(_) => {
-                // Whole numbers that do not fit into 63 bits are kept as texts.
-                return Err(LabError::refused(name, "found texts or numbers of 64 bits, expected numbers"));
+            Values::Text(list) => {
+                // Whole numbers are kept as texts where one of them does not fit into 63 bits.
+                let large = |text: &String| text.parse::<u64>().is_ok_and(|n| i64::try_from(n).is_err());
+                let found =
+                    match list.iter().any(large) && list.iter().all(|text| text.parse::<u64>().is_ok()) {
+                        true => "found a whole number beyond 2^63 - 1, expected smaller ones",
+                        false => "found texts, expected numbers",
+                    };
+                return Err(LabError::refused(name, found));
             }
         };
         Ok(Some((shape, numbers)))

@@ -112,6 +112,13 @@ fn entries(kind: &str, count: usize, data: &[u8], held: f64) -> Result<Values, S
     let Some(wanted) = wanted else {
         return Err(format!("found {} bytes of data, expected {count} entries of {unit}", data.len()));
     };
+    // Another array, for instance: NumPy appends them one after another.
+    if unit > 0 && data.len() > wanted {
+        let rest = data.len() - wanted;
+        return Err(format!(
+            "found {rest} bytes after {count} entries of {unit}, expected nothing after them"
+        ));
+    }
     let each = match (kind.get(1..2), size) {
         (Some("U" | "S"), _) => Values::text_memory(unit),
         // Large ones become texts.
@@ -236,6 +243,15 @@ mod tests {
         assert_eq!(halves(&bits.map(u16::to_le_bytes).concat(), false), numbers);
         assert_eq!(halves(&bits.map(u16::to_be_bytes).concat(), true), numbers);
         assert!(halves(&[0, 0x7e], false)[0].is_nan());
+    }
+
+    #[test]
+    fn bytes_after_an_array_are_refused() {
+        let file = to_bytes(&[3], &Values::Float(vec![1.0; 3]));
+        assert!(array(&file, 0.0).is_ok());
+        let two = [file.clone(), file].concat();
+        let message = array(&two, 0.0).unwrap_err();
+        assert!(message.contains("bytes after 3 entries of 8, expected nothing"), "{message}");
     }
 
     #[test]

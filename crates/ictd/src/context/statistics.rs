@@ -2,11 +2,16 @@
 
 use super::{Context, Role};
 use crate::matrix::Matrix;
+use crate::statistics::largest;
 use crate::task::FiniteTask;
 use crate::vector::LANES;
 
 /// Marks a column without a group: a terminal state, whose value is 0.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
+
+/// Source features around a middle that is more than this many times as far from 0 as features lie from their middles count from there:
+/// it would cost three bits, and more.
+const FAR: f64 = 8.0;
 
 /// Sufficient statistics of a context: its columns in groups, and for every group of sources the
 /// number of visits, the sum of rewards, and the counts of successor groups.
@@ -28,6 +33,8 @@ pub struct ContextStatistics {
     pub(super) features: Vec<f64>,
     /// Features of the source groups, dimension after dimension, each padded to whole blocks.
     pub(super) source_features: Vec<f64>,
+    /// What the source features of a dimension lie around, where that is far from 0 beside how far features lie apart; else 0.
+    pub(super) centres: Vec<f64>,
     pub(super) visits: Vec<f64>,
     pub(super) reward_sums: Vec<f64>,
     /// Successors of source group s: entries offsets[s]..offsets[s + 1].
@@ -112,6 +119,17 @@ impl ContextStatistics {
                 self.source_features[a * stride + group] = value;
             }
         }
+        let features = &self.source_features;
+        let ends = |a: usize| {
+            let features = features[a * stride..][..self.num_source_groups].iter();
+            features.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &x| (low.min(x), high.max(x)))
+        };
+        let reach = largest((0..d).map(ends).map(|(low, high)| 0.5 * high - 0.5 * low));
+        self.centres.clear();
+        self.centres.extend((0..d).map(ends).map(|(low, high)| {
+            let middle = 0.5 * low + 0.5 * high;
+            if middle.abs() > FAR * reach { middle } else { 0.0 }
+        }));
     }
 
     /// Appends the successors of the next source group and how often each followed.
@@ -179,6 +197,11 @@ impl ContextStatistics {
         &self.source_features[a * stride..(a + 1) * stride]
     }
 
+    /// What feature `a` of the source groups lies around where it is so far from 0 that products with it lose digits; else 0.
+    pub(crate) fn centre(&self, a: usize) -> f64 {
+        self.centres[a]
+    }
+
     /// Visits c(s) of every source group.
     pub fn visits(&self) -> &[f64] {
         &self.visits
@@ -187,6 +210,11 @@ impl ContextStatistics {
     /// Sum of the rewards paid on leaving each source group.
     pub fn reward_sums(&self) -> &[f64] {
         &self.reward_sums
+    }
+
+    /// The largest mean reward of a source group, in absolute value.
+    pub fn largest_reward(&self) -> f64 {
+        largest(self.reward_sums.iter().zip(&self.visits).map(|(sum, visits)| (sum / visits).abs()))
     }
 
     /// Successor groups of a source group and how often each followed; terminal states left out.

@@ -4,6 +4,7 @@ use super::judgement::{Judgement, Level, Reason, range, thin};
 use super::wording::{ROUNDING, Unit, factor, percent, plain};
 use crate::context::{Context, ContextStatistics, Role};
 use crate::statistics::largest;
+use crate::transformer::Approximation;
 
 /// Values nearer to the limit than this share of their spread are in its order, but for near ties.
 const NEAR: f64 = 0.1;
@@ -44,8 +45,8 @@ pub struct PassEvidence<'a> {
     /// How many transitions the value of every source column rests on, 1/Σ w² for weights w of transitions; empty where not
     /// known.
     pub effective: &'a [f64],
-    /// A bound on the error of values that were not computed exactly.
-    pub error_bound: Option<f64>,
+    /// What is known of values that were not computed exactly.
+    pub approximation: Option<Approximation>,
 }
 
 /// How many numbers there are when those that lie within `gap` of the next are one.
@@ -81,13 +82,15 @@ impl PassEvidence<'_> {
 
     /// Whether an approximation may hide what values say.
     fn error(&self, say: &mut impl FnMut(Level, String)) {
-        let Some(bound) = self.error_bound else { return };
+        let Some(Approximation { rank, value_error_bound: bound, .. }) = self.approximation else { return };
+        // Without pivots it is the arithmetic that approximates, whatever tolerance there is.
+        let smaller = if rank.is_some() { "a smaller --tolerance brings it down, " } else { "" };
         // Negated, so that NaN is said.
         if !(bound <= NEAR * range(&self.last())) {
             say(
                 Level::Caution,
                 format!(
-                    "weights are approximated and no bound better than {bound:.1e} is known for the values after {} layers: a smaller --tolerance brings it down, --precision double computes them exactly",
+                    "weights are approximated and no bound better than {bound:.1e} is known for the values after {} layers: {smaller}--precision double without --tolerance computes them exactly",
                     self.num_layers()
                 ),
             );
@@ -308,7 +311,7 @@ mod tests {
             overflow: None,
             limit,
             effective,
-            error_bound: None,
+            approximation: None,
         };
         let found = evidence.judge();
         (found.level, found.reasons.into_iter().map(|reason| reason.text).collect())

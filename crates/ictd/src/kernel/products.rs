@@ -209,7 +209,8 @@ impl GroupWeights {
                 )?;
                 if let Some(embedding) = embedding.take() {
                     let errors = ColumnErrors::Uniform(normalized_error(blocks));
-                    self.certainty = Some(Certainty::new(&embedding, statistics, masses, errors));
+                    let rho = scores.attention.diagonal_mix();
+                    self.certainty = Some(Certainty::new(&embedding, statistics, masses, errors, rho));
                 }
                 add_normalized(scores, step_size, g, &sums, masses, out);
                 return Ok(());
@@ -223,7 +224,8 @@ impl GroupWeights {
                 )?;
                 if self.certainty.is_none() {
                     let errors = ColumnErrors::Each(pivots.errors());
-                    self.certainty = Some(Certainty::new(embedding, statistics, masses, errors));
+                    let rho = scores.attention.diagonal_mix();
+                    self.certainty = Some(Certainty::new(embedding, statistics, masses, errors, rho));
                 }
                 add_normalized(scores, step_size, g, &sums, masses, out);
                 return Ok(());
@@ -275,9 +277,12 @@ fn choose(
     if kernel.linear_scale().is_some() {
         return Ok((Form::Features, "the kernel is linear".into()));
     }
+    // With mixing every column is a group of its own.
+    let mixes = scores.attention.diagonal_mix() != 0.0;
+    let (groups, distinct) = if mixes { ("columns", "columns") } else { ("states", "distinct states") };
     let kept_or_not = |why: &str| match num_weights <= MAX_STORED {
-        true => (Form::Kept, format!("{why}the weights of {states} states fit into memory")),
-        false => (Form::Columns, format!("{why}the weights of {states} states do not fit into memory")),
+        true => (Form::Kept, format!("{why}the weights of {states} {groups} fit into memory")),
+        false => (Form::Columns, format!("{why}the weights of {states} {groups} do not fit into memory")),
     };
     if num_weights <= effort.kept {
         return Ok(kept_or_not(""));
@@ -294,7 +299,7 @@ fn choose(
     let Some(double) = Blocks::new(&embedding, Precision::Double) else {
         return Ok(kept_or_not("exponents leave the range of double precision: "));
     };
-    let mut reason = format!("{states} distinct states");
+    let mut reason = format!("{states} {distinct}");
     if let Some(tolerance) = effort.tolerance {
         let budget = Budget { states, dim: embedding.dim(), layers, memory: effort.memory };
         let max_rank = |sample| budget.max_rank(sample);

@@ -1,6 +1,6 @@
 //! Attention weights: as the matrix of the paper, the reference, and between groups of equal columns, the fast path.
 
-use super::{Attention, AttentionError, Similarity};
+use super::{Attention, AttentionError, Normalization, Similarity};
 use crate::context::{ContextStatistics, Role};
 use crate::matrix::Matrix;
 use crate::prompt::TokenMatrix;
@@ -152,9 +152,17 @@ impl Scores<'_> {
         let sources = statistics.num_source_groups();
         match attention.kernel().similarity() {
             Similarity::InnerProduct => {
+                // Exponentials of scores that all sources share are divided out again; without them differences keep their digits.
+                let is_free = attention.kernel().exponent().is_some()
+                    && attention.kernel().normalization() == Normalization::ByColumn;
                 for a in 0..x.len() {
                     let key: f64 = block.row(a).iter().zip(x).map(|(b, x)| b * x).sum();
-                    vector::axpy(key, statistics.source_feature(a), row);
+                    let (features, centre) = (statistics.source_feature(a), statistics.centre(a));
+                    if is_free && centre != 0.0 {
+                        row.iter_mut().zip(features).for_each(|(score, x)| *score += key * (x - centre));
+                    } else {
+                        vector::axpy(key, features, row);
+                    }
                 }
             }
             Similarity::SquaredDistance => {

@@ -43,10 +43,15 @@ pub(super) fn weight_error(
     let Some(sensitivity) = kernel.sensitivity() else { return 0.0 };
     let (x, visits) = (statistics.features(u), statistics.visits());
     let terms = x.len() as f64 + 4.0;
+    // What all sources have in common is taken off their features before they are multiplied.
+    let is_centred = kernel.exponent().is_some() && kernel.normalization() == Normalization::ByColumn;
     // What the rounding of a similarity is relative to.
     let magnitude = |s: usize| -> f64 {
         let pairs = x.iter().zip(statistics.features(s));
         match kernel.similarity() {
+            Similarity::InnerProduct if is_centred => {
+                pairs.enumerate().map(|(k, (a, b))| (a * (b - statistics.centre(k))).abs()).sum()
+            }
             Similarity::InnerProduct => pairs.map(|(a, b)| (a * b).abs()).sum(),
             Similarity::SquaredDistance => pairs.map(|(a, b)| (a - b) * (a - b)).sum(),
             Similarity::SameState => 0.0,

@@ -159,6 +159,7 @@ fn contraction(
     Ok(Contraction {
         norm_inf: proof.norm,
         spectral_radius: outer.and_then(|outer| outer.radius).filter(|radius| radius.is_finite()),
+        td_error_rate: proof.error_norm.filter(|norm| *norm < 1.0),
         min_diag: diagonal.iter().copied().fold(f64::INFINITY, f64::min),
         mean_diag: diagonal.iter().sum::<f64>() / diagonal.len() as f64,
         required_diag: required,
@@ -248,7 +249,9 @@ fn judge(
     };
     if let Some(growth) = outer.growth() {
         let found = in_words(&outer.krylov);
-        reasons.push(match outer.smallest_real_part.filter(|re| *re < 0.0) {
+        // That of the eigenvalue that is told, which need not be the smallest.
+        let told = (1.0 - outer.krylov.ritz.re) / step_size;
+        reasons.push(match outer.smallest_real_part.filter(|re| *re < 0.0).map(|re| if told < 0.0 { told } else { re }) {
             Some(re) => {
                 format!("an eigenvalue of M - gamma P has real part {re:.3e} < 0: errors grow with every step size; {found}")
             }
@@ -267,8 +270,10 @@ fn judge(
         ));
         return (Status::Estimated, reasons);
     }
+    let is_near = (outer.krylov.ritz.modulus() - 1.0).abs() < 0.1;
+    let doubt = if is_near { "eigenvalues near 1 cannot be told from it" } else { "it may be anywhere near" };
     reasons.push(format!(
-        "whether the slowest errors vanish could not be found: {}; eigenvalues near 1 cannot be told from it",
+        "whether the slowest errors vanish could not be found: {}; {doubt}",
         in_words(&outer.krylov)
     ));
     (Status::Undecided, reasons)
@@ -285,7 +290,7 @@ fn in_words(krylov: &Krylov) -> String {
         format!("{modulus:.4}")
     };
     format!(
-        "the largest eigenvalue of a layer after {products} products has size {size} with a residual of {residual:.1e}"
+        "the outermost eigenvalue of a layer that {products} products show has size {size} with a residual of {residual:.1e}"
     )
 }
 
@@ -328,10 +333,10 @@ fn fixed_point(
     let rate = contraction.spectral_radius.filter(|&radius| radius < 1.0);
     let needed = rate.map(|rate| ((tolerance / largest_value).ln() / rate.ln()).ceil().max(1.0));
     // Beyond 2⁵³ a count of layers is no number.
-    let layers_predicted = match largest_value <= tolerance {
-        true => Some(0),
-        false => needed.filter(|&needed| needed < 9e15).map(|needed| needed as u64),
-    };
+    let by_rate = needed.filter(|&needed| needed < 9e15).map(|needed| needed as u64);
+    let proved =
+        || contraction.layers_by_td_errors(step_size, operator.statistics().largest_reward(), tolerance);
+    let layers_predicted = if largest_value <= tolerance { Some(0) } else { by_rate.or_else(proved) };
     Ok(Ok(FixedPoint {
         num_layers,
         tolerance,

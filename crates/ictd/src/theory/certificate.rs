@@ -84,6 +84,10 @@ pub struct Contraction {
     /// The spectral radius of J on TD errors: what a layer multiplies errors by in the long run. `None` where the eigenvalues
     /// could not be found, or the number overflows.
     pub spectral_radius: Option<f64>,
+    /// What a layer multiplies the largest TD error per visit by at most, by proof and below 1, where layers were applied and no matrix
+    /// was formed; else `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub td_error_rate: Option<f64>,
     /// The smallest M(s, s) of the states that were left.
     pub min_diag: f64,
     /// Their mean.
@@ -96,6 +100,18 @@ pub struct Contraction {
     pub offenders: Vec<Offender>,
     /// States that occur as successors but were never left: nothing is known about what follows them.
     pub never_left_states: usize,
+}
+
+impl Contraction {
+    /// The number of layers after which no value, of queries neither, is further from the limit than `error`, by the proved rate κ of the
+    /// TD errors; rounding of layers is not counted. Layers add α times an average of TD errors, whose first are the mean `rewards` by
+    /// state, so that α·κ^L/(1 - κ)·max |rewards| is left after L of them.
+    pub fn layers_by_td_errors(&self, step_size: f64, rewards: f64, error: f64) -> Option<u64> {
+        let rate = self.td_error_rate?;
+        let needed = (error * (1.0 - rate) / (step_size * rewards)).ln() / rate.ln();
+        // Beyond 2⁵³ a count of layers is no number.
+        Some(needed.ceil().max(0.0)).filter(|needed| *needed < 9e15).map(|needed| needed as u64)
+    }
 }
 
 /// What step sizes do.
@@ -251,6 +267,7 @@ fn contraction(operator: &StateOperator, stability: &Stability, step_size: f64) 
             .as_ref()
             .map(|spectrum| spectrum.spectral_radius(step_size))
             .filter(|radius| radius.is_finite()),
+        td_error_rate: None,
         min_diag: diagonal.iter().copied().fold(f64::INFINITY, f64::min),
         mean_diag: diagonal.iter().sum::<f64>() / diagonal.len() as f64,
         required_diag: required,

@@ -36,18 +36,26 @@ pub(super) struct FixedPoint {
     pub residual: Option<f64>,
 }
 
-/// Refuses what has no fixed point, or one that is too costly.
+/// Refuses what has no fixed point, or one that is too costly with the tolerance that was asked for, if any.
 pub(super) fn check_fixed_point(
     transformer: &Transformer,
     statistics: &ContextStatistics,
     effort: &Effort,
+    progress: &Progress,
 ) -> Result<(), LabError> {
     if transformer.config().parameters != Parameters::ThetaStar {
         return Err(LabError::refused("fixed-point", "expected theta_*, found --params"));
     }
     let num_states = statistics.num_groups();
-    let kernel = transformer.config().attention.kernel();
+    let attention = &transformer.config().attention;
+    let kernel = attention.kernel();
+    // Whether blocks can be formed does not depend on the tolerance, and is found out quickly without one.
+    let by_column = || -> Result<bool, LabError> {
+        let (exact, watch) = (Effort::default(), Watched { progress, prefix: "forward: limit" });
+        Ok(AppliedOperator::planned_route(statistics, attention, &exact, &watch)? == Route::Columns)
+    };
     let most = match kernel.exponent() {
+        Some(_) if num_states > MAX_COLUMNS && by_column()? => MAX_COLUMNS,
         Some(_) if effort.tolerance.is_some() => usize::MAX,
         Some(_) => MAX_APPLIED,
         // Its equations have no more unknowns than there are features, which applying layers does not see.
@@ -55,7 +63,11 @@ pub(super) fn check_fixed_point(
         None => MAX_COLUMNS,
     };
     if num_states > most {
-        let problem = format!("the context has {num_states} distinct states, expected at most {most}");
+        let why = match most {
+            MAX_COLUMNS => ", as weights are computed column by column",
+            _ => "",
+        };
+        let problem = format!("the context has {num_states} distinct states, expected at most {most}{why}");
         return Err(LabError::refused("fixed-point", problem));
     }
     Ok(())
@@ -193,4 +205,51 @@ impl Solution {
 fn by_column(by_state: Vec<f64>, statistics: &ContextStatistics, context: &Context) -> Vec<f64> {
     let value = |j| statistics.group_of(j).map_or(0.0, |u| by_state[u]);
     (0..context.num_columns()).map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ictd::context::End;
+    use ictd::kernel::{Attention, KernelName};
+    use ictd::transformer::TransformerConfig;
+
+    use super::super::{Asked, Wanted, report};
+    use super::*;
+
+    fn walk(states: usize, scale: f64) -> Context {
+        let rows: Vec<[f64; 1]> = (0..states).map(|k| [scale * (k as f64 / states as f64 - 0.5)]).collect();
+        Context::builder().episode(&rows, &vec![1.0; states - 1], End::Terminated).build().unwrap()
+    }
+
+    /// Layers that take long get a tolerance of their own; the limit does not.
+    #[test]
+    fn limits_of_many_states_are_refused_unless_a_tolerance_is_asked_for() {
+        let attention = Attention::new(KernelName::Softmax.at(1.0).unwrap(), 0.0).unwrap();
+        let transformer = TransformerConfig::theta_star(attention, 1000, 0.9).check().unwrap();
+        let problem = |context: &Context, tolerance: Option<f64>| {
+            let asked = Asked { tolerance, ..Asked::default() };
+            let wanted = Wanted { asked, fixed_point: true, ..Wanted::default() };
+            report(&transformer, context, wanted, &Progress::default()).unwrap_err().to_string()
+        };
+        let found = problem(&walk(100_002, 1.0), None);
+        assert!(found.contains("100001 distinct states, expected at most 100000"), "{found}");
+        // Scores of 1e8 are too large for blocks, with a tolerance too.
+        for tolerance in [None, Some(1e-3)] {
+            let found = problem(&walk(20_002, 1e6), tolerance);
+            assert!(found.contains("expected at most 20000, as weights are computed column"), "{found}");
+        }
+    }
+
+    /// Ten states, but as many messages as columns.
+    #[test]
+    fn layers_with_mixing_are_planned_by_columns() {
+        let rows: Vec<[f64; 1]> = (0..=40_000).map(|k| [f64::from(k * 7 % 10)]).collect();
+        let context = Context::builder().episode(&rows, &vec![1.0; 40_000], End::Truncated).build().unwrap();
+        let attention = Attention::new(KernelName::Softmax.at(100.0).unwrap(), 0.1).unwrap();
+        let transformer = TransformerConfig::theta_star(attention, 60, 0.9).check().unwrap();
+        let wanted = Wanted { last: true, json: true, ..Wanted::default() };
+        let found = report(&transformer, &context, wanted, &Progress::default()).unwrap();
+        assert_eq!(found.route.name, "pivots");
+        assert!(found.route.reason.starts_with("40001 columns: "), "{}", found.route.reason);
+    }
 }

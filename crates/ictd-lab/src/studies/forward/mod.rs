@@ -62,6 +62,7 @@ impl Taken {
         let (route, reason) = evaluator.route();
         let (name, reason) = match path {
             Path::Tokens => ("tokens", "the parameters read or write more of the tokens than values"),
+            _ if reason.is_empty() => (route.as_str(), "no layer needs any"),
             _ => (route.as_str(), reason),
         };
         Self { name, precision: evaluator.precision(), reason: reason.to_owned() }
@@ -125,14 +126,20 @@ pub fn report(
 ) -> Result<ForwardReport, LabError> {
     let Wanted { tokens: with_tokens, fixed_point: with_fixed_point, .. } = wanted;
     let statistics = ContextStatistics::per_state(context);
-    let effort = wanted.asked.effort(transformer, &statistics)?;
+    // With mixing a column weighs its own message, so that layers run on columns whether their states repeat or not.
+    let by_column = (transformer.config().attention.diagonal_mix() != 0.0)
+        .then(|| ContextStatistics::per_column(context));
+    let run_on = by_column.as_ref().unwrap_or(&statistics);
+    let effort = wanted.asked.effort(transformer, run_on)?;
+    // Nothing is approximated unasked where the limit rests on it.
+    let exact = Effort { tolerance: wanted.asked.tolerance, ..effort };
     if with_fixed_point {
-        check_fixed_point(transformer, &statistics, &effort)?;
+        check_fixed_point(transformer, &statistics, &exact, progress)?;
     }
     let why_unknown = why_unknown(transformer, &statistics, with_fixed_point);
     let solved = if why_unknown.is_none() { statistics.num_groups() } else { 0 };
-    let weights =
-        weights_memory(&transformer.config().attention, &statistics, &effort, transformer.num_layers());
+    let weights = weights_memory(&transformer.config().attention, run_on, &effort, transformer.num_layers());
+    drop(by_column);
     let bytes = memory(transformer, context, wanted, solved) + weights;
     memory::admit(bytes, "--layers, or the number of columns")?;
     progress.begin("forward", "layers", transformer.num_layers() as u64)?;
@@ -150,7 +157,7 @@ pub fn report(
     progress.begin("forward: limit of infinitely many layers", "", 0)?;
     let solution = match why_unknown {
         Some(why) => Err(why),
-        None => match Solution::of(transformer, &statistics, context, &effort, progress) {
+        None => match Solution::of(transformer, &statistics, context, &exact, progress) {
             Err(error) if with_fixed_point => return Err(error),
             found => found.map_err(|error| error.to_string()),
         },
@@ -164,7 +171,7 @@ pub fn report(
         overflow,
         limit: solution.as_ref().map_or_else(|why| Limit::Unknown(why.clone()), Solution::limit),
         effective: solution.as_ref().map_or(&[], |solution| &solution.effective),
-        error_bound: evaluator.approximation().map(|known| known.value_error_bound),
+        approximation: evaluator.approximation(),
     }
     .judge();
     let fixed_point = solution.ok().filter(|_| with_fixed_point).map(Solution::fixed_point).transpose()?;

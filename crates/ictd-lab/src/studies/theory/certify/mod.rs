@@ -5,6 +5,7 @@ mod counts;
 mod curves;
 mod operator;
 mod options;
+mod parts;
 mod show;
 mod subsample;
 mod suggestions;
@@ -14,9 +15,10 @@ pub use counts::{Counts, count};
 use curves::{Curve, curves};
 pub(crate) use operator::operator_of;
 pub use options::Options;
+use parts::{Examination, Subject, TRIED_STATES};
 pub use subsample::Subsample;
 pub use suggestions::SuggestionJson;
-use suggestions::{advice, describe, note};
+use suggestions::{Tried, advice};
 pub use whole::Examined;
 
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use ictd::linalg::LinalgError;
 use ictd::operator::{OperatorError, StateOperator};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
-use ictd::theory::{Certificate, CertificateConfig, Status, SuggestionConfig};
+use ictd::theory::{Certificate, CertificateConfig, Status, Suggestion, SuggestionConfig};
 use serde::Serialize;
 
 use super::Tasks;
@@ -183,8 +185,18 @@ pub fn task(
     begin(progress)?;
     let task = family.task(index)?;
     let operator = StateOperator::population(&task, &attention)?;
-    let subject = format!("task {index} of {}: infinitely long contexts", family.describe());
-    report(Subject { name: subject, context: None, subsample: None }, &operator, config, progress)
+    let name = format!("task {index} of {}: infinitely long contexts", family.describe());
+    let tried = if family.num_states() > TRIED_STATES {
+        let mut stream = Stream::new(family.seed, Purpose::Trajectory, index);
+        let (sample, _) = task.sample_context(SUBSAMPLED_TRANSITIONS, &mut stream);
+        let statistics = ContextStatistics::per_state(&sample);
+        let examination =
+            Examination { attention: &attention, gamma: family.gamma(), unit_norm: false, config, progress };
+        Some(Box::new(examination.part(&name, &sample, &statistics, family.num_states())?))
+    } else {
+        None
+    };
+    report(Subject { name, context: None, subsample: None, tried }, &operator, config, progress)
 }
 
 /// The certificate of a context of `n` transitions sampled from a task.
@@ -195,7 +207,7 @@ pub fn sampled(
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
-    config.attention()?;
+    let attention = config.attention()?;
     family.check()?;
     check_range("n", n, 1..=10_000_000)?;
     let (m, d) = (family.num_states(), family.feature_dim());
@@ -205,7 +217,8 @@ pub fn sampled(
     let task = family.task(index)?;
     let (sample, _) = task.sample_context(n, &mut Stream::new(family.seed, Purpose::Trajectory, index));
     let subject = format!("task {index} of {}: a context of {n} transitions", family.describe());
-    context_report(subject, &sample, m, family.gamma(), false, config, progress)
+    Examination { attention: &attention, gamma: family.gamma(), unit_norm: false, config, progress }
+        .context(subject, &sample, m)
 }
 
 /// The certificate of a context, its feature vectors divided by their lengths if asked.
@@ -218,7 +231,8 @@ pub fn context(
 ) -> Result<Report, LabError> {
     check_discount(gamma)?;
     let subject = format!("a context of {} transitions", context.num_transitions());
-    context_report(subject, context, 0, gamma, unit_norm, config, progress)
+    let attention = config.attention()?;
+    Examination { attention: &attention, gamma, unit_norm, config, progress }.context(subject, context, 0)
 }
 
 fn check_discount(gamma: f64) -> Result<(), LabError> {
@@ -230,82 +244,13 @@ fn examined_states(num_states: usize) -> usize {
     if num_states > MAX_STATES { SUBSAMPLED_STATES } else { num_states }
 }
 
-/// The certificate of a context. Where it, or the process that it comes from, has too many states, that of a part of it; where
-/// the context itself has, and weights can be computed as they are needed, that of the whole with suggestions from the part.
-fn context_report(
-    subject: String,
-    context: &Context,
-    known_states: usize,
-    gamma: f64,
-    unit_norm: bool,
-    config: &LayerConfig,
-    progress: &Progress,
-) -> Result<Report, LabError> {
-    let attention = config.attention()?;
-    let statistics = ContextStatistics::per_state(context);
-    let of = statistics.num_groups().max(known_states);
-    if of <= MAX_STATES {
-        let subject = Subject { name: subject, context: Some(context), subsample: None };
-        return dense_report(subject, statistics, &attention, gamma, unit_norm, config, progress);
-    }
-    let part = subsample::subsample(context, &statistics, SUBSAMPLED_STATES, config.seed)?;
-    let of_part = ContextStatistics::per_state(&part);
-    let name = format!("{subject}, of which {} are examined", part.num_transitions());
-    let subsample = Subsample { states: of_part.num_groups(), of };
-    let of_part_subject = Subject { name, context: Some(&part), subsample: Some(subsample) };
-    let is_whole = known_states <= statistics.num_groups() && whole::is_possible(&statistics, config.kernel);
-    if is_whole {
-        whole::admit(&statistics, context_bytes(context.num_columns(), context.feature_dim()))?;
-    }
-    let report = dense_report(of_part_subject, of_part, &attention, gamma, unit_norm, config, progress)?;
-    if !is_whole {
-        return Ok(report);
-    }
-    let statistics = if unit_norm { unit_features(&statistics)? } else { statistics };
-    whole::report(subject, context, statistics, &attention, gamma, config, report, progress)
-}
-
-/// Statistics with feature vectors of length 1.
-fn unit_features(statistics: &ContextStatistics) -> Result<ContextStatistics, LabError> {
-    statistics.with_unit_features().ok_or_else(|| {
-        LabError::refused("unit-norm", "a feature vector is 0, expected a length to divide by")
-    })
-}
-
-/// The certificate of as many states as matrices are formed for.
-fn dense_report(
-    subject: Subject<'_>,
-    mut statistics: ContextStatistics,
-    attention: &Attention,
-    gamma: f64,
-    unit_norm: bool,
-    config: &LayerConfig,
-    progress: &Progress,
-) -> Result<Report, LabError> {
-    let (columns, d) = (subject.context.map_or(0, Context::num_columns), statistics.feature_dim());
-    admit(statistics.num_groups(), d, context_bytes(columns, d), config.draw)?;
-    if unit_norm {
-        statistics = unit_features(&statistics)?;
-    }
-    begin(progress)?;
-    let operator = StateOperator::of(statistics, attention, gamma)?;
-    report(subject, &operator, config, progress)
-}
-
-/// What is examined.
-struct Subject<'a> {
-    name: String,
-    context: Option<&'a Context>,
-    subsample: Option<Subsample>,
-}
-
 /// All input has been checked; how many changes will be tried is not known yet.
 fn begin(progress: &Progress) -> Result<(), LabError> {
     progress.begin("certify: weights and eigenvalues", "", 0)
 }
 
 fn report(
-    Subject { name: subject, context, subsample }: Subject<'_>,
+    Subject { name: subject, context, subsample, tried: elsewhere }: Subject<'_>,
     operator: &StateOperator,
     config: &LayerConfig,
     progress: &Progress,
@@ -314,17 +259,22 @@ fn report(
     let LayerConfig { kernel, temperature, certificate: asked, draw, .. } = *config;
     let search = SuggestionConfig { num_layers: asked.num_layers, temperature, kernel_at: &kernel_at };
     let certificate = asked.certify(operator).map_err(|error| located(error, operator))?;
-    progress.begin("certify: kernels that contract", "", 0)?;
-    let changes = search.changes(operator, &certificate);
-    progress.begin("certify: changes that may help", "eigenvalue problems", changes.len() as u64)?;
-    let tried = search.suggest_among(operator, &certificate, &changes, &|| progress.advance(1));
+    let tried = match elsewhere {
+        Some(part) => Tried::of_part(*part, &certificate, operator.statistics().num_groups()),
+        None => {
+            progress.begin("certify: kernels that contract", "", 0)?;
+            let changes = search.changes(operator, &certificate);
+            progress.begin("certify: changes that may help", "eigenvalue problems", changes.len() as u64)?;
+            let tried = search.suggest_among(operator, &certificate, &changes, &|| progress.advance(1));
+            Tried::here(&tried, context.is_none(), asked.num_layers)
+        }
+    };
     progress.begin("certify: curves", "", 0)?;
-    let curves = if draw { curves(operator, asked, &tried.found, &search) } else { Vec::new() };
+    let found: Vec<Suggestion> = tried.suggestions.iter().map(|s| s.found.clone()).collect();
+    let curves = if draw { curves(operator, asked, &found, &search) } else { Vec::new() };
     let statistics = operator.statistics();
     let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
     let ess = |u: usize| operator.effective_transitions(u);
-    let suggestions: Vec<SuggestionJson> =
-        tried.found.iter().map(|s| describe(s, context.is_none())).collect();
     let judgement = match certificate.status {
         Status::Certified if subsample.is_none() => Level::Trust,
         Status::Certified | Status::Estimated => Level::Caution,
@@ -332,15 +282,16 @@ fn report(
     };
     let warnings =
         never_left.map(never_left_warning).into_iter().chain(subsample.as_ref().map(Subsample::warning));
+    let warnings = warnings.chain(tried.examined.as_ref().and_then(Examined::part_in_words));
     Ok(Report {
         schema: "ictd.certificate/1",
         certifies: CERTIFIES,
         judgement,
-        suggestion: advice(operator, &certificate, asked.num_layers, &suggestions),
+        suggestion: advice(operator, &certificate, asked.num_layers, &tried),
         drawn: subject.clone(),
         subject,
         subsample,
-        examined: None,
+        examined: tried.examined.clone(),
         gamma: operator.gamma(),
         n_transitions: context.map(Context::num_transitions),
         n_episodes: context.map(|x| x.episodes().count()),
@@ -356,11 +307,11 @@ fn report(
             ("markov_state", "states with equal features are taken as the same state"),
         ]
         .map(|(name, evidence)| AssumptionJson { name, checked: false, evidence }),
-        error_at_depth: tried.error_at_depth,
-        suggestions,
-        suggestions_note: note(&tried, asked.num_layers),
-        suggestions_dropped: tried.dropped,
         data_warnings: warnings.collect(),
+        error_at_depth: tried.error_at_depth,
+        suggestions: tried.suggestions,
+        suggestions_note: tried.note,
+        suggestions_dropped: tried.dropped,
         curves,
         certificate,
     })
@@ -398,10 +349,17 @@ mod tests {
         let context = Context::builder().episode(&rows, &[1.0; 5], End::Terminated).build().unwrap();
         let config = LayerConfig { kernel: KernelName::Tabular, ..LayerConfig::default() };
         let of = |subsample| {
-            let subject = Subject { name: "a chain".into(), context: Some(&context), subsample };
-            let (statistics, attention) =
-                (ContextStatistics::per_state(&context), config.attention().unwrap());
-            dense_report(subject, statistics, &attention, 0.9, false, &config, &Progress::default()).unwrap()
+            let subject = Subject { name: "a chain".into(), context: Some(&context), subsample, tried: None };
+            let (attention, progress) = (config.attention().unwrap(), Progress::default());
+            Examination {
+                attention: &attention,
+                gamma: 0.9,
+                unit_norm: false,
+                config: &config,
+                progress: &progress,
+            }
+            .dense(subject, ContextStatistics::per_state(&context))
+            .unwrap()
         };
         let (whole, part) = (of(None), of(Some(Subsample { states: 5, of: 5000 })));
         assert_eq!((whole.certificate.status, whole.judgement), (Status::Certified, Level::Trust));

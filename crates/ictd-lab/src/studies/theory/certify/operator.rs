@@ -3,7 +3,8 @@
 use ictd::context::{Context, ContextStatistics};
 use ictd::operator::StateOperator;
 
-use super::{LayerConfig, MAX_STATES, admit, check_discount, context_bytes, unit_features};
+use super::parts::unit_features;
+use super::{LayerConfig, MAX_STATES, admit, check_discount, context_bytes};
 use crate::error::{LabError, check_range};
 
 /// The layer of a context as a linear map; refuses what has more states than matrices are formed for.

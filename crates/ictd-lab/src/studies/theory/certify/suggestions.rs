@@ -1,9 +1,11 @@
 //! Suggestions as written to JSON.
 
+use ictd::kernel::Route;
 use ictd::operator::StateOperator;
 use ictd::theory::{Certificate, Change, Helps, Suggestion, Suggestions};
 use serde::Serialize;
 
+use super::{Examined, Report};
 use crate::studies::theory::{apart, layers};
 
 /// How near to the limit is near enough to be told the number of layers for, as a share of the largest value.
@@ -23,8 +25,55 @@ pub struct SuggestionJson {
     pub found: Suggestion,
 }
 
+/// What was tried, and where.
+pub(super) struct Tried {
+    pub error_at_depth: Option<f64>,
+    pub suggestions: Vec<SuggestionJson>,
+    pub note: String,
+    pub dropped: usize,
+    /// Where it was a part.
+    pub examined: Option<Examined>,
+}
+
+impl Tried {
+    /// On all states; `generated` when features come from a family.
+    pub fn here(tried: &Suggestions, generated: bool, num_layers: usize) -> Self {
+        Self {
+            error_at_depth: tried.error_at_depth,
+            suggestions: tried.found.iter().map(|s| describe(s, generated)).collect(),
+            note: note(tried, num_layers),
+            dropped: tried.dropped,
+            examined: None,
+        }
+    }
+
+    /// On a part of so many states, of which there is a certificate.
+    pub fn of_part(part: Report, certificate: &Certificate, states: usize) -> Self {
+        let examined = Examined {
+            states,
+            route: Route::Kept,
+            reason: format!("the weights of {states} states fit into memory"),
+            suggestions_from: part.subsample,
+        };
+        let from = examined.part_in_words().map_or_else(String::new, |part| format!("; {part}"));
+        Self {
+            error_at_depth: relative_error(certificate),
+            suggestions: part.suggestions,
+            note: part.suggestions_note + &from,
+            dropped: part.suggestions_dropped,
+            examined: Some(examined),
+        }
+    }
+}
+
+/// The error after the layers asked for, as a share of the largest value.
+pub(super) fn relative_error(certificate: &Certificate) -> Option<f64> {
+    let found = certificate.fixed_point.as_ref()?;
+    Some(found.error / found.largest_value).filter(|share| share.is_finite())
+}
+
 /// A suggestion in words and options; `generated` when features come from a family.
-pub(super) fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
+fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJson {
     let alpha = suggestion.step_size;
     // Generated features are normalised before they are scaled.
     let unit = if generated { "--unit-norm --score-scale 1" } else { "--unit-norm" };
@@ -56,7 +105,7 @@ pub(super) fn describe(suggestion: &Suggestion, generated: bool) -> SuggestionJs
 }
 
 /// Whether anything helps at the depth asked for.
-pub(super) fn note(tried: &Suggestions, num_layers: usize) -> String {
+fn note(tried: &Suggestions, num_layers: usize) -> String {
     let best = tried.found.first().filter(|s| s.helps == Helps::AtThisDepth).and_then(|s| s.error_at_depth);
     let mut note = match (tried.error_at_depth, best) {
         (Some(now), Some(best)) => format!(
@@ -78,10 +127,10 @@ pub(super) fn advice(
     operator: &StateOperator,
     certificate: &Certificate,
     num_layers: usize,
-    suggestions: &[SuggestionJson],
+    Tried { suggestions, examined, .. }: &Tried,
 ) -> String {
     if !certificate.status.converges() {
-        return instead(num_layers, suggestions);
+        return instead(num_layers, suggestions, examined.is_some());
     }
     match layers_to(operator, certificate) {
         Some((enough, _)) if enough <= num_layers as u64 => {
@@ -108,7 +157,8 @@ pub(super) const FAR: &str = "values are near their limit only after more layers
                               with `ictd evaluate`";
 
 /// The change that helps most, where layers do not converge.
-pub(super) fn instead(num_layers: usize, suggestions: &[SuggestionJson]) -> String {
+pub(super) fn instead(num_layers: usize, suggestions: &[SuggestionJson], on_a_part: bool) -> String {
+    let tried = if on_a_part { ", as tried on a part of the states" } else { "" };
     suggestions.first().map_or_else(
         || "keep depth small, and choose it on held-out episodes with `ictd evaluate`".into(),
         |s| {
@@ -116,7 +166,7 @@ pub(super) fn instead(num_layers: usize, suggestions: &[SuggestionJson]) -> Stri
             let error = s.found.error_at_depth.map_or_else(String::new, |error| {
                 format!(", with an error of {error:.1e} of the largest value after {num_layers} layers")
             });
-            format!("try {}{options}: {} then{error}", s.change, s.found.status.as_str())
+            format!("try {}{options}: {} then{error}{tried}", s.change, s.found.status.as_str())
         },
     )
 }

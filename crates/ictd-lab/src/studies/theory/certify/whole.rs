@@ -2,15 +2,16 @@
 
 use ictd::context::{Context, ContextStatistics};
 use ictd::evaluate::Level;
-use ictd::kernel::{Attention, Effort, KernelName, Route};
+use ictd::kernel::{Effort, KernelName, Route};
 use ictd::operator::AppliedOperator;
 use ictd::theory::{Certificate, Status};
 use serde::Serialize;
 
-use super::suggestions::{FAR, NEAR, SuggestionJson, instead, layers_by_rate};
-use super::{CoverageJson, LayerConfig, Report, Subsample, never_left_warning};
+use super::parts::Examination;
+use super::suggestions::{FAR, NEAR, SuggestionJson, instead, layers_by_rate, relative_error};
+use super::{CoverageJson, Report, Subsample, never_left_warning};
 use crate::memory::{self, DOUBLE};
-use crate::{LabError, Progress, Watched};
+use crate::{LabError, Watched};
 
 /// Most states whose weights are computed in blocks: a product takes seconds.
 const MAX_STATES: usize = 100_000;
@@ -30,6 +31,14 @@ pub struct Examined {
     pub reason: String,
     /// The part that suggestions were tried on.
     pub suggestions_from: Option<Subsample>,
+}
+
+impl Examined {
+    /// Which part changes were tried on.
+    pub(super) fn part_in_words(&self) -> Option<String> {
+        let part = self.suggestions_from?;
+        Some(format!("suggestions were tried on {} of {} states", part.states, part.of))
+    }
 }
 
 /// Whether products are quick enough on these states, whatever their features are. With the linear kernel values move in few
@@ -53,16 +62,12 @@ pub(super) fn admit(statistics: &ContextStatistics, context: f64) -> Result<(), 
 
 /// The report on all states of a context, with the suggestions of the report on a part of them; that report itself where features are so
 /// large that products take too long.
-#[allow(clippy::too_many_arguments, reason = "what a report is about, and a report")]
 pub(super) fn report(
     subject: String,
     context: &Context,
     statistics: ContextStatistics,
-    attention: &Attention,
-    gamma: f64,
-    config: &LayerConfig,
+    Examination { attention, gamma, config, progress, .. }: Examination<'_>,
     part: Report,
-    progress: &Progress,
 ) -> Result<Report, LabError> {
     let watch = Watched { progress, prefix: "certify" };
     let effort = Effort::default();
@@ -74,9 +79,14 @@ pub(super) fn report(
     }
     let mut operator = AppliedOperator::new(statistics, attention, gamma, &effort, &watch)?;
     let certificate = config.certificate.certify_applied(&mut operator)?;
-    let from = part.subsample;
+    let examined = Examined {
+        states,
+        route: operator.route(),
+        reason: operator.reason().to_owned(),
+        suggestions_from: part.subsample,
+    };
     let never_left = Some(certificate.contraction.never_left_states).filter(|&states| states > 0);
-    let tried = from.map(|part| format!("suggestions were tried on {} of {} states", part.states, part.of));
+    let tried = examined.part_in_words();
     Ok(Report {
         judgement: match certificate.status {
             Status::Certified => Level::Trust,
@@ -85,12 +95,7 @@ pub(super) fn report(
         },
         subject,
         subsample: None,
-        examined: Some(Examined {
-            states,
-            route: operator.route(),
-            reason: operator.reason().to_owned(),
-            suggestions_from: from,
-        }),
+        examined: Some(examined),
         n_transitions: Some(context.num_transitions()),
         n_episodes: Some(context.episodes().count()),
         coverage: CoverageJson {
@@ -98,7 +103,12 @@ pub(super) fn report(
             min_kernel_ess: None,
         },
         error_at_depth: relative_error(&certificate),
-        suggestion: advice(&certificate, config.certificate.num_layers, &part.suggestions),
+        suggestion: advice(
+            &certificate,
+            operator.statistics().largest_reward(),
+            config.certificate.num_layers,
+            &part.suggestions,
+        ),
         suggestions_note: tried.iter().fold(part.suggestions_note, |note, tried| format!("{note}; {tried}")),
         data_warnings: never_left.map(never_left_warning).into_iter().chain(tried.clone()).collect(),
         certificate,
@@ -106,28 +116,31 @@ pub(super) fn report(
     })
 }
 
-/// The error after the layers asked for, as a share of the largest value.
-fn relative_error(certificate: &Certificate) -> Option<f64> {
-    let found = certificate.fixed_point.as_ref()?;
-    Some(found.error / found.largest_value).filter(|share| share.is_finite())
-}
-
-/// What to do: whether the layers asked for are enough, how many are by the rate, or what to change.
-fn advice(certificate: &Certificate, num_layers: usize, suggestions: &[SuggestionJson]) -> String {
+/// What to do: whether the layers asked for are enough, how many are by the rate or by proof, or what to change; mean rewards by state are
+/// up to `rewards`.
+fn advice(
+    certificate: &Certificate,
+    rewards: f64,
+    num_layers: usize,
+    suggestions: &[SuggestionJson],
+) -> String {
     if !certificate.status.converges() {
-        let tried = if suggestions.is_empty() { "" } else { ", as tried on a part of the states" };
-        return instead(num_layers, suggestions) + tried;
+        return instead(num_layers, suggestions, true);
     }
     if relative_error(certificate).is_some_and(|error| error <= NEAR) {
         return format!(
             "{num_layers} layers are enough: all values are within 1 % of the largest of their limit"
         );
     }
-    layers_by_rate(certificate).map_or_else(
+    let near = "bring all values within 1 % of the largest of their limit";
+    if let Some(enough) = layers_by_rate(certificate) {
+        return format!("about {:.1e} layers, by the rate, {near}", enough as f64);
+    }
+    let scale = certificate.fixed_point.as_ref().map(|found| NEAR * found.largest_value);
+    let proved = scale
+        .and_then(|error| certificate.contraction.layers_by_td_errors(certificate.step_size, rewards, error));
+    proved.map_or_else(
         || FAR.into(),
-        |enough| {
-            let enough = enough as f64;
-            format!("about {enough:.1e} layers, by the rate, bring all values within 1 % of the largest of their limit")
-        },
+        |enough| format!("{enough} layers (--layers {enough}), by the proved rate of the TD errors, {near}"),
     )
 }
