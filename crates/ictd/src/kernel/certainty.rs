@@ -103,7 +103,7 @@ mod tests {
         for k in 0..12 {
             builder = builder.episode(&[hub, [0.1 * f64::from(k), 1.0]], &[1.0], End::Truncated);
         }
-        let walk: Vec<[f64; 2]> = (0..30).map(|k| f64::from(k)).map(|k| [k.sin(), (1.7 * k).cos()]).collect();
+        let walk: Vec<[f64; 2]> = (0..30).map(f64::from).map(|k| [k.sin(), (1.7 * k).cos()]).collect();
         let context = builder.episode(&walk, &[0.5; 29], End::Truncated).build().unwrap();
         let statistics = ContextStatistics::per_state(&context);
         let attention = Attention::new(KernelName::Rbf.at(0.5).unwrap(), 0.0).unwrap();
