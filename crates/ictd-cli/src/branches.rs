@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use clap::Args;
-use ictd_lab::studies::branches;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ictd_lab::studies::branches::{self, Map};
 use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
@@ -14,6 +15,9 @@ const OUT: Option<&str> = Some("out/branches");
 
 #[derive(Debug, Args)]
 pub struct Arguments {
+    /// What is mapped, for every query position
+    #[arg(long, default_value = "settings", value_parser = maps())]
+    map: Map,
     /// Seeds per setting, counted from --seed
     #[arg(long, default_value_t = 100)]
     seeds: u64,
@@ -26,10 +30,18 @@ pub struct Arguments {
     common: Common,
 }
 
+/// The maps by name.
+fn maps() -> impl TypedValueParser<Value = Map> {
+    let names = PossibleValuesParser::new(Map::ALL.map(|(name, _)| name));
+    names.map(|name| {
+        Map::ALL.into_iter().find(|(known, _)| *known == name).map_or(Map::Settings, |(_, map)| map)
+    })
+}
+
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let seeds = arguments.common.seeds(arguments.seeds)?;
     let base = arguments.tasks.overrides(arguments.overrides)?;
     arguments.common.announce(progress, OUT);
-    let map = branches::run(&seeds, &base, progress, message)?;
+    let map = branches::run(arguments.map, &seeds, &base, progress, message)?;
     arguments.common.present(&map, OUT, progress)
 }

@@ -107,11 +107,13 @@ fn operations_are_those_of_the_shapes() {
 }
 
 #[test]
-fn every_cell_of_the_branch_map_can_be_trained() {
+fn every_cell_of_the_branch_maps_can_be_trained() {
     let changes = ["epochs=1", "batch=2"].map(String::from);
-    let mut cells = 0;
-    branches::run(&[3], &changes, &Progress::default(), |_| cells += 1).unwrap();
-    assert_eq!(cells, 11 * 3);
+    for (map, expected) in [(branches::Map::Settings, 11 * 3), (branches::Map::Kernels, 15 * 4)] {
+        let mut cells = 0;
+        branches::run(map, &[3], &changes, &Progress::default(), |_| cells += 1).unwrap();
+        assert_eq!(cells, expected, "{map:?}");
+    }
 }
 
 /// What a row's command trains.

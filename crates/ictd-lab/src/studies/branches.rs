@@ -13,11 +13,20 @@ use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{Cell, Cells, Grid, Legend, Scene};
 use crate::report::{Records, Report};
 
-/// Query positions: the columns of the map.
-const QUERIES: [&str; 3] = ["next", "skip", "stationary"];
+/// What is mapped, for every query position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// Sizes, temperatures and initial signs, beside the paper's setting.
+    Settings,
+    /// Kernels, each with initial signs as drawn, those of the TD block and those of the mirror block.
+    Kernels,
+}
 
-/// Changes of the paper's setting: the rows of the map, and the overrides that make them.
-const CHANGES: [(&str, &[&str]); 11] = [
+/// A row of a map: its title and the overrides that make it.
+type Change = (&'static str, &'static [&'static str]);
+
+/// Changes of the paper's setting.
+const SETTINGS: [Change; 11] = [
     ("the paper’s setting", &[]),
     ("*n* = 5", &["n=5"]),
     ("*n* = 20", &["n=20"]),
@@ -30,6 +39,45 @@ const CHANGES: [(&str, &[&str]); 11] = [
     ("*V* and *A* start with TD signs", &["init.score_sign=td", "init.value_sign=td"]),
     ("the same, gain 1", &["init.score_sign=td", "init.value_sign=td", "init.gain=1"]),
 ];
+
+/// Kernels in the paper's setting, by their initial signs.
+const KERNELS: [Change; 15] = [
+    ("softmax", &["kernel=softmax"]),
+    ("softmax, TD signs", &["kernel=softmax", "init.score_sign=td", "init.value_sign=td"]),
+    ("softmax, mirror signs", &["kernel=softmax", "init.score_sign=mirror", "init.value_sign=mirror"]),
+    ("rbf", &["kernel=rbf"]),
+    ("rbf, TD signs", &["kernel=rbf", "init.score_sign=td", "init.value_sign=td"]),
+    ("rbf, mirror signs", &["kernel=rbf", "init.score_sign=mirror", "init.value_sign=mirror"]),
+    ("elu1", &["kernel=elu1"]),
+    ("elu1, TD signs", &["kernel=elu1", "init.score_sign=td", "init.value_sign=td"]),
+    ("elu1, mirror signs", &["kernel=elu1", "init.score_sign=mirror", "init.value_sign=mirror"]),
+    ("relu", &["kernel=relu"]),
+    ("relu, TD signs", &["kernel=relu", "init.score_sign=td", "init.value_sign=td"]),
+    ("relu, mirror signs", &["kernel=relu", "init.score_sign=mirror", "init.value_sign=mirror"]),
+    ("linear", &["kernel=linear"]),
+    ("linear, TD signs", &["kernel=linear", "init.score_sign=td", "init.value_sign=td"]),
+    ("linear, mirror signs", &["kernel=linear", "init.score_sign=mirror", "init.value_sign=mirror"]),
+];
+
+impl Map {
+    /// Both, by name.
+    pub const ALL: [(&'static str, Map); 2] = [("settings", Self::Settings), ("kernels", Self::Kernels)];
+
+    /// The columns: query positions.
+    fn queries(self) -> &'static [&'static str] {
+        match self {
+            Self::Settings => &["next", "skip", "stationary"],
+            Self::Kernels => &["next", "skip", "stationary", "source"],
+        }
+    }
+
+    fn changes(self) -> &'static [Change] {
+        match self {
+            Self::Settings => &SETTINGS,
+            Self::Kernels => &KERNELS,
+        }
+    }
+}
 
 /// How many seeds of a setting took which branch.
 #[derive(Clone, Debug, Serialize)]
@@ -45,6 +93,8 @@ struct BranchCount {
     td: u64,
     mirror: u64,
     none: u64,
+    /// Seeds whose parameters or losses left the range of numbers; they are in no branch.
+    diverged: u64,
     /// 95 % interval of the share of the TD block (Wilson).
     td_low: f64,
     td_high: f64,
@@ -59,24 +109,26 @@ pub struct BranchMap {
     gradients: Vec<FirstGradientSign>,
 }
 
-/// Trains `seeds` of every setting, each with the changes `base` (of the tasks, for instance) before its own; tells
+/// Trains `seeds` of every setting of a map, each with the changes `base` (of the tasks, for instance) before its own; tells
 /// `tell` about each. Settings that only change the number of states are left out where a file says it or nobody counts
 /// them, and queries from a stationary law where it is not known.
 pub fn run(
+    map: Map,
     seeds: &[u64],
     base: &[String],
     progress: &Progress,
     mut tell: impl FnMut(&str),
 ) -> Result<BranchMap, LabError> {
     check_range("seeds", seeds.len(), 1..=100_000)?;
-    let config = settings(base, QUERIES[0], &[])?.config;
+    let config = settings(base, map.queries()[0], &[])?.config;
     // A query from the stationary law needs to know it; states that are not counted cannot be more or fewer.
     let is_exact = config.source()?.is_exact();
     let fixed_size = config.own.is_some() || !is_exact;
-    let queries: Vec<&str> = QUERIES.into_iter().filter(|q| is_exact || *q != "stationary").collect();
+    let queries: Vec<&'static str> =
+        map.queries().iter().copied().filter(|q| is_exact || *q != "stationary").collect();
     queries.iter().try_for_each(|query| settings(base, query, &[])?.admit(seeds.len(), false))?;
     let mut all = Vec::new();
-    for (change, overrides) in CHANGES {
+    for &(change, overrides) in map.changes() {
         if fixed_size && overrides.iter().any(|o| o.starts_with("states=")) {
             continue;
         }
@@ -87,18 +139,21 @@ pub fn run(
     }
     let epochs = |(.., settings): &(_, _, Settings)| settings.config.epochs;
     let total = all.iter().map(epochs).fold(0, u64::saturating_add).saturating_mul(seeds.len() as u64);
-    progress.begin("branches: first gradients", "seeds", (queries.len() * seeds.len()) as u64)?;
+    // The first gradient is that of the paper's kernel, which the other map varies.
+    let measured = if map == Map::Settings { &queries[..] } else { &[] };
+    progress.begin("branches: first gradients", "seeds", (measured.len() * seeds.len()) as u64)?;
     let gradient =
         |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds, progress);
-    let gradients = queries.iter().map(|query| gradient(query)).collect::<Result<Vec<_>, _>>()?;
+    let gradients = measured.iter().map(|query| gradient(query)).collect::<Result<Vec<_>, _>>()?;
     progress.begin("branches", "epochs", total)?;
     let mut counts = Vec::new();
     for (k, (change, query, settings)) in all.iter().enumerate() {
         let place = format!("[{}/{}]", k + 1, all.len());
         progress.rename(format!("branches {place} {}, query {query}", change.replace('*', "")));
         let found = count(change, query, settings, seeds, progress)?;
-        let BranchCount { change, td, mirror, none, .. } = &found;
-        tell(&format!("{place} {change}, query {query}: {td} td, {mirror} mirror, {none} none"));
+        let BranchCount { change, td, mirror, none, diverged, .. } = &found;
+        let lost = if *diverged > 0 { format!(", {diverged} diverged") } else { String::new() };
+        tell(&format!("{place} {change}, query {query}: {td} td, {mirror} mirror, {none} none{lost}"));
         counts.push(found);
     }
     Ok(BranchMap { counts, gradients })
@@ -119,10 +174,7 @@ fn count(
 ) -> Result<BranchCount, LabError> {
     let shape = settings.config.shape();
     let states = pretrain::train(settings, seeds, false, progress)?.states;
-    if let Some(k) = states.iter().position(Option::is_none) {
-        let message = format!("{title}, query {query}: training of seed {} diverged", seeds[k]);
-        return Err(LabError::diverged(message));
-    }
+    let diverged = states.iter().filter(|state| state.is_none()).count() as u64;
     let branches: Vec<Branch> =
         states.iter().flatten().map(|s| emergence_of(&shape, &s.params).branch).collect();
     let of = |branch| branches.iter().filter(|found| **found == branch).count() as u64;
@@ -131,7 +183,20 @@ fn count(
     let (change, overrides) = (title.replace('*', ""), settings.overrides.join(" "));
     let seeds = seeds.len() as u64;
     let (td_low, td_high) = wilson(td, seeds);
-    Ok(BranchCount { change, title, query, overrides, seeds, td, mirror, none, td_low, td_high, emerged })
+    Ok(BranchCount {
+        change,
+        title,
+        query,
+        overrides,
+        seeds,
+        td,
+        mirror,
+        none,
+        diverged,
+        td_low,
+        td_high,
+        emerged,
+    })
 }
 
 impl BranchMap {
@@ -178,6 +243,15 @@ impl Report for BranchMap {
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
-        Ok(vec![Records::of("branches", &self.counts)?, Records::of("first_gradient", &self.gradients)?])
+        let mut tables = vec![Records::of("branches", &self.counts)?];
+        if !self.gradients.is_empty() {
+            tables.push(Records::of("first_gradient", &self.gradients)?);
+        }
+        Ok(tables)
+    }
+
+    /// Seeds that diverged are in no branch, and shares are of all.
+    fn holds(&self) -> bool {
+        self.counts.iter().all(|count| count.diverged == 0)
     }
 }

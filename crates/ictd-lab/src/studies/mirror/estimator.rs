@@ -9,15 +9,16 @@ use ictd::transformer::{AttentionParams, Parameters, Transformer, TransformerCon
 use serde::Serialize;
 
 use super::contexts::{ConstantRow, Contexts};
+use super::kernels::{self, KernelRow};
 use super::statistic;
 use crate::LabError;
 use crate::studies::theorem1::verify::raise;
 use crate::studies::{in_parallel, mean};
 
 /// Temperatures of the comparison; the slope is fitted from [`FIT_FROM`] on.
-const TEMPERATURES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+pub(super) const TEMPERATURES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 /// Scores are at most d/τ = 1/2 from here on.
-const FIT_FROM: f64 = 8.0;
+pub(super) const FIT_FROM: f64 = 8.0;
 /// Layers of the exact comparison.
 const LAYERS: usize = 10;
 /// Factors of V and of A among which the best are sought: half powers of 2.
@@ -66,6 +67,7 @@ pub struct Estimator {
     /// Slopes of log rest and of log spread against log τ.
     pub rest_slope: Option<Slope>,
     pub spread_slope: Option<Slope>,
+    pub kernels: Vec<KernelRow>,
     pub constants: Vec<ConstantRow>,
     pub estimators: Vec<EstimatorRow>,
 }
@@ -81,16 +83,10 @@ pub fn run(
         .first_windows()
         .map(|(rows, rewards)| Context::builder().episode(rows, rewards, End::Truncated).build())
         .collect::<Result<Vec<_>, _>>()?;
-    let block = |params: AttentionParams, temperature: f64, num_layers: usize| -> Result<_, LabError> {
-        let attention = Attention::new(KernelName::Softmax.at(temperature)?, 0.0)?;
-        let config = TransformerConfig {
-            parameters: Parameters::Tied(params),
-            ..TransformerConfig::theta_star(attention, num_layers, config.task.gamma)
-        };
-        Ok(config.check()?)
-    };
+    let softmax =
+        |params, temperature, num_layers| block(config, KernelName::Softmax, params, temperature, num_layers);
     let (d, gamma, temperature) = (config.task.feature_dim, config.task.gamma, config.temperature);
-    let mirror = block(AttentionParams::mirror(d), temperature, LAYERS)?;
+    let mirror = softmax(AttentionParams::mirror(d), temperature, LAYERS)?;
     let direct = ReflectedTd { temperature, gamma, step_sizes: vec![1.0; LAYERS] };
     let mut discrepancy = 0f64;
     for context in &windows {
@@ -102,8 +98,8 @@ pub fn run(
     let temperatures = TEMPERATURES
         .into_iter()
         .map(|temperature| {
-            let td = block(AttentionParams::theta_star(d), temperature, config.num_layers)?;
-            let mirror = block(AttentionParams::mirror(d), temperature, config.num_layers)?;
+            let td = softmax(AttentionParams::theta_star(d), temperature, config.num_layers)?;
+            let mirror = softmax(AttentionParams::mirror(d), temperature, config.num_layers)?;
             compare(&td, &mirror, &windows, temperature)
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -124,11 +120,29 @@ pub fn run(
         rest_slope: slope(&|t| t.rest),
         spread_slope: slope(&|t| t.spread),
         temperatures,
+        kernels: kernels::run(config, &windows)?,
         estimators,
     })
 }
 
-fn compare(
+/// A block with a kernel, on the tasks of a configuration.
+pub(super) fn block(
+    config: &PretrainConfig,
+    kernel: KernelName,
+    params: AttentionParams,
+    temperature: f64,
+    num_layers: usize,
+) -> Result<Transformer, LabError> {
+    let attention = Attention::new(kernel.at(temperature)?, 0.0)?;
+    let config = TransformerConfig {
+        parameters: Parameters::Tied(params),
+        ..TransformerConfig::theta_star(attention, num_layers, config.task.gamma)
+    };
+    Ok(config.check()?)
+}
+
+/// Both blocks on contexts.
+pub(super) fn compare(
     td: &Transformer,
     mirror: &Transformer,
     windows: &[Context],

@@ -6,6 +6,7 @@ mod estimator;
 mod figure;
 mod gradients;
 mod held;
+mod kernels;
 mod path;
 mod show;
 

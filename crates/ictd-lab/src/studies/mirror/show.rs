@@ -31,7 +31,7 @@ impl Report for Mirror {
             wrapped(&exact, width),
             self.shown(&["temperatures"], width),
             slope("rest", e.rest_slope) + &slope("spread", e.spread_slope) + "\n",
-            self.shown(&["constants", "estimators", "ends", "pairs"], width),
+            self.shown(&["kernels", "constants", "estimators", "ends", "pairs"], width),
         ]
         .concat()
     }
@@ -50,6 +50,7 @@ impl Report for Mirror {
             Records::of("held", &self.held)?,
             Records::of("best", &self.best)?,
             Records::of("temperatures", &e.temperatures)?,
+            Records::of("kernels", &e.kernels)?,
             Records::of("constants", &e.constants)?,
             Records::of("estimators", &e.estimators)?,
             Records::of("ends", &self.ends)?,
