@@ -46,6 +46,9 @@ pub struct Arguments {
     /// Absolute tolerance for the number of layers needed
     #[arg(long, default_value_t = 1e-3)]
     tolerance: f64,
+    /// Also give the attention weights between states, and with --out a heat map of them
+    #[arg(long, conflicts_with = "tasks")]
+    attention: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -54,8 +57,14 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let Arguments { tasks_of, kernel, temperature, step_size, layers: num_layers, tolerance, common, .. } =
         arguments;
     let certificate = CertificateConfig { step_size, num_layers, tolerance };
-    let config =
-        LayerConfig { kernel, temperature, certificate, draw: common.out.is_some(), seed: common.seed };
+    let config = LayerConfig {
+        kernel,
+        temperature,
+        certificate,
+        draw: common.out.is_some(),
+        show_attention: arguments.attention,
+        seed: common.seed,
+    };
     let family = tasks_of.tasks(Family::paper(), common.seed)?;
     common.announce(progress, None);
     if let Some(tasks) = arguments.tasks {

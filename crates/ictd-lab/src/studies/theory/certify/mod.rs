@@ -37,6 +37,7 @@ use super::Tasks;
 use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory::{self, DOUBLE};
+use crate::studies::attention::Weights;
 
 /// Largest number of distinct states whose eigenvalues are all found: they cost their cube.
 const MAX_STATES: usize = 3000;
@@ -57,6 +58,8 @@ pub struct LayerConfig {
     pub certificate: CertificateConfig,
     /// Whether a figure will be drawn, which needs the curves behind it.
     pub draw: bool,
+    /// Whether the attention weights are given.
+    pub show_attention: bool,
     /// Seed of the part that is examined of a context with too many states.
     pub seed: u64,
 }
@@ -64,7 +67,14 @@ pub struct LayerConfig {
 impl Default for LayerConfig {
     fn default() -> Self {
         let certificate = CertificateConfig::default();
-        Self { kernel: KernelName::Softmax, temperature: 1.0, certificate, draw: false, seed: 0 }
+        Self {
+            kernel: KernelName::Softmax,
+            temperature: 1.0,
+            certificate,
+            draw: false,
+            show_attention: false,
+            seed: 0,
+        }
     }
 }
 
@@ -128,6 +138,8 @@ pub struct Report {
     /// What they are curves of.
     #[serde(skip)]
     drawn: String,
+    #[serde(flatten)]
+    attention: Option<Weights>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -257,6 +269,7 @@ fn report(
 ) -> Result<Report, LabError> {
     let kernel_at = |t: f64| config.kernel_at(t);
     let LayerConfig { kernel, temperature, certificate: asked, draw, .. } = *config;
+    let attention = if config.show_attention { Some(Weights::of_states(operator)?) } else { None };
     let search = SuggestionConfig { num_layers: asked.num_layers, temperature, kernel_at: &kernel_at };
     let certificate = asked.certify(operator).map_err(|error| located(error, operator))?;
     let tried = match elsewhere {
@@ -313,6 +326,7 @@ fn report(
         suggestions_note: tried.note,
         suggestions_dropped: tried.dropped,
         curves,
+        attention,
         certificate,
     })
 }

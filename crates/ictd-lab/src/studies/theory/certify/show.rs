@@ -104,11 +104,13 @@ impl crate::report::Report for Report {
         }
         text += &format!("\nthis is about {}\n", self.certifies);
         text += "not checked: that the transitions are the policy's own, and that equal features are the same state\n";
-        wrapped(&text, width)
+        let attention = self.attention.as_ref().map_or_else(String::new, |weights| weights.text(width));
+        wrapped(&text, width) + &attention
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
-        vec![("depth".into(), self.figure())]
+        let attention = self.attention.iter().map(|weights| ("attention".into(), weights.figure()));
+        [("depth".into(), self.figure())].into_iter().chain(attention).collect()
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
@@ -121,7 +123,11 @@ impl crate::report::Report for Report {
         let rows = self.curves.iter().flat_map(|c| {
             c.errors.iter().enumerate().map(|(layer, &error)| Row { case: &c.name, layer, error })
         });
-        Ok(vec![Records::of("depth", rows)?])
+        let mut tables = vec![Records::of("depth", rows)?];
+        if let Some(attention) = &self.attention {
+            tables.push(attention.records()?);
+        }
+        Ok(tables)
     }
 
     fn json_name(&self) -> Option<&str> {
