@@ -56,7 +56,9 @@ fn main() {
 
 /// What a window costs, forward and back with its share of the task and the trajectory, and how that grows.
 fn by_kernel() {
-    println!("| kernel | passes | n = 10, µs per window | n = 30 | n = 100 | 30 to 100 | 1.2 × what a layer must do |");
+    println!(
+        "| kernel | passes | n = 10, µs per window | n = 30 | n = 100 | 30 to 100 | 1.2 × what a layer must do |"
+    );
     println!("|---|---|---:|---:|---:|---:|---:|");
     for (kernel, power) in KERNELS {
         for which in ["position", "trained"] {

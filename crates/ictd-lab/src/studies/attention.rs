@@ -52,9 +52,8 @@ impl Weights {
             admit(sources.len(), roles.len(), num_layers)?;
             found = transformer.trace(context)?.1;
         }
-        let of_layer = |k: &ictd::kernel::KernelWeights| {
-            sources.iter().map(|&i| k.matrix().row(i).to_vec()).collect()
-        };
+        let of_layer =
+            |k: &ictd::kernel::KernelWeights| sources.iter().map(|&i| k.matrix().row(i).to_vec()).collect();
         Ok(Self { layers: found.iter().map(of_layer).collect(), sources, column: "column" })
     }
 
@@ -64,7 +63,8 @@ impl Weights {
         let (sources, states) =
             (operator.statistics().num_source_groups(), operator.statistics().num_groups());
         admit(sources, states, 1)?;
-        let by_state: Vec<Vec<f64>> = (0..states).map(|u| operator.predecessor_weights(u).collect()).collect();
+        let by_state: Vec<Vec<f64>> =
+            (0..states).map(|u| operator.predecessor_weights(u).collect()).collect();
         let of_source = |s: usize| by_state.iter().map(|row| row[s]).collect();
         let layer = (0..sources).map(of_source).collect();
         Ok(Self { layers: vec![layer], sources: (0..sources).collect(), column: "state" })

@@ -71,7 +71,9 @@ pub enum OperatorError {
     #[allow(missing_docs, reason = "the message says what they are")]
     FeatureDim { expected: usize, found: usize },
     /// Scores must see features alone, and layers write memories alone.
-    #[error("params: scores depend on rewards or memory, or inputs are overwritten; expected a layer on states")]
+    #[error(
+        "params: scores depend on rewards or memory, or inputs are overwritten; expected a layer on states"
+    )]
     NeedsTokens,
     /// Messages must be positive multiples of TD errors of some discount.
     #[error(

@@ -2,7 +2,7 @@
 
 Writes gradient.json beside this file: for every mask, block, tying, rho and query column one context, random
 parameters within the mask, the prediction, and its derivative by every parameter as JAX computes it; then the same for
-every other reading of prompt and mixing; then the same for the other kernels that can be trained. Needs JAX:
+every other reading of prompt and mixing; then the same for the other kernels that can be trained, the one of distances with every mask. Needs JAX:
 
     pip install jax && python crates/ictd/tests/golden/gradient.py
 """

@@ -102,7 +102,8 @@ fn backward_block<M: Machine>(
         }
         let keep = mixing.context.0;
         for (a, width) in chunks(d) {
-            let (bars, x, out) = (&values_bar[context.clone()], &features[a * stride..], &mut spread_bar[a..]);
+            let (bars, x, out) =
+                (&values_bar[context.clone()], &features[a * stride..], &mut spread_bar[a..]);
             by_width!(width, W => add_scaled(m, pool::<M, W>(m, bars, x, stride), keep, out));
         }
         // Through g = Bᵀh/(nτ).
@@ -120,7 +121,17 @@ fn backward_block<M: Machine>(
             let x = &features[a * stride..];
             by_width!(width, W => spread::<M, W>(m, &pooled_bar[a..], x, stride, messages_bar));
         }
-        through_messages(m, layout, hyper, value_row, &tape[layout.values(layer)..], layer, messages_bar, values_bar, by_row);
+        through_messages(
+            m,
+            layout,
+            hyper,
+            value_row,
+            &tape[layout.values(layer)..],
+            layer,
+            messages_bar,
+            values_bar,
+            by_row,
+        );
         for (sum, bar) in common_bar.iter_mut().zip(&*messages_bar) {
             m.put(m.get(sum) + m.get(bar), sum);
         }

@@ -185,7 +185,8 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Factored<E, C> {
             for j in 0..n {
                 let mut weight = m.splat(E::default());
                 for (k, entry) in self.blocks[..d * d].iter().enumerate() {
-                    let [left, right] = [k / d, k % d].map(|a| m.load(&self.features[a * self.stride + t + j..]));
+                    let [left, right] =
+                        [k / d, k % d].map(|a| m.load(&self.features[a * self.stride + t + j..]));
                     weight = m.fma(m.splat(*entry) * left, right, weight);
                 }
                 totals = totals + weight;
@@ -302,8 +303,8 @@ mod tests {
             let arrays = [features, common, blocks, tape, scratch, accumulators];
             let allocated = 8.0 * arrays.iter().map(|array| array.len()).sum::<usize>() as f64;
             // One lane instead of sixteen: a block per window, and padding.
-            let counted = Factored::<f64, f64>::bytes(&shape, WIDTH * 65) - 8.0 * (WIDTH - 1) as f64 * 65.0
-                * (shape.feature_dim + 1 + shape.num_pairs()) as f64;
+            let counted = Factored::<f64, f64>::bytes(&shape, WIDTH * 65)
+                - 8.0 * (WIDTH - 1) as f64 * 65.0 * (shape.feature_dim + 1 + shape.num_pairs()) as f64;
             let ratio = counted / allocated;
             assert!((0.9..1.2).contains(&ratio), "{shape:?}: {counted} {allocated}");
         }

@@ -174,11 +174,14 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::config::PretrainConfig;
     use super::super::engine::Hyper;
     use super::super::level::SimdLevel;
     use super::super::testing::{HYPER, KERNELS, Problem, all_columns, general};
     use super::*;
+    use crate::kernel::{Kernel, Similarity};
 
     fn shapes() -> impl Iterator<Item = Shape> {
         let base = Shape { feature_dim: 3, context_len: 5, ..PretrainConfig::paper().shape() };
@@ -209,6 +212,32 @@ mod tests {
             let named = Weighing::named(kernel).unwrap();
             let b = problem.gradient(&mut general(&shape, &named), HYPER, &problem.bar).unwrap();
             problem.assert_gradients_agree(&a, &b, 1e-12);
+        }
+    }
+
+    /// Softplus log(1 + exp(-d²)) of distances: its slopes are no multiples of its weights, so that what comes back through
+    /// the terms of columns does not add up to 0.
+    #[derive(Debug)]
+    struct Near;
+
+    impl Kernel for Near {
+        fn similarity(&self) -> Similarity {
+            Similarity::SquaredDistance
+        }
+        fn weigh(&self, column: &mut [f64]) {
+            column.iter_mut().for_each(|d2| *d2 = (-*d2).max(0.0) + (-d2.abs()).exp().ln_1p());
+        }
+        fn slope(&self, similarity: f64, _: f64) -> Option<f64> {
+            Some(-1.0 / (1.0 + similarity.exp()))
+        }
+    }
+
+    #[test]
+    fn the_adjoint_identity_holds_for_distances_of_one_s_own() {
+        let kernel = Weighing::own(Arc::new(Near)).unwrap();
+        let cold = Hyper { temperature: 1.0, ..HYPER };
+        for shape in shapes() {
+            Problem::new(&shape, 3).assert_adjoint_at(&[cold], || general(&shape, &kernel));
         }
     }
 

@@ -29,6 +29,12 @@ impl crate::report::Report for Report {
         let status = certificate.status;
         let mut text =
             format!("{}: {}\n{}\n", status.as_str().to_uppercase(), in_words(status), self.subject);
+        if self.trained.is_some() {
+            text += &format!(
+                "trained layers: steps of TD of size {:.4} with discount {:.4} and rewards of their own\n",
+                certificate.step_size, self.gamma
+            );
+        }
         certificate.reasons.iter().for_each(|r| text += &format!("  - {r}\n"));
         self.subsample.iter().for_each(|part| text += &format!("  - {}\n", part.warning()));
         text += &format!("suggestion: {}\n", self.suggestion);
