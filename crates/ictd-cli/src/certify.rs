@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use ictd::CertificateConfig;
 use ictd::evaluate::Level;
 use ictd::kernel::KernelName;
 use ictd::task::Family;
-use ictd_lab::files::read_context;
-use ictd_lab::studies::theory::certify::{self, LayerConfig};
+use ictd_lab::files::{read_context, read_params};
+use ictd_lab::studies::theory::certify::{self, LayerConfig, Typed};
 use ictd_lab::{LabError, Progress};
 
 use crate::task_arguments::TaskArguments;
@@ -31,32 +30,45 @@ pub struct Arguments {
     /// Examine a sampled context of N transitions instead of the limit of long ones
     #[arg(long, value_name = "N")]
     n: Option<usize>,
-    /// Kernel
-    #[arg(long, default_value = "softmax", value_parser = crate::kernels())]
-    kernel: KernelName,
-    /// Temperature of the scores
-    #[arg(long, default_value_t = 1.0)]
-    temperature: f64,
-    /// Step size of every layer
-    #[arg(long, default_value_t = 1.0)]
-    step_size: f64,
-    /// Depth whose error is reported
-    #[arg(long, default_value_t = 15)]
-    layers: usize,
-    /// Absolute tolerance for the number of layers needed
-    #[arg(long, default_value_t = 1e-3)]
-    tolerance: f64,
+    /// Kernel [default: the checkpoint's, or softmax]
+    #[arg(long, value_parser = crate::kernels())]
+    kernel: Option<KernelName>,
+    /// Temperature of the scores [default: the checkpoint's, or 1]
+    #[arg(long)]
+    temperature: Option<f64>,
+    /// Step size of every layer [default: the checkpoint's, or 1]
+    #[arg(long)]
+    step_size: Option<f64>,
+    /// Depth whose error is reported [default: the checkpoint's, or 15]
+    #[arg(long)]
+    layers: Option<usize>,
+    /// Absolute tolerance for the number of layers needed [default: 0.001]
+    #[arg(long)]
+    tolerance: Option<f64>,
+    /// Parameters that all layers share: a checkpoint of `pretrain` (.safetensors), or JSON with {"V": …, "A": …} [default: theta_*]
+    #[arg(long, value_name = "FILE", conflicts_with = "tasks")]
+    params: Option<PathBuf>,
+    /// Also give the attention weights between states, and with --out a heat map of them
+    #[arg(long, conflicts_with = "tasks")]
+    attention: bool,
     #[command(flatten)]
     common: Common,
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let Arguments { tasks_of, kernel, temperature, step_size, layers: num_layers, tolerance, common, .. } =
-        arguments;
-    let certificate = CertificateConfig { step_size, num_layers, tolerance };
-    let config =
-        LayerConfig { kernel, temperature, certificate, draw: common.out.is_some(), seed: common.seed };
+    let Arguments { tasks_of, kernel, temperature, step_size, layers, tolerance, common, .. } = arguments;
+    let model = arguments.params.as_deref().map(read_params).transpose()?;
+    if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
+        message(&format!("warning: {warning}"));
+    }
     let family = tasks_of.tasks(Family::paper(), common.seed)?;
+    let gamma = match arguments.input {
+        Some(_) => tasks_of.options.gamma,
+        None => Some(family.gamma()),
+    };
+    let (layer, gamma) = Typed { kernel, temperature, step_size, layers, gamma, tolerance }.layer(model)?;
+    let (draw, show_attention) = (common.out.is_some(), arguments.attention);
+    let config = LayerConfig { draw, show_attention, seed: common.seed, ..layer };
     common.announce(progress, None);
     if let Some(tasks) = arguments.tasks {
         let counts = certify::count(&family, tasks, &config, progress)?;
@@ -66,7 +78,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let index = arguments.index.unwrap_or(0);
     let report = match (arguments.input, arguments.n) {
         (Some(path), _) => {
-            let (gamma, unit_norm) = (tasks_of.options.gamma.unwrap_or(0.9), tasks_of.options.unit_norm);
+            let unit_norm = tasks_of.options.unit_norm;
             certify::context(&read_context(&path)?, gamma, unit_norm, &config, progress)?
         }
         (None, Some(n)) => certify::sampled(&family, index, n, &config, progress)?,

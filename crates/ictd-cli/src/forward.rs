@@ -46,6 +46,9 @@ pub struct Arguments {
     /// Also give every layer's full token matrix Z
     #[arg(long)]
     tokens: bool,
+    /// Also give the attention weights, and with --out a heat map of them
+    #[arg(long)]
+    attention: bool,
     /// Give the values of the queries only (of the last column where there are none)
     #[arg(long)]
     last: bool,
@@ -70,7 +73,7 @@ impl Arguments {
     fn options(&self) -> Options {
         let step_size = self.step_size.clone().map(StepSizes::Each);
         let Self { block, kernel, layers, gamma, temperature, diagonal_mix, .. } = *self;
-        let Self { precision, tolerance, memory, tokens, last, fixed_point, .. } = *self;
+        let Self { precision, tolerance, memory, tokens, attention, last, fixed_point, .. } = *self;
         Options {
             block,
             kernel,
@@ -83,6 +86,7 @@ impl Arguments {
             tolerance,
             memory,
             tokens,
+            attention,
             last,
             fixed_point,
         }

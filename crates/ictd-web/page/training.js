@@ -22,6 +22,7 @@ export const KERNELS = [
   ["linear", "linear"],
   ["relu", "relu"],
   ["elu1", "elu + 1"],
+  ["rbf", "rbf (distance)"],
 ];
 /** Which entries are trained. */
 export const MASKS = [

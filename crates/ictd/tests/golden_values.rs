@@ -81,11 +81,11 @@ fn tasks_of_a_seed_do_not_change() {
 /// Origin: golden/gradient.py, JAX's automatic differentiation in float64. 64 cases: every mask, both
 /// blocks, tied and per layer, two mixings, the last state as query and a query of its own. 96 more: every choice of
 /// columns with every treatment of the query's column, for the masks and blocks that read them differently. 144 more: linear,
-/// ReLU and ELU + 1 attention, where columns of ReLU weights that are all 0 occur.
+/// ReLU and ELU + 1 attention, where columns of ReLU weights that are all 0 occur. 128 more: attention by distance, with every mask.
 #[test]
 fn gradients_are_those_of_automatic_differentiation() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("golden/gradient.json")).unwrap();
-    assert_eq!(cases.len(), 304);
+    assert_eq!(cases.len(), 432);
     let (d, n, layers) = (2, 4, 3);
     for case in &cases {
         let flag = |key: &str| case[key].as_bool().unwrap();

@@ -4,12 +4,14 @@
 mod common;
 
 use common::{attention, episodes};
+use ictd::context::{ContextStatistics, Role};
 use ictd::kernel::KernelName;
 use ictd::linalg;
-use ictd::operator::{OperatorError, StateOperator};
+use ictd::matrix::Matrix;
+use ictd::operator::{OperatorError, StateOperator, TrainedLayer};
 use ictd::random::{Purpose, Stream};
 use ictd::task::{Family, FiniteTask, Kind, TaskSource as _};
-use ictd::transformer::TransformerConfig;
+use ictd::transformer::{AttentionParams, Block, Parameters, TransformerConfig};
 
 fn tasks() -> impl Iterator<Item = (u64, FiniteTask)> {
     (0..20).map(|seed| {
@@ -137,4 +139,71 @@ fn diagonal_mixing_is_refused() {
     let error =
         StateOperator::empirical(&context, &attention(KernelName::Softmax, 1.0, 0.5), 0.9).unwrap_err();
     assert_eq!(error, OperatorError::DiagonalMix(0.5));
+}
+
+/// A trained layer as a step of TD with another discount, other rewards and another step size: its values are the
+/// Transformer's, and its weights differ from those on full tokens by no more than their rounding is said to.
+#[test]
+fn trained_layers_are_steps_of_td() {
+    for kernel in [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf] {
+        for seed in 0..10 {
+            let mut stream = Stream::new(seed, Purpose::Prompt, 1);
+            let mut entry = |centre: f64| centre + stream.uniform_in(-0.3, 0.3);
+            let block = Matrix::from_fn(3, 3, |i, j| entry(f64::from(u8::from(i == j))));
+            let mut value_matrix = Matrix::zeros(6, 6);
+            let row = [0.0, 0.0, 0.0, 0.9, 0.7, -0.8].map(&mut entry);
+            value_matrix.row_mut(5).copy_from_slice(&row);
+            let looped = AttentionParams::looped([0.0; 3], &block);
+            let params = AttentionParams::new(value_matrix, looped.score_matrix().clone()).unwrap();
+            let (context, attention) = (episodes(seed, 3, 6, &[25, 14]), attention(kernel, 1.0, 0.0));
+            let statistics = ContextStatistics::per_state(&context);
+            let layer = TrainedLayer::of(statistics, &attention, 0.9, &params, Block::TemporalShift).unwrap();
+            assert_eq!(layer.step_factor, -row[5]);
+            let parameters = Parameters::Tied(params.clone());
+            let config = TransformerConfig::theta_star(attention, 6, 0.9);
+            let transformer =
+                TransformerConfig { parameters, step_sizes: vec![0.5], ..config }.check().unwrap();
+            let values = transformer.values(&context).unwrap();
+            let operator = &layer.operator;
+            let v = operator.values_after(0.5 * layer.step_factor, 6);
+            for j in 0..context.num_columns() {
+                let expected = operator.statistics().group_of(j).map_or(0.0, |u| v[u]);
+                // Six layers on values of order 1, at most 39 terms each.
+                assert!((values.value(6, j) - expected).abs() < 1e-12, "{kernel} column {j}");
+            }
+            let (_, weights) = transformer.trace(&context).unwrap();
+            let (found, errors) = (operator.predecessor_matrix(), operator.weight_errors());
+            for j in (0..context.num_columns()).filter(|&j| context.roles()[j] != Role::Terminal) {
+                let u = operator.statistics().group_of(j).unwrap();
+                let mut sums = vec![0.0; operator.statistics().num_groups()];
+                for i in (0..context.num_columns()).filter(|&i| context.roles()[i] == Role::Source) {
+                    sums[operator.statistics().group_of(i).unwrap()] += weights[0].matrix()[(i, j)];
+                }
+                let gap: f64 = sums.iter().zip(found.row(u)).map(|(a, b)| (a - b).abs()).sum();
+                assert!(gap <= 2.0 * errors[u], "{kernel} state {u}: {gap} {}", errors[u]);
+                assert!(errors[u] < 1e-11, "{kernel} state {u}: {}", errors[u]);
+            }
+        }
+    }
+}
+
+#[test]
+fn layers_that_are_no_td_are_refused() {
+    let statistics = ContextStatistics::per_state(&episodes(0, 2, 4, &[9]));
+    let of = |kernel, rho, params: &AttentionParams| {
+        let attention = attention(kernel, 1.0, rho);
+        TrainedLayer::of(statistics.clone(), &attention, 0.9, params, Block::TemporalShift).err()
+    };
+    let (td, mirror) = (AttentionParams::theta_star(2), AttentionParams::mirror(2));
+    assert_eq!(of(KernelName::Softmax, 0.0, &td), None);
+    let not_td = OperatorError::NotTd { target: -1.0, value: 1.0 };
+    assert_eq!(of(KernelName::Softmax, 0.0, &mirror), Some(not_td));
+    assert_eq!(of(KernelName::Linear, 0.0, &td), Some(OperatorError::LinearBlock));
+    assert_eq!(of(KernelName::Softmax, 0.1, &td), Some(OperatorError::DiagonalMix(0.1)));
+    let dim = OperatorError::FeatureDim { expected: 3, found: 2 };
+    assert_eq!(of(KernelName::Softmax, 0.0, &AttentionParams::theta_star(3)), Some(dim));
+    let mut a = Matrix::zeros(5, 5);
+    a[(4, 0)] = 1.0;
+    let memory = AttentionParams::new(td.value_matrix().clone(), a).unwrap();
+    assert_eq!(of(KernelName::Softmax, 0.0, &memory), Some(OperatorError::NeedsTokens));
 }

@@ -40,7 +40,7 @@ fn single_precision_follows_double_for_a_hundred_steps() {
     settings.push(sgd);
     settings.push(PretrainConfig { loss: Loss::FullGradient, ..paper.clone() });
     settings.push(PretrainConfig { tied: false, ..paper.clone() });
-    for kernel in [KernelName::Linear, KernelName::Relu, KernelName::Elu1] {
+    for kernel in [KernelName::Linear, KernelName::Relu, KernelName::Elu1, KernelName::Rbf] {
         settings.push(PretrainConfig { kernel, ..paper.clone() });
     }
     settings.push(PretrainConfig { target: Target::Same, loss: Loss::FullGradient, ..paper });
@@ -77,7 +77,9 @@ fn single_precision_follows_double_for_a_hundred_steps() {
 /// contexts, its outputs have the error that was measured.
 #[test]
 fn a_trained_state_is_a_transformer() {
-    for (kernel, tied) in [(KernelName::Softmax, true), (KernelName::Linear, false)] {
+    let kernels = [KernelName::Softmax, KernelName::Linear, KernelName::Relu, KernelName::Elu1];
+    let kernels = kernels.into_iter().zip([true, false, true, false]);
+    for (kernel, tied) in kernels.chain([(KernelName::Rbf, true), (KernelName::Rbf, false)]) {
         let config =
             PretrainConfig { kernel, tied, query: QueryPosition::Skip, ..PretrainConfig::mask_full() };
         let state = trained!(f64, &config, 3);
@@ -151,9 +153,9 @@ fn kernels_of_one_s_own_are_trained() {
     let refused = |kernel: KernelName| {
         Trainer::with_kernel(&config, kernel.at(1.0).unwrap(), 1).err().map(|e| e.to_string())
     };
-    let similarity = TrainError::Kernel(KernelNotTrainable::Similarity(Similarity::SquaredDistance));
-    assert_eq!(refused(KernelName::Rbf), Some(similarity.to_string()));
-    assert_eq!(refused(KernelName::Linear), None);
+    let similarity = TrainError::Kernel(KernelNotTrainable::Similarity(Similarity::SameState));
+    assert_eq!(refused(KernelName::Tabular), Some(similarity.to_string()));
+    assert_eq!([KernelName::Linear, KernelName::Rbf].map(refused), [None, None]);
     #[derive(Debug)]
     struct Flat;
     impl Kernel for Flat {
@@ -296,7 +298,7 @@ fn each_key_outside_its_range_is_named() {
         ("epochs", |c| c.epochs = 0),
         ("gamma", |c| c.task.gamma = 1.0),
         ("temperature", |c| c.temperature = 0.0),
-        ("kernel", |c| c.kernel = KernelName::Rbf),
+        ("kernel", |c| c.kernel = KernelName::Tabular),
         ("rho.start", |c| c.rho.start = 1.1),
         ("rho.end", |c| c.rho.end = f64::NAN),
         ("optimizer.lr", |c| c.optimizer.lr = -1.0),

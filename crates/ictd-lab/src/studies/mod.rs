@@ -4,6 +4,7 @@
 //! To add a claim: write a file with a [`Study`] of a few lines, or a claim into an existing one, list it in
 //! [`STUDIES`], and store its value and its verdicts over seeds with [`reproduce`].
 
+mod attention;
 pub mod branches;
 mod claim;
 mod compute;

@@ -212,6 +212,12 @@ impl ContextStatistics {
         &self.reward_sums
     }
 
+    /// Other rewards in the place of those that were paid, summed by source group.
+    pub(crate) fn set_reward_sums(&mut self, sums: Vec<f64>) {
+        debug_assert_eq!(sums.len(), self.num_source_groups);
+        self.reward_sums = sums;
+    }
+
     /// The largest mean reward of a source group, in absolute value.
     pub fn largest_reward(&self) -> f64 {
         largest(self.reward_sums.iter().zip(&self.visits).map(|(sum, visits)| (sum / visits).abs()))

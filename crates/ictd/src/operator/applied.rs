@@ -226,7 +226,7 @@ impl Diagonal {
         let steps = f64::EPSILON * (statistics.feature_dim() as f64 + 8.0);
         let one = |u: usize| -> Result<(f64, Option<(f64, f64)>, f64), OperatorError> {
             let weights = scores.column(u)?;
-            let error = weight_error(attention, statistics, &weights, 1.0, u);
+            let error = weight_error(attention, None, statistics, &weights, 1.0, u);
             // The mass comes from the largest weight: its relative error, and that of the similarity.
             let mass = log_mass(attention, statistics, &weights, u).map(|mass| {
                 let top = weights.iter().zip(visits).map(|(w, c)| w * c).fold(0.0, f64::max);

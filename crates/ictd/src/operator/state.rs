@@ -24,6 +24,8 @@ pub struct StateOperator {
     pub(super) statistics: ContextStatistics,
     pub(super) gamma: f64,
     pub(super) attention: Attention,
+    /// The score block B, where it is not the identity.
+    pub(super) block: Option<Matrix>,
     /// Entry (u, s) = W(s, u), the weight of one visit to source state s for state u.
     pub(super) weights: Matrix,
     /// log w(s) of every source state, where W(s, u) = k(s, u)/w(u), for positive definite kernels k.
@@ -64,6 +66,24 @@ pub enum OperatorError {
     /// Weights could not be computed.
     #[error(transparent)]
     Attention(#[from] AttentionError),
+    /// Parameters and states must have the same feature dimension.
+    #[error("params: made for {expected} features, but the states have {found}")]
+    #[allow(missing_docs, reason = "the message says what they are")]
+    FeatureDim { expected: usize, found: usize },
+    /// Scores must see features alone, and layers write memories alone.
+    #[error(
+        "params: scores depend on rewards or memory, or inputs are overwritten; expected a layer on states"
+    )]
+    NeedsTokens,
+    /// Messages must be positive multiples of TD errors of some discount.
+    #[error(
+        "params: V's last row has {target} on the target and {value} on the value, expected at least 0 and below 0: such layers are no steps of TD"
+    )]
+    #[allow(missing_docs, reason = "the message says what they are")]
+    NotTd { target: f64, value: f64 },
+    /// Linear attention is examined in the space of weight vectors, at theta_* alone.
+    #[error("kernel is linear, expected another with trained parameters")]
+    LinearBlock,
     /// A linear system or eigenvalue problem could not be solved.
     #[error(transparent)]
     Linalg(#[from] LinalgError),
@@ -98,19 +118,33 @@ impl StateOperator {
         attention: &Attention,
         gamma: f64,
     ) -> Result<Self, OperatorError> {
+        Self::with_block(statistics, attention, gamma, None)
+    }
+
+    /// As [`of`](Self::of), with scores of a block B in place of the identity.
+    pub(super) fn with_block(
+        statistics: ContextStatistics,
+        attention: &Attention,
+        gamma: f64,
+        block: Option<Matrix>,
+    ) -> Result<Self, OperatorError> {
         if attention.diagonal_mix() != 0.0 {
             return Err(OperatorError::DiagonalMix(attention.diagonal_mix()));
         }
-        let block = Matrix::identity(statistics.feature_dim());
+        let identity = Matrix::identity(statistics.feature_dim());
         let mut weights = Matrix::zeros(statistics.num_groups(), statistics.num_source_groups());
         for u in 0..statistics.num_groups() {
-            let scores = Scores { attention, block: &block, statistics: &statistics };
+            let block = block.as_ref().unwrap_or(&identity);
+            let scores = Scores { attention, block, statistics: &statistics };
             weights.row_mut(u).copy_from_slice(&scores.column(u)?);
         }
         let mass = |u| log_mass(attention, &statistics, weights.row(u), u);
         let sources = 0..statistics.num_source_groups();
-        let log_masses = if are_distinct(&statistics) { sources.map(mass).collect() } else { None };
-        Ok(Self { statistics, gamma, attention: attention.clone(), weights, log_masses, row_steps: None })
+        // Of a learned block it is not known that the kernel is positive definite.
+        let known = block.is_none() && are_distinct(&statistics);
+        let log_masses = if known { sources.map(mass).collect() } else { None };
+        let attention = attention.clone();
+        Ok(Self { statistics, gamma, attention, block, weights, log_masses, row_steps: None })
     }
 
     /// The same layer with a step size of its own for every state, proportional to the mass w(s) that

@@ -8,6 +8,8 @@ use std::fmt::Debug;
 use fearless_simd::{Level, dispatch};
 
 use super::band::Band;
+use super::distance::{add_by_scores, with_symmetric_scores};
+use super::factored::Factored;
 use super::general::General;
 use super::lanes::{Element, Line, Machine, Plain, Wide};
 use super::level::SimdLevel;
@@ -101,6 +103,7 @@ pub trait Program<E: Element, C> {
 pub enum Pass<E, C> {
     States(States<E, C>),
     Band(Band<E, C>),
+    Factored(Factored<E, C>),
     General(General<C>),
 }
 
@@ -111,7 +114,18 @@ impl<E, C> Pass<E, C> {
             // Takes over from none.
             Self::States(_) => 0.0,
             Self::Band(band) => band.bytes_of(num_windows),
+            Self::Factored(factored) => factored.bytes_of(num_windows),
             Self::General(general) => general.bytes_of(num_windows),
+        }
+    }
+
+    /// Whether scores are distances.
+    fn sees_distances(&self) -> bool {
+        match self {
+            Self::States(states) => states.kernel().sees_distances(),
+            Self::Band(band) => band.kernel().sees_distances(),
+            Self::Factored(_) => false,
+            Self::General(general) => general.kernel().sees_distances(),
         }
     }
 }
@@ -122,6 +136,7 @@ macro_rules! each_pass {
         match $pass {
             Pass::States($program) => $code,
             Pass::Band($program) => $code,
+            Pass::Factored($program) => $code,
             Pass::General($program) => $code,
         }
     };
@@ -138,21 +153,43 @@ pub trait Precision: Element {
     type Cell: Copy + Default + Debug + Send + Sync;
     /// Whether it trains on the fast program where that applies; the reference does not.
     const FAST: bool;
-    /// [`Program::forward`].
-    fn forward(level: Level, pass: &mut PassOf<Self>, job: Job<'_, Self>, out: &mut [Self]) -> Applies;
-    /// [`Program::backward`].
-    fn backward(level: Level, pass: &mut PassOf<Self>, feedback: Feedback<'_, Self>);
+    /// [`Program::forward`], of distances with S in A's place.
+    fn run_forward(level: Level, pass: &mut PassOf<Self>, job: Job<'_, Self>, out: &mut [Self]) -> Applies;
+    /// [`Program::backward`], of distances with S in A's place.
+    fn run_backward(level: Level, pass: &mut PassOf<Self>, feedback: Feedback<'_, Self>);
     /// [`Program::diagonal`].
     fn diagonal(level: Level, pass: &PassOf<Self>, num: usize) -> (f64, f64);
+
+    /// The predictions of `out.len()` windows.
+    fn forward(level: Level, pass: &mut PassOf<Self>, job: Job<'_, Self>, out: &mut [Self]) -> Applies {
+        if !pass.sees_distances() {
+            return Self::run_forward(level, pass, job, out);
+        }
+        let symmetric = with_symmetric_scores(job.params);
+        let params = ParamsView::new(job.params.shape(), &symmetric);
+        Self::run_forward(level, pass, Job { params, ..job }, out)
+    }
+
+    /// The gradient, after [`forward`](Self::forward) on the same windows or more.
+    fn backward(level: Level, pass: &mut PassOf<Self>, feedback: Feedback<'_, Self>) {
+        if !pass.sees_distances() {
+            return Self::run_backward(level, pass, feedback);
+        }
+        let Feedback { params, gradient, .. } = feedback;
+        let (symmetric, mut by_symmetric) = (with_symmetric_scores(params), vec![0.0; gradient.len()]);
+        let params = ParamsView::new(params.shape(), &symmetric);
+        Self::run_backward(level, pass, Feedback { params, gradient: &mut by_symmetric, ..feedback });
+        add_by_scores(params.shape(), &by_symmetric, gradient);
+    }
 }
 
 impl Precision for f64 {
     type Cell = f64;
     const FAST: bool = false;
-    fn forward(_: Level, pass: &mut PassOf<f64>, job: Job<'_, f64>, out: &mut [f64]) -> Applies {
+    fn run_forward(_: Level, pass: &mut PassOf<f64>, job: Job<'_, f64>, out: &mut [f64]) -> Applies {
         each_pass!(pass, program => program.forward(Plain, job, out))
     }
-    fn backward(_: Level, pass: &mut PassOf<f64>, feedback: Feedback<'_, f64>) {
+    fn run_backward(_: Level, pass: &mut PassOf<f64>, feedback: Feedback<'_, f64>) {
         each_pass!(pass, program => program.backward(Plain, feedback))
     }
     fn diagonal(_: Level, pass: &PassOf<f64>, num: usize) -> (f64, f64) {
@@ -163,10 +200,10 @@ impl Precision for f64 {
 impl Precision for f32 {
     type Cell = Line;
     const FAST: bool = true;
-    fn forward(level: Level, pass: &mut PassOf<f32>, job: Job<'_, f32>, out: &mut [f32]) -> Applies {
+    fn run_forward(level: Level, pass: &mut PassOf<f32>, job: Job<'_, f32>, out: &mut [f32]) -> Applies {
         each_pass!(pass, program => dispatch!(level, simd => program.forward(Wide(simd), job, out)))
     }
-    fn backward(level: Level, pass: &mut PassOf<f32>, feedback: Feedback<'_, f32>) {
+    fn run_backward(level: Level, pass: &mut PassOf<f32>, feedback: Feedback<'_, f32>) {
         each_pass!(pass, program => dispatch!(level, simd => program.backward(Wide(simd), feedback)))
     }
     fn diagonal(level: Level, pass: &PassOf<f32>, num: usize) -> (f64, f64) {
@@ -174,8 +211,8 @@ impl Precision for f32 {
     }
 }
 
-/// The passes of a shape, the fastest first: by state and the band where they apply, then the general pass, which takes
-/// anything. A minibatch that one cannot take goes to the next.
+/// The passes of a shape, the fastest first: by state where it applies, the band or for linear attention the factored pass
+/// where they do, then the general pass, which takes anything. A minibatch that one cannot take goes to the next.
 #[derive(Clone, Debug)]
 pub struct Engine<E: Precision> {
     level: Level,
@@ -189,9 +226,11 @@ impl<E: Precision> Engine<E> {
     /// it has.
     pub fn new(shape: Shape, kernel: &Weighing, level: SimdLevel, by_state: bool) -> Self {
         let states = if E::FAST && by_state { States::new(shape, kernel).map(Pass::States) } else { None };
-        let band = if E::FAST { Band::new(shape, kernel).map(Pass::Band) } else { None };
+        let factored = || Factored::new(shape, kernel).map(Pass::Factored);
+        let band = || Band::new(shape, kernel).map(Pass::Band);
+        let by_position = if E::FAST { factored().or_else(band) } else { None };
         let general = Pass::General(General::new(shape, kernel.clone()));
-        let passes = states.into_iter().chain(band).chain([general]).collect();
+        let passes = states.into_iter().chain(by_position).chain([general]).collect();
         Self { level: level.find().unwrap_or_else(Level::new), passes, used: 0 }
     }
 

@@ -28,7 +28,7 @@ impl Key {
         key("batches", "minibatches per task", "1 to 1000000"),
         key("block", "construction: one head and a shift, or two heads", "tsm or dual"),
         key("epochs", "tasks, one after the other", "1 to 1000000000"),
-        key("kernel", "attention kernel", "softmax, linear, relu or elu1"),
+        key("kernel", "attention kernel", "softmax, linear, relu, elu1 or rbf"),
         key("layers", "depth L", "1 to 10000"),
         key("loss", "loss", "td, full-gradient, true-value or monte-carlo"),
         key("mask", "trained entries", "full, relaxed, none or looped"),

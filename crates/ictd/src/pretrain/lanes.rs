@@ -97,6 +97,56 @@ macro_rules! apart {
 }
 pub(super) use apart;
 
+/// Starts and widths of chunks of 4, 2 and 1 that cover `0..len`. Sums over the same terms are taken this many at a time: one alone waits
+/// for its own additions. An iterator of its own, because a closure would not be inlined into the code for the CPU at hand.
+pub(super) struct Chunks {
+    start: usize,
+    len: usize,
+}
+
+#[inline(always)]
+pub(super) fn chunks(len: usize) -> Chunks {
+    Chunks { start: 0, len }
+}
+
+impl Iterator for Chunks {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let start = self.start;
+        let width = match self.len - start {
+            0 => return None,
+            1 => 1,
+            2 | 3 => 2,
+            _ => 4,
+        };
+        self.start += width;
+        Some((start, width))
+    }
+}
+
+/// `by_width!(width, W => code)`: the code with the width of a chunk as the constant `W`.
+macro_rules! by_width {
+    ($width:expr, $W:ident => $code:expr) => {
+        match $width {
+            4 => {
+                const $W: usize = 4;
+                $code
+            }
+            2 => {
+                const $W: usize = 2;
+                $code
+            }
+            _ => {
+                const $W: usize = 1;
+                $code
+            }
+        }
+    };
+}
+pub(super) use by_width;
+
 /// Adds the lanes of `totals` to a sum and takes the smallest of those of `minima`, as many lanes as are counted.
 #[inline(always)]
 pub(super) fn sum_and_smallest<M: Machine>(

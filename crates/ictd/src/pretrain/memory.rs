@@ -2,11 +2,12 @@
 
 use super::band::Band;
 use super::config::{Loss, PretrainConfig};
+use super::factored::Factored;
 use super::general::General;
 use super::lanes::{Line, WIDTH};
 use super::shape::{Mask, Shape};
 use super::states::{States, Visits};
-use super::weighing::Weighing;
+use super::weighing::{BuiltIn, Weighing};
 use crate::task::{Kind, TaskSource as _};
 
 /// What training may use: sizes that need more are refused before anything is allocated.
@@ -71,15 +72,18 @@ impl PretrainConfig {
     /// Tapes and buffers of a pass, of the fastest that applies.
     fn pass(&self, shape: &Shape, num_windows: usize) -> f64 {
         match (shape.mask, Weighing::named(self.kernel)) {
-            (Mask::Full | Mask::Looped, Some(_)) => {
-                let band = Band::<f32, Line>::bytes(shape, num_windows);
+            (Mask::Full | Mask::Looped, Some(kernel)) => {
+                let by_position = match kernel {
+                    Weighing::BuiltIn(BuiltIn::Linear) => Factored::<f32, Line>::bytes(shape, num_windows),
+                    _ => Band::<f32, Line>::bytes(shape, num_windows),
+                };
                 match self.most_states() {
                     // Where a task may have more states than are taken, those of every epoch decide.
                     Some(most) if self.states_of_a_task() > most => {
-                        band + self.by_state(shape, num_windows, most)
+                        by_position + self.by_state(shape, num_windows, most)
                     }
                     Some(_) => self.by_state(shape, num_windows, self.states_of_a_task()),
-                    None => band,
+                    None => by_position,
                 }
             }
             (_, Some(kernel)) => General::<Line>::bytes(shape, &kernel, num_windows),

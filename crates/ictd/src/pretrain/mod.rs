@@ -1,16 +1,18 @@
 //! Pretraining: multi-task TD on random tasks, and what emerges from it.
 //!
 //! [`PretrainConfig`] says what to train, [`Trainer`] does it epoch by epoch, [`Emergence`] says what
-//! came out, [`TrainState::transformer`] makes a Transformer of it. Gradients are exact: an engine runs one of three
-//! programs, the fast pass for scores of features alone (`band`), the same for long contexts of few states (`states`) or the
-//! pass for anything (`general`), which in double precision is the reference ([`reference_gradient`]).
+//! came out, [`TrainState::transformer`] makes a Transformer of it. Gradients are exact: an engine runs one of four
+//! programs, the fast pass for scores of features alone (`band`), the same for long contexts of few states (`states`) and for
+//! linear attention (`factored`), or the pass for anything (`general`), which in double precision is the reference ([`reference_gradient`]).
 
 mod band;
 mod batch;
 mod config;
+mod distance;
 mod drift;
 mod emergence;
 mod engine;
+mod factored;
 mod general;
 mod keys;
 mod lanes;

@@ -63,6 +63,11 @@ impl<'a, E: Element> ParamsView<'a, E> {
         &self.shape
     }
 
+    /// All numbers, in their order.
+    pub(super) fn data(&self) -> &'a [E] {
+        self.data
+    }
+
     /// V of a layer, row by row.
     #[inline(always)]
     pub fn value_matrix(&self, layer: usize) -> &'a [E] {

@@ -4,20 +4,22 @@ use fearless_simd::Level;
 
 use super::band::Band;
 use super::engine::{Feedback, Hyper, Inapplicable, Job, Pass, PassOf, Precision};
+use super::factored::Factored;
 use super::general::General;
 use super::level::SimdLevel;
 use super::params::ParamsView;
 use super::reading::QueryMix;
 use super::rollout::Windows;
-use super::shape::{Columns, Shape};
+use super::shape::{Columns, Mask, Shape};
 use super::states::{States, Visits};
-use super::weighing::Weighing;
+use super::weighing::{BuiltIn, Weighing};
 use crate::kernel::KernelName;
 use crate::random::{Purpose, Stream};
+use crate::transformer::Block;
 
 /// The kernels that can be trained, softmax first.
-pub const KERNELS: [KernelName; 4] =
-    [KernelName::Softmax, KernelName::Linear, KernelName::Relu, KernelName::Elu1];
+pub const KERNELS: [KernelName; 5] =
+    [KernelName::Softmax, KernelName::Linear, KernelName::Relu, KernelName::Elu1, KernelName::Rbf];
 
 /// No mixing.
 pub const HYPER: Hyper =
@@ -36,9 +38,33 @@ pub fn all_columns() -> impl Iterator<Item = Columns> + Clone {
     })
 }
 
+/// Shapes of scores that depend on features alone: all columns, tied and per layer, both blocks.
+pub fn feature_shapes() -> impl Iterator<Item = Shape> {
+    let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5), (2, 17, 2), (7, 6, 2)];
+    let blocks = [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)];
+    let kinds = blocks.into_iter().flat_map(|kind| [true, false].map(move |tied| (kind, tied)));
+    let kinds = kinds.flat_map(|kind| all_columns().map(move |columns| (kind, columns)));
+    sizes.into_iter().flat_map(move |(feature_dim, context_len, num_layers)| {
+        kinds.clone().map(move |(((mask, block), tied), columns)| Shape {
+            feature_dim,
+            context_len,
+            num_layers,
+            tied,
+            columns,
+            block,
+            mask,
+        })
+    })
+}
+
 /// The fast pass.
 pub fn band<E: Precision>(shape: &Shape, kernel: &Weighing) -> PassOf<E> {
     Pass::Band(Band::new(*shape, kernel).unwrap())
+}
+
+/// The fast pass for linear attention.
+pub fn factored<E: Precision>(shape: &Shape) -> PassOf<E> {
+    Pass::Factored(Factored::new(*shape, &Weighing::BuiltIn(BuiltIn::Linear)).unwrap())
 }
 
 /// The pass by state.

@@ -11,6 +11,8 @@ use crate::kernel::{Kernel, KernelName, Normalization, Similarity};
 
 /// A kernel of scaled scores s = G/τ. Slopes are functions of the weight alone, so that scores need not be kept.
 pub trait LaneKernel {
+    /// Whether the score of two tokens is -½(z_i - z_j)ᵀA(z_i - z_j)/τ, not z_iᵀA z_j/τ ([`distance`](super::distance)).
+    const DISTANCE: bool = false;
     /// Whether weights are divided by their sum, or by the number of sources.
     const BY_COLUMN: bool = true;
     /// What may be taken off all scores of a column whose largest this is, without changing normalised weights.
@@ -47,6 +49,25 @@ impl LaneKernel for Exponential {
     #[inline(always)]
     fn slope<M: Machine>(_: M, weight: M::Number) -> M::Number {
         weight
+    }
+}
+
+/// Softmax of distances: the Gaussian kernel.
+pub struct Gaussian;
+
+impl LaneKernel for Gaussian {
+    const DISTANCE: bool = true;
+    #[inline(always)]
+    fn shift<M: Machine>(m: M, largest: M::Number) -> M::Number {
+        Exponential::shift(m, largest)
+    }
+    #[inline(always)]
+    fn weight<M: Machine>(m: M, score: M::Number) -> M::Number {
+        Exponential::weight(m, score)
+    }
+    #[inline(always)]
+    fn slope<M: Machine>(m: M, weight: M::Number) -> M::Number {
+        Exponential::slope(m, weight)
     }
 }
 
@@ -113,12 +134,13 @@ pub enum BuiltIn {
     Linear,
     Relu,
     Elu1,
+    Rbf,
 }
 
 /// `by_kernel!(kernel, K => code)`: the code with a [`BuiltIn`] as the type `K`.
 macro_rules! by_kernel {
     ($kernel:expr, $K:ident => $code:expr) => {{
-        use $crate::pretrain::weighing::{BuiltIn, EluPlusOne, Exponential, Identity, Rectifier};
+        use $crate::pretrain::weighing::{BuiltIn, EluPlusOne, Exponential, Gaussian, Identity, Rectifier};
         match $kernel {
             BuiltIn::Softmax => {
                 type $K = Exponential;
@@ -134,6 +156,10 @@ macro_rules! by_kernel {
             }
             BuiltIn::Elu1 => {
                 type $K = EluPlusOne;
+                $code
+            }
+            BuiltIn::Rbf => {
+                type $K = Gaussian;
                 $code
             }
         }
@@ -153,8 +179,8 @@ pub enum Weighing {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelNotTrainable {
-    /// It must look at inner products, whose derivative by A the passes know.
-    #[error("kernel: looks at {0:?}, expected InnerProduct")]
+    /// It must look at something that moves with A.
+    #[error("kernel: looks at {0:?}, expected InnerProduct or SquaredDistance")]
     Similarity(Similarity),
     /// It must say how weights move with scores.
     #[error("kernel: has no slope, expected Kernel::slope to give a derivative")]
@@ -167,6 +193,12 @@ impl BuiltIn {
     pub fn by_column(self) -> bool {
         by_kernel!(self, K => K::BY_COLUMN)
     }
+
+    /// Whether scores are distances.
+    #[inline(always)]
+    pub fn sees_distances(self) -> bool {
+        by_kernel!(self, K => K::DISTANCE)
+    }
 }
 
 impl Weighing {
@@ -177,13 +209,14 @@ impl Weighing {
             KernelName::Linear => BuiltIn::Linear,
             KernelName::Relu => BuiltIn::Relu,
             KernelName::Elu1 => BuiltIn::Elu1,
-            KernelName::Rbf | KernelName::Tabular => return None,
+            KernelName::Rbf => BuiltIn::Rbf,
+            KernelName::Tabular => return None,
         }))
     }
 
     /// A kernel of one's own.
     pub fn own(kernel: Arc<dyn Kernel>) -> Result<Self, KernelNotTrainable> {
-        if kernel.similarity() != Similarity::InnerProduct {
+        if kernel.similarity() == Similarity::SameState {
             return Err(KernelNotTrainable::Similarity(kernel.similarity()));
         }
         // Asked at a score of either sign: a kernel that cannot say leaves the trait's default, None everywhere.
@@ -205,10 +238,19 @@ impl Weighing {
         }
     }
 
+    /// Whether scores are distances.
+    #[inline(always)]
+    pub fn sees_distances(&self) -> bool {
+        match self {
+            Self::BuiltIn(kernel) => kernel.sees_distances(),
+            Self::Own(kernel) => kernel.similarity() == Similarity::SquaredDistance,
+        }
+    }
+
     /// Whether slopes are the weights themselves and need no room of their own.
     #[inline(always)]
     pub fn slope_is_weight(&self) -> bool {
-        matches!(self, Self::BuiltIn(BuiltIn::Softmax))
+        matches!(self, Self::BuiltIn(BuiltIn::Softmax | BuiltIn::Rbf))
     }
 
     /// Replaces a column of scores by its normalised weights, and writes what their derivatives by the scores are multiples
@@ -249,6 +291,8 @@ fn weigh_on_lanes<M: Machine, K: LaneKernel>(m: M, column: &mut [M::Cell], slope
 }
 
 fn weigh_by_lane<M: Machine>(m: M, kernel: &dyn Kernel, column: &mut [M::Cell], slopes: &mut [M::Cell]) {
+    // What the kernel looks at, as a multiple of the score.
+    let scale = if kernel.similarity() == Similarity::SquaredDistance { -2.0 } else { 1.0 };
     let mut lanes = [M::Element::default(); WIDTH];
     let mut table = vec![[[M::Element::default(); WIDTH]; 2]; column.len()];
     for lane in 0..M::LANES {
@@ -256,7 +300,7 @@ fn weigh_by_lane<M: Machine>(m: M, kernel: &dyn Kernel, column: &mut [M::Cell], 
             .iter()
             .map(|cell| {
                 m.store(m.get(cell), &mut lanes);
-                lanes[lane].get()
+                scale * lanes[lane].get()
             })
             .collect();
         let mut weights = scores.clone();
@@ -268,7 +312,7 @@ fn weigh_by_lane<M: Machine>(m: M, kernel: &dyn Kernel, column: &mut [M::Cell], 
         let share = if divisor == 0.0 { 0.0 } else { 1.0 / divisor };
         for ((row, score), weight) in table.iter_mut().zip(scores).zip(weights) {
             // Where a kernel has no derivative the gradient is not a number, and training says so.
-            let slope = kernel.slope(score, weight).unwrap_or(f64::NAN);
+            let slope = scale * kernel.slope(score, weight).unwrap_or(f64::NAN);
             (row[0][lane], row[1][lane]) = (M::Element::of(weight * share), M::Element::of(slope * share));
         }
     }

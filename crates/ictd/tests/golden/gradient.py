@@ -2,7 +2,7 @@
 
 Writes gradient.json beside this file: for every mask, block, tying, rho and query column one context, random
 parameters within the mask, the prediction, and its derivative by every parameter as JAX computes it; then the same for
-every other reading of prompt and mixing; then the same for the other kernels that can be trained. Needs JAX:
+every other reading of prompt and mixing; then the same for the other kernels that can be trained, the one of distances with every mask. Needs JAX:
 
     pip install jax && python crates/ictd/tests/golden/gradient.py
 """
@@ -37,7 +37,7 @@ def masks(name):
 
 def weigh(scores, kernel):
     """The weights of every column of scores / TAU, sources along the first axis."""
-    if kernel == "softmax":
+    if kernel in ["softmax", "rbf"]:
         return jax.nn.softmax(scores, axis=0)
     if kernel == "linear":
         return scores / N
@@ -45,6 +45,14 @@ def weigh(scores, kernel):
     total = raw.sum(axis=0)
     # A column without a positive weight stays 0.
     return jnp.where(total > 0, raw / jnp.where(total > 0, total, 1), 0)
+
+
+def similarities(z, score, kernel):
+    """What is divided by TAU: z_i' A z_j, or -1/2 (z_i - z_j)' A (z_i - z_j), sources along the first axis."""
+    if kernel != "rbf":
+        return z[:, :N].T @ score @ z
+    apart = z[:, :N, None] - z[:, None, :]
+    return -0.5 * jnp.einsum("aij,ab,bij->ij", apart, score, apart)
 
 
 def predict(params, features, rewards, block, rho, last_state=True, query_mix="mixed", kernel="softmax"):
@@ -58,7 +66,7 @@ def predict(params, features, rewards, block, rho, last_state=True, query_mix="m
     def shift(row):
         return jnp.zeros(columns).at[:linked].set(row[1:linked + 1])
     for value, score in params:
-        weights = weigh(z[:, :N].T @ score @ z / TAU, kernel)
+        weights = weigh(similarities(z, score, kernel) / TAU, kernel)
         keep = (1 - rho) * weights + rho * mixing
         if query_mix == "scaled":
             keep = keep.at[:, -1].set((1 - rho) * weights[:, -1])
@@ -82,7 +90,9 @@ def main():
                                  ["mixed", "scaled", "unmixed"], ["softmax"])
     kernels = itertools.product(["full", "relaxed", "none"], ["dual", "tsm"], [True, False], [0.7], [False, True], [False, True],
                                 [False], ["mixed"], ["linear", "relu", "elu1"])
-    for mask, block, tied, rho, separate, last_state, hidden, query_mix, kernel in [*settings, *readings, *kernels]:
+    distances = itertools.product(["full", "relaxed", "none", "looped"], ["dual", "tsm"], [True, False], [0.0, 0.7], [False, True],
+                                  [True, False], [False], ["mixed"], ["rbf"])
+    for mask, block, tied, rho, separate, last_state, hidden, query_mix, kernel in [*settings, *readings, *kernels, *distances]:
         value_mask, score_mask = masks(mask)
         pairs = 1 if tied else L
         params = [(rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * value_mask, rng.uniform(-0.8, 0.8, (ROWS, ROWS)) * score_mask)

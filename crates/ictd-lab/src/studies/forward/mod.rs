@@ -13,6 +13,7 @@ use ictd::transformer::{Approximation, Evaluator, ForwardError, LayerValues, Par
 use serde::Serialize;
 
 use crate::memory::{self, DOUBLE};
+use crate::studies::attention::Weights;
 use crate::{LabError, Progress, Watched};
 use limit::{FixedPoint, Solution, check_fixed_point, why_unknown};
 use show::{DRAWN, SHOWN};
@@ -39,6 +40,8 @@ pub struct ForwardReport {
     tokens: Option<Vec<Vec<Vec<f64>>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     row_names: Vec<String>,
+    #[serde(flatten)]
+    attention: Option<Weights>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fixed_point: Option<FixedPoint>,
     #[serde(skip)]
@@ -109,6 +112,8 @@ pub struct Wanted {
     pub last: bool,
     /// Every layer's token matrix.
     pub tokens: bool,
+    /// The attention weights.
+    pub attention: bool,
     /// The values of infinitely many layers.
     pub fixed_point: bool,
     /// That it is printed as JSON, not as text.
@@ -136,6 +141,9 @@ pub fn report(
     if with_fixed_point {
         check_fixed_point(transformer, &statistics, &exact, progress)?;
     }
+    if wanted.attention {
+        Weights::admit(context)?;
+    }
     let why_unknown = why_unknown(transformer, &statistics, with_fixed_point);
     let solved = if why_unknown.is_none() { statistics.num_groups() } else { 0 };
     let weights = weights_memory(&transformer.config().attention, run_on, &effort, transformer.num_layers());
@@ -153,6 +161,10 @@ pub fn report(
         row_names = (0..z[0].matrix().num_rows()).map(|i| z[0].row_name(i)).collect();
         tokens = Some(z.iter().map(|z| z.matrix().rows().map(<[f64]>::to_vec).collect()).collect());
     }
+    let attention = match wanted.attention {
+        true => Some(Weights::of_context(&cut(transformer, values.num_layers())?, context)?),
+        false => None,
+    };
     let mut by_layer: Vec<Vec<f64>> = layers.clone().map(|l| values.values(l)).collect();
     progress.begin("forward: limit of infinitely many layers", "", 0)?;
     let solution = match why_unknown {
@@ -188,6 +200,7 @@ pub fn report(
         targets: layers.map(target).collect(),
         tokens,
         row_names,
+        attention,
         fixed_point,
         judged,
     })

@@ -22,7 +22,7 @@ use crate::files::{ModelFile, chosen};
 /// | `step_size` | 1 | a finite number, or one for each layer |
 /// | `diagonal_mix` | 0 | \[0, 1\] |
 /// | `precision`, `tolerance`, `memory` | how weights are computed, see [`Asked`] | |
-/// | `tokens`, `last`, `fixed_point` | what is given besides values, see [`Wanted`] | |
+/// | `tokens`, `attention`, `last`, `fixed_point` | what is given besides values, see [`Wanted`] | |
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs, reason = "the table above")]
@@ -38,6 +38,7 @@ pub struct Options {
     pub tolerance: Option<f64>,
     pub memory: Option<f64>,
     pub tokens: bool,
+    pub attention: bool,
     pub last: bool,
     pub fixed_point: bool,
 }
@@ -96,7 +97,8 @@ impl Options {
 
     /// What is wanted besides values, as JSON or as text, and to files or not.
     pub fn wanted(&self, json: bool, files: bool) -> Wanted {
-        let Self { precision, tolerance, memory, tokens, last, fixed_point, .. } = *self;
-        Wanted { asked: Asked { precision, tolerance, memory }, last, tokens, fixed_point, json, files }
+        let Self { precision, tolerance, memory, tokens, attention, last, fixed_point, .. } = *self;
+        let asked = Asked { precision, tolerance, memory };
+        Wanted { asked, last, tokens, attention, fixed_point, json, files }
     }
 }

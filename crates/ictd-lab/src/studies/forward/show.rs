@@ -95,11 +95,15 @@ impl Report for ForwardReport {
             header.extend((0..columns).map(|j| j.to_string()));
             out += &Table::new(&header, rows).text(width);
         }
+        if let Some(attention) = &self.attention {
+            out += &attention.text(width);
+        }
         out
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
-        vec![("values".into(), self.figure())]
+        let attention = self.attention.iter().map(|weights| ("attention".into(), weights.figure()));
+        [("values".into(), self.figure())].into_iter().chain(attention).collect()
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
@@ -121,6 +125,9 @@ impl Report for ForwardReport {
                 })
             });
             tables.push(Records::of("tokens", cells)?);
+        }
+        if let Some(attention) = &self.attention {
+            tables.push(attention.records()?);
         }
         Ok(tables)
     }

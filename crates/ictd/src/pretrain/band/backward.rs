@@ -104,15 +104,24 @@ fn gather<M: Machine, K: LaneKernel>(
     for first in (0..d).step_by(4) {
         let width = 4.min(d - first);
         let mut sums = [m.splat(M::Element::default()); 4];
+        let mut total = m.splat(M::Element::default());
         for k in 0..layout.diagonals() {
             let slope = K::slope(m, m.load(&band[k * stride + n..]));
             let bar = m.load(&band_bar[k * stride + n..]) * slope;
+            if K::DISTANCE {
+                total = total + bar;
+            }
             for b in 0..width {
                 let x = m.load(&features[(first + b) * stride + 2 * n - k..]);
                 sums[b] = m.fma(bar, x, sums[b]);
             }
         }
         for b in 0..width {
+            if K::DISTANCE {
+                // The source's own term, a product with itself.
+                let half = total * m.splat(M::Element::of(-0.5));
+                sums[b] = m.fma(half, m.load(&features[(first + b) * stride + n..]), sums[b]);
+            }
             m.put(sums[b], &mut y[first + b]);
         }
     }
@@ -302,6 +311,19 @@ fn backward_block<M: Machine>(
         }
         let weights = &tape[layout.query(pair)..][..n];
         by_kernel!(kernel, K => chain::<M, K>(m, weights, &mut scratch[c_bar..c_bar + n]));
+        if kernel.sees_distances() {
+            // The sources' own terms; what comes back through the query's adds up to 0.
+            for i in 0..n {
+                let half = m.get(&scratch[c_bar + i]) * m.splat(M::Element::of(-0.5));
+                for a in 0..d {
+                    let x = m.load(&features[a * stride + n + i..]) * half;
+                    for b in 0..d {
+                        let cell = &mut accumulators[a * d + b];
+                        m.put(m.fma(x, m.load(&features[b * stride + n + i..]), m.get(cell)), cell);
+                    }
+                }
+            }
+        }
         for a in 0..d {
             let mut y = zero;
             for i in 0..n {

@@ -19,10 +19,12 @@ pub(super) fn forward<M: Machine>(
     let Layout { d, n, .. } = layout;
     let (pairs, positions) = (layout.pairs(), out.len() + n);
     let kernel = buffers.kernel;
+    let distances = kernel.sees_distances();
     buffers.stride = stride;
     for (array, len) in [
         (&mut buffers.features, (d + 1) * stride),
         (&mut buffers.keys, pairs * d * stride),
+        (&mut buffers.own, if distances { pairs * stride } else { 0 }),
         (&mut buffers.common, pairs * stride),
         (&mut buffers.band, pairs * layout.band_len(stride)),
     ] {
@@ -62,6 +64,17 @@ pub(super) fn forward<M: Machine>(
             }
             m.store(common, &mut commons[n + p..]);
         }
+        let own = if distances { &mut buffers.own[pair * stride..(pair + 1) * stride] } else { &mut [] };
+        if distances {
+            for p in (0..positions).step_by(M::LANES) {
+                let mut product = zero;
+                for a in 0..d {
+                    let x = m.load(&buffers.features[a * stride + n + p..]);
+                    product = m.fma(x, m.load(&keys[a * stride + n + p..]), product);
+                }
+                m.store(product * m.splat(M::Element::of(-0.5)), &mut own[n + p..]);
+            }
+        }
 
         // Slices from p on have lengths that depend on the sizes alone, so that accesses within them are checked once.
         let start = pair * layout.band_len(stride);
@@ -69,7 +82,8 @@ pub(super) fn forward<M: Machine>(
             let features = &buffers.features[p..p + layout.row_span(stride)];
             let keys = &keys[p..p + layout.row_span(stride)];
             let band = &mut buffers.band[start + p..start + p + layout.band_span(stride)];
-            by_kernel!(kernel, K => weigh::<M, K>(m, &layout, stride, features, keys, band, &mut largest));
+            let own = own.get(p..).unwrap_or(&[]);
+            by_kernel!(kernel, K => weigh::<M, K>(m, &layout, stride, features, keys, own, band, &mut largest));
         }
     }
 
@@ -79,8 +93,8 @@ pub(super) fn forward<M: Machine>(
     for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).enumerate() {
         let t = block * M::LANES;
         if layout.separate() {
-            let features = &buffers.features[t..];
-            query_column(m, &layout, kernel, cooling, job, t, features, stride, tape, &mut largest);
+            let (features, own) = (&buffers.features[t..], buffers.own.get(t..).unwrap_or(&[]));
+            query_column(m, &layout, kernel, cooling, job, t, features, own, stride, tape, &mut largest);
         }
         // From the block's first window on, with lengths that depend on the sizes alone.
         let last = pairs - 1;
@@ -104,12 +118,14 @@ pub(super) fn forward<M: Machine>(
 
 /// The band of a block of sources: source p, column p - k + n.
 #[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn weigh<M: Machine, K: LaneKernel>(
     m: M,
     layout: &Layout,
     stride: usize,
     features: &[M::Element],
     keys: &[M::Element],
+    own: &[M::Element],
     band: &mut [M::Element],
     largest: &mut M::Number,
 ) {
@@ -120,22 +136,30 @@ fn weigh<M: Machine, K: LaneKernel>(
             let x = m.load(&features[a * stride + n..]);
             score = m.fma(x, m.load(&keys[a * stride + 2 * n - k..]), score);
         }
+        if K::DISTANCE {
+            score = score + (m.load(&own[n..]) + m.load(&own[2 * n - k..]));
+        }
         *largest = m.max(*largest, m.abs(score));
         m.store(K::weight(m, score), &mut band[k * stride + n..]);
     }
 }
 
-/// From the scores of a column to its weights; returns their share.
+/// From the scores of a column to its weights; returns their share. `own` is the terms of the sources and that of the column,
+/// where scores are distances.
 #[inline(always)]
 fn weigh_column<M: Machine, K: LaneKernel>(
     m: M,
     cooling: M::Number,
     column: &mut [M::Cell],
+    own: (&[M::Element], M::Number),
     largest: &mut M::Number,
 ) -> M::Number {
     let mut total = m.splat(M::Element::default());
-    for cell in column.iter_mut() {
-        let score = m.get(cell) * cooling;
+    for (i, cell) in column.iter_mut().enumerate() {
+        let mut score = m.get(cell) * cooling;
+        if K::DISTANCE {
+            score = score + (m.load(&own.0[i..]) + own.1);
+        }
         *largest = m.max(*largest, m.abs(score));
         let weight = K::weight(m, score);
         total = total + weight;
@@ -163,6 +187,7 @@ fn query_column<M: Machine>(
     job: Job<'_, M::Element>,
     t: usize,
     features: &[M::Element],
+    own: &[M::Element],
     stride: usize,
     tape: &mut [M::Cell],
     largest: &mut M::Number,
@@ -175,7 +200,7 @@ fn query_column<M: Machine>(
     }
     for pair in 0..layout.pairs() {
         let score_matrix = job.params.score_matrix(pair);
-        let query = layout.query(pair);
+        let (query, mut product) = (layout.query(pair), zero);
         for i in 0..n {
             m.put(zero, &mut tape[query + i]);
         }
@@ -185,13 +210,16 @@ fn query_column<M: Machine>(
                 let x = m.get(&tape[Layout::QUERY_FEATURES + b]);
                 key = m.fma(m.splat(score_matrix[a * rows + b]), x, key);
             }
+            product = m.fma(m.get(&tape[Layout::QUERY_FEATURES + a]), key, product);
             for i in 0..n {
                 let cell = &mut tape[query + i];
                 m.put(m.fma(m.load(&features[a * stride + n + i..]), key, m.get(cell)), cell);
             }
         }
         let column = &mut tape[query..query + n];
-        let share = by_kernel!(kernel, K => weigh_column::<M, K>(m, cooling, column, largest));
+        let of_sources = own.get(pair * stride + n..).unwrap_or(&[]);
+        let own = (of_sources, product * cooling * m.splat(M::Element::of(-0.5)));
+        let share = by_kernel!(kernel, K => weigh_column::<M, K>(m, cooling, column, own, largest));
         m.put(share, &mut tape[layout.shares(pair) + layout.query_column()]);
     }
 }

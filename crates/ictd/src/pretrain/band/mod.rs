@@ -13,7 +13,8 @@
 //! columns, and v_j += (1-ρ)·s_j + ρ·q_j, with a rule of its own for the query's column. Both constructions of the
 //! layer are this recursion: two heads and temporal shift write the same memories (paper, Lemma 1), so dual heads are
 //! trained here too. The [`LaneKernel`] says what a weight is, what a column is divided by and how a weight moves with
-//! its score. Exponentials are not shifted by a maximum, because no maximum is shared by all windows: when a score leaves
+//! its score. Scores that are distances have terms o of their own for source and column ([`distance`](super::distance)),
+//! which are rows over positions too. Exponentials are not shifted by a maximum, because no maximum is shared by all windows: when a score leaves
 //! [`SCORE_LIMIT`] the caller must take the general pass.
 
 mod backward;
@@ -42,6 +43,8 @@ pub struct Band<E, C> {
     features: Vec<E>,
     /// Pair by pair, dimension by dimension: (B x)/τ of every position.
     keys: Vec<E>,
+    /// Pair by pair, where scores are distances: o of every position.
+    own: Vec<E>,
     /// Pair by pair: c of every position, and the derivative by it.
     common: Vec<E>,
     common_bar: Vec<E>,
@@ -205,6 +208,7 @@ impl<E: Element, C: Copy + Default> Band<E, C> {
             stride: 0,
             features: Vec::new(),
             keys: Vec::new(),
+            own: Vec::new(),
             common: Vec::new(),
             common_bar: Vec::new(),
             band: Vec::new(),
@@ -222,11 +226,16 @@ impl<E, C> Band<E, C> {
         Self::bytes(&self.shape, num_windows)
     }
 
+    /// Its kernel.
+    pub fn kernel(&self) -> BuiltIn {
+        self.kernel
+    }
+
     /// The bytes of all buffers after a forward and a reverse pass over this many windows.
     pub fn bytes(shape: &Shape, num_windows: usize) -> f64 {
         let layout = Layout::of(shape);
         let (pairs, stride) = (layout.pairs() as f64, layout.stride(num_windows));
-        let rows = (layout.d + 1) as f64 + pairs * (layout.d + 2) as f64;
+        let rows = (layout.d + 1) as f64 + pairs * (layout.d + 3) as f64;
         let elements = rows * stride as f64 + 2.0 * pairs * layout.band_len(stride) as f64;
         let tape = num_windows.div_ceil(WIDTH) as f64 * layout.block() as f64;
         let cells = tape + backward::num_cells(&layout) as f64;
@@ -289,33 +298,14 @@ mod tests {
     use super::super::engine::{Hyper, Inapplicable, Precision};
     use super::super::level::SimdLevel;
     use super::super::reading::QueryMix;
-    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, all_columns, band, general};
+    use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, band, feature_shapes, general};
     use super::*;
-    use crate::transformer::Block;
-
-    fn shapes() -> impl Iterator<Item = Shape> {
-        let sizes = [(3, 5, 3), (4, 10, 3), (2, 1, 2), (1, 4, 1), (4, 7, 5), (2, 17, 2)];
-        let blocks = [(Mask::Full, Block::TemporalShift), (Mask::Looped, Block::DualHead)];
-        let kinds = blocks.into_iter().flat_map(|kind| [true, false].map(move |tied| (kind, tied)));
-        let kinds = kinds.flat_map(|kind| all_columns().map(move |columns| (kind, columns)));
-        sizes.into_iter().flat_map(move |(feature_dim, context_len, num_layers)| {
-            kinds.clone().map(move |(((mask, block), tied), columns)| Shape {
-                feature_dim,
-                context_len,
-                num_layers,
-                tied,
-                columns,
-                block,
-                mask,
-            })
-        })
-    }
 
     /// Against the general pass in double precision: only the order of sums differs. All kernels, tied and per layer, all
     /// columns and mixings.
     #[test]
     fn the_band_equals_the_general_pass() {
-        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+        for (shape, name) in feature_shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
             let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 7));
             for (rho, query_mix) in MIXINGS {
                 let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
@@ -337,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_adjoint_identity_holds() {
-        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+        for (shape, name) in feature_shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
             let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 7));
             problem.assert_adjoint(|| band(&shape, &kernel));
         }
@@ -346,7 +336,7 @@ mod tests {
     #[test]
     fn the_wide_band_agrees_with_the_reference() {
         let hyper = Hyper { diagonal_mix: 0.3, query_mix: QueryMix::Unmixed, ..HYPER };
-        for (shape, name) in shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
+        for (shape, name) in feature_shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
             let kernel = Weighing::named(name).unwrap();
             let (mut wide, mut reference) = (band(&shape, &kernel), general(&shape, &kernel));
             let problem = Problem::new(&shape, 65).rounded();

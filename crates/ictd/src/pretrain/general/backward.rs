@@ -1,11 +1,11 @@
 //! The general reverse pass.
 
 use super::super::engine::{Feedback, Hyper, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::lanes::{Element, Machine, WIDTH, by_width, chunks};
 use super::super::params::ParamsView;
 use super::super::shape::Shape;
 use super::super::weighing::Weighing;
-use super::{General, Layout, by_width, chunks};
+use super::{General, Layout};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -74,7 +74,7 @@ fn backward_block<M: Machine>(
         let keys = &now[layout.keys()..layout.weights()];
         let weights = &now[layout.weights()..layout.slopes()];
         let slopes = if layout.has_slopes { &now[layout.slopes()..layout.messages()] } else { weights };
-        let messages = &now[layout.messages()..];
+        let messages = &now[layout.messages()..layout.own()];
         let (value_matrix, score_matrix) = (params.value_matrix(layer), params.score_matrix(layer));
         let last_layer = layer + 1 == shape.num_layers;
         let first_column = if last_layer { columns - 1 } else { 0 };
@@ -170,10 +170,30 @@ fn backward_block<M: Machine>(
                 by_width!(width, W => k_bar_chunk::<M, W>(m, bars, z, columns, out));
             }
         }
+        let temperature = m.splat(M::Element::of(hyper.temperature));
+        if layout.distances {
+            // The terms of their own are products of a column with itself, each half of it times what comes back through
+            // all distances to and from the column.
+            for j in 0..columns {
+                let unused = j < first_column;
+                let half = through_own(m, s_bar, (j, sources), first_column..columns);
+                for a in 0..score_rows {
+                    let cell = &mut k_bar[a * columns + j];
+                    let product = if unused { zero } else { m.get(cell) };
+                    m.put(m.fma(half, m.get(&z[a * columns + j]), product), cell);
+                    if layer > 0 && a >= live {
+                        let key = m.get(&keys[a * columns + j]) * temperature;
+                        let cell = &mut z_bar[a * columns + j];
+                        m.put(m.fma(half, key, m.get(cell)), cell);
+                    }
+                }
+            }
+        }
+        let first_key = if layout.distances { 0 } else { first_column };
         for a in 0..score_rows {
             let row = &mut gradient[shape.score_index(layer, a, 0)..][..rows];
             let keys_bar = &k_bar[a * columns..(a + 1) * columns];
-            let used = first_column..columns;
+            let used = first_key..columns;
             for (b, width) in chunks(score_rows) {
                 let (z, out) = (&z[b * columns..], &mut row[b..]);
                 by_width!(width, W => score_chunk::<M, W>(m, keys_bar, z, used.clone(), out));
@@ -181,16 +201,16 @@ fn backward_block<M: Machine>(
             if layer == 0 {
                 continue;
             }
-            for j in first_column..columns {
+            for j in first_key..columns {
                 let bars = &s_bar[j * sources..(j + 1) * sources];
                 let key_bar = m.get(&keys_bar[j]);
                 for b in live..score_rows {
                     let cell = &mut z_bar[b * columns + j];
                     m.put(m.fma(m.splat(score_matrix[a * rows + b]), key_bar, m.get(cell)), cell);
                 }
-                if a >= live {
+                if a >= live && j >= first_column {
                     // The tape's keys carry 1/τ, and so do the bars: take one of them back.
-                    let key = m.get(&keys[a * columns + j]) * m.splat(M::Element::of(hyper.temperature));
+                    let key = m.get(&keys[a * columns + j]) * temperature;
                     for i in 0..sources {
                         let cell = &mut z_bar[a * columns + i];
                         m.put(m.fma(m.get(&bars[i]), key, m.get(cell)), cell);
@@ -199,6 +219,28 @@ fn backward_block<M: Machine>(
             }
         }
     }
+}
+
+/// -½ of the sum of the derivatives by all scores of column j, as a source for the columns in use and as one of them.
+#[inline(always)]
+fn through_own<M: Machine>(
+    m: M,
+    s_bar: &[M::Cell],
+    (j, sources): (usize, usize),
+    used: std::ops::Range<usize>,
+) -> M::Number {
+    let mut sum = m.splat(M::Element::default());
+    if used.contains(&j) {
+        for bar in &s_bar[j * sources..(j + 1) * sources] {
+            sum = sum + m.get(bar);
+        }
+    }
+    if j < sources {
+        for column in used {
+            sum = sum + m.get(&s_bar[column * sources + j]);
+        }
+    }
+    sum * m.splat(M::Element::of(-0.5))
 }
 
 /// Derivatives by W rows of a column of A Z, each the sum over sources of bar times token. W sums at a time, so that they do

@@ -1,12 +1,12 @@
 //! The general forward pass.
 
 use super::super::engine::{Hyper, Job, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::lanes::{Element, Machine, WIDTH, by_width, chunks};
 use super::super::params::ParamsView;
 use super::super::rollout::Windows;
 use super::super::shape::Shape;
 use super::super::weighing::Weighing;
-use super::{General, Layout, by_width, chunks};
+use super::{General, Layout};
 use crate::transformer::Block;
 
 #[inline(always)]
@@ -91,13 +91,19 @@ fn forward_block<M: Machine>(
         let (z, rest) = now.split_at_mut(layout.keys());
         let (keys, rest) = rest.split_at_mut(layout.weights() - layout.keys());
         let (weights, rest) = rest.split_at_mut(layout.slopes() - layout.weights());
-        let (slopes, messages) = rest.split_at_mut(layout.messages() - layout.slopes());
-        for j in first_column..columns {
+        let (slopes, rest) = rest.split_at_mut(layout.messages() - layout.slopes());
+        let (messages, own) = rest.split_at_mut(layout.own() - layout.messages());
+        // A source's own term in a distance is made of its key.
+        let first_key = if layout.distances { 0 } else { first_column };
+        for j in first_key..columns {
             for (a, width) in chunks(score_rows) {
                 let (matrix, keys) = (&score_matrix[a * rows..], &mut keys[a * columns + j..]);
                 let size = (rows, columns, score_rows);
                 by_width!(width, W => key_chunk::<M, W>(m, matrix, &z[j..], size, cooling, keys));
             }
+        }
+        for (j, cell) in own.iter_mut().enumerate() {
+            m.put(own_term(m, &z[j..], &keys[j..], (columns, score_rows)), cell);
         }
         for a in value_rows.clone() {
             for i in 0..sources {
@@ -113,6 +119,11 @@ fn forward_block<M: Machine>(
             for (i, width) in chunks(sources) {
                 let (size, out) = ((columns, score_rows), &mut column[i..]);
                 by_width!(width, W => score_chunk::<M, W>(m, &z[i..], &keys[j..], size, out));
+            }
+            if layout.distances {
+                for (cell, source) in column.iter_mut().zip(&*own) {
+                    m.put(m.get(cell) + (m.get(source) + m.get(&own[j])), cell);
+                }
             }
             let slopes =
                 if slopes.is_empty() { &mut [] } else { &mut slopes[j * sources..(j + 1) * sources] };
@@ -186,6 +197,21 @@ fn key_chunk<M: Machine, const W: usize>(
     for w in 0..W {
         m.put(sums[w] * cooling, &mut keys[w * columns]);
     }
+}
+
+/// What a column brings to its distances: -½ times the product with its own key.
+#[inline(always)]
+fn own_term<M: Machine>(
+    m: M,
+    z: &[M::Cell],
+    keys: &[M::Cell],
+    (columns, score_rows): (usize, usize),
+) -> M::Number {
+    let mut product = m.splat(M::Element::default());
+    for a in 0..score_rows {
+        product = m.fma(m.get(&z[a * columns]), m.get(&keys[a * columns]), product);
+    }
+    product * m.splat(M::Element::of(-0.5))
 }
 
 /// Scores of W sources for a column.

@@ -48,56 +48,6 @@ fn paper_relaxed(columns: Columns, context_len: usize) -> Shape {
     Shape { feature_dim: 4, context_len, num_layers: 3, tied: true, columns, block, mask }
 }
 
-/// Starts and widths of chunks of 4, 2 and 1 that cover `0..len`. Sums over the same terms are taken this many at a time: one alone waits
-/// for its own additions. An iterator of its own, because a closure would not be inlined into the code for the CPU at hand.
-struct Chunks {
-    start: usize,
-    len: usize,
-}
-
-#[inline(always)]
-fn chunks(len: usize) -> Chunks {
-    Chunks { start: 0, len }
-}
-
-impl Iterator for Chunks {
-    type Item = (usize, usize);
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<(usize, usize)> {
-        let start = self.start;
-        let width = match self.len - start {
-            0 => return None,
-            1 => 1,
-            2 | 3 => 2,
-            _ => 4,
-        };
-        self.start += width;
-        Some((start, width))
-    }
-}
-
-/// `by_width!(width, W => code)`: the code with the width of a chunk as the constant `W`.
-macro_rules! by_width {
-    ($width:expr, $W:ident => $code:expr) => {
-        match $width {
-            4 => {
-                const $W: usize = 4;
-                $code
-            }
-            2 => {
-                const $W: usize = 2;
-                $code
-            }
-            _ => {
-                const $W: usize = 1;
-                $code
-            }
-        }
-    };
-}
-use by_width;
-
 /// Where a layer's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy)]
 struct Layout {
@@ -107,6 +57,8 @@ struct Layout {
     sources: usize,
     /// Whether slopes have room of their own; otherwise they are the weights.
     has_slopes: bool,
+    /// Whether scores are distances, and tokens have terms of their own in them.
+    distances: bool,
 }
 
 impl Layout {
@@ -117,6 +69,7 @@ impl Layout {
             columns: shape.num_columns(),
             sources: shape.context_len,
             has_slopes: !kernel.slope_is_weight(),
+            distances: kernel.sees_distances(),
         }
     }
     /// A Z: rows × columns, after Z, which has as many.
@@ -135,8 +88,12 @@ impl Layout {
     fn messages(&self) -> usize {
         self.slopes() + if self.has_slopes { self.columns * self.sources } else { 0 }
     }
-    fn layer(&self) -> usize {
+    /// o of every column, where scores are distances.
+    fn own(&self) -> usize {
         self.messages() + self.rows * self.sources
+    }
+    fn layer(&self) -> usize {
+        self.own() + if self.distances { self.columns } else { 0 }
     }
 }
 
@@ -148,6 +105,11 @@ impl<C: Copy + Default> General<C> {
 }
 
 impl<C> General<C> {
+    /// Its kernel.
+    pub fn kernel(&self) -> &Weighing {
+        &self.kernel
+    }
+
     /// The bytes of its own buffers; see [`bytes`](Self::bytes).
     pub fn bytes_of(&self, num_windows: usize) -> f64 {
         Self::bytes(&self.shape, &self.kernel, num_windows)
@@ -212,11 +174,14 @@ impl<E: Element, C: Copy + Default> Program<E, C> for General<C> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::config::PretrainConfig;
     use super::super::engine::Hyper;
     use super::super::level::SimdLevel;
     use super::super::testing::{HYPER, KERNELS, Problem, all_columns, general};
     use super::*;
+    use crate::kernel::{Kernel, Similarity};
 
     fn shapes() -> impl Iterator<Item = Shape> {
         let base = Shape { feature_dim: 3, context_len: 5, ..PretrainConfig::paper().shape() };
@@ -250,6 +215,32 @@ mod tests {
         }
     }
 
+    /// Softplus log(1 + exp(-d²)) of distances: its slopes are no multiples of its weights, so that what comes back through
+    /// the terms of columns does not add up to 0.
+    #[derive(Debug)]
+    struct Near;
+
+    impl Kernel for Near {
+        fn similarity(&self) -> Similarity {
+            Similarity::SquaredDistance
+        }
+        fn weigh(&self, column: &mut [f64]) {
+            column.iter_mut().for_each(|d2| *d2 = (-*d2).max(0.0) + (-d2.abs()).exp().ln_1p());
+        }
+        fn slope(&self, similarity: f64, _: f64) -> Option<f64> {
+            Some(-1.0 / (1.0 + similarity.exp()))
+        }
+    }
+
+    #[test]
+    fn the_adjoint_identity_holds_for_distances_of_one_s_own() {
+        let kernel = Weighing::own(Arc::new(Near)).unwrap();
+        let cold = Hyper { temperature: 1.0, ..HYPER };
+        for shape in shapes() {
+            Problem::new(&shape, 3).assert_adjoint_at(&[cold], || general(&shape, &kernel));
+        }
+    }
+
     /// Sixteen single-precision lanes against one double: forward and gradient, with a last block that
     /// is not full.
     #[test]
@@ -257,7 +248,7 @@ mod tests {
         for (turn, shape) in shapes().enumerate() {
             // The same rounded inputs for both, so that only the arithmetic differs.
             let problem = Problem::new(&shape, 37).rounded();
-            let kernel = Weighing::named(KERNELS[turn % 4]).unwrap();
+            let kernel = Weighing::named(KERNELS[turn % KERNELS.len()]).unwrap();
             let (mut wide, mut reference) = (general(&shape, &kernel), general(&shape, &kernel));
             problem.assert_wide_agrees(&mut wide, &mut reference, HYPER, SimdLevel::Best, 37);
         }

@@ -50,7 +50,8 @@ pub(super) fn backward<M: Machine>(
         let accumulators = &mut buffers.accumulators[pair * layout.accumulators()..][..layout.accumulators()];
         let slopes = &buffers.slopes[pair * states * stride..][..states * stride];
         let y = &mut buffers.scratch[..ROWS * d];
-        scores(m, &layout, pair, tape, visits.features(), slopes, y, accumulators);
+        let distances = buffers.kernel.sees_distances();
+        scores(m, &layout, pair, tape, visits.features(), slopes, distances, y, accumulators);
         for a in 0..d {
             for b in 0..d {
                 gradient[shape.score_index(pair, a, b)] +=
@@ -141,7 +142,8 @@ fn backward_block<M: Machine>(
 }
 
 /// Adds the derivatives by A's feature block. By the weight of s for u they are Σ_l w_u^l (q_s^l - N_s·s_u^l), over windows
-/// and layers; then y_s = Σ_u s_bar(s, u)·x_u and Σ_s x_s y_sᵀ.
+/// and layers; then y_s = Σ_u s_bar(s, u)·x_u and Σ_s x_s y_sᵀ. With distances -½ Σ_u s_bar(s, u)·x_s is part of y_s, from the
+/// source's own term.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
 fn scores<M: Machine>(
@@ -151,6 +153,7 @@ fn scores<M: Machine>(
     tape: &[M::Cell],
     features: &[M::Element],
     slopes: &[M::Element],
+    distances: bool,
     y: &mut [M::Cell],
     accumulators: &mut [M::Cell],
 ) {
@@ -174,10 +177,20 @@ fn scores<M: Machine>(
                 for (j, bar) in bars.iter_mut().enumerate() {
                     *bar = *bar * m.splat(slopes[(start + i) * stride + u + j]);
                 }
+                let mut half = zero;
+                if distances {
+                    for bar in &*bars {
+                        half = half + *bar;
+                    }
+                    half = half * m.splat(M::Element::of(-0.5));
+                }
                 for b in 0..d {
                     let mut sum = m.get(&y[i * d + b]);
                     for (j, bar) in bars.iter().enumerate() {
                         sum = m.fma(*bar, m.splat(features[b * stride + u + j]), sum);
+                    }
+                    if distances {
+                        sum = m.fma(half, m.splat(features[b * stride + start + i]), sum);
                     }
                     m.put(sum, &mut y[i * d + b]);
                 }

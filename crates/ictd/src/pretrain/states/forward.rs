@@ -79,6 +79,7 @@ fn weigh_states<M: Machine>(
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
     for (array, len) in [
         (&mut buffers.keys, d * stride),
+        (&mut buffers.own, stride),
         (&mut buffers.common, layout.pairs() * stride),
         (&mut buffers.weights, layout.pairs() * states * stride),
         (&mut buffers.slopes, layout.pairs() * states * stride),
@@ -89,7 +90,7 @@ fn weigh_states<M: Machine>(
     for pair in 0..layout.pairs() {
         let (value_row, score_matrix) = (params.value_row(pair), params.score_matrix(pair));
         for u in (0..stride).step_by(M::LANES) {
-            let mut common = zero;
+            let (mut common, mut product) = (zero, zero);
             for a in 0..d {
                 let mut key = zero;
                 for b in 0..d {
@@ -97,14 +98,17 @@ fn weigh_states<M: Machine>(
                         m.fma(m.splat(score_matrix[a * rows + b]), m.load(&features[b * stride + u..]), key);
                 }
                 m.store(key * cooling, &mut buffers.keys[a * stride + u..]);
-                common = m.fma(m.splat(value_row[a]), m.load(&features[a * stride + u..]), common);
+                let x = m.load(&features[a * stride + u..]);
+                common = m.fma(m.splat(value_row[a]), x, common);
+                product = m.fma(x, key * cooling, product);
             }
+            m.store(product * m.splat(M::Element::of(-0.5)), &mut buffers.own[u..]);
             m.store(common, &mut buffers.common[pair * stride + u..]);
         }
         let range = pair * states * stride..(pair + 1) * states * stride;
         let (weights, slopes) = (&mut buffers.weights[range.clone()], &mut buffers.slopes[range]);
-        let keys = &buffers.keys[..d * stride];
-        by_kernel!(buffers.kernel, K => weigh::<M, K>(m, layout, features, keys, weights, slopes, &mut largest));
+        let rows = (&buffers.keys[..d * stride], &buffers.own[..stride]);
+        by_kernel!(buffers.kernel, K => weigh::<M, K>(m, layout, features, rows, weights, slopes, &mut largest));
     }
     let mut lanes = [M::Element::default(); WIDTH];
     m.store(largest, &mut lanes);
@@ -118,7 +122,7 @@ fn weigh<M: Machine, K: LaneKernel>(
     m: M,
     layout: &Layout,
     features: &[M::Element],
-    keys: &[M::Element],
+    (keys, own): (&[M::Element], &[M::Element]),
     weights: &mut [M::Element],
     slopes: &mut [M::Element],
     largest: &mut M::Number,
@@ -129,6 +133,9 @@ fn weigh<M: Machine, K: LaneKernel>(
             let mut score = m.splat(M::Element::default());
             for a in 0..d {
                 score = m.fma(m.splat(features[a * stride + s]), m.load(&keys[a * stride + u..]), score);
+            }
+            if K::DISTANCE {
+                score = score + (m.splat(own[s]) + m.load(&own[u..]));
             }
             *largest = m.max(*largest, m.abs(score));
             let weight = K::weight(m, score);

@@ -41,6 +41,8 @@ pub struct States<E, C> {
     rows: Vec<E>,
     /// Dimension by dimension: (B x)/τ of every state.
     keys: Vec<E>,
+    /// Where scores are distances: o of every state.
+    own: Vec<E>,
     /// Pair by pair: ⟨a, x⟩ of every state.
     common: Vec<E>,
     /// Pair by pair: E of every source's state for every column's, and its slope.
@@ -178,6 +180,7 @@ impl<E: Element, C: Copy + Default> States<E, C> {
             tally: Tally::default(),
             rows: Vec::new(),
             keys: Vec::new(),
+            own: Vec::new(),
             common: Vec::new(),
             weights: Vec::new(),
             slopes: Vec::new(),
@@ -189,13 +192,18 @@ impl<E: Element, C: Copy + Default> States<E, C> {
 }
 
 impl<E, C> States<E, C> {
+    /// Its kernel.
+    pub fn kernel(&self) -> BuiltIn {
+        self.kernel
+    }
+
     /// The bytes of all buffers after a forward and a reverse pass over this many windows, with at most so many states
     /// and different transitions.
     pub fn bytes(shape: &Shape, num_windows: usize, num_states: usize, num_links: usize) -> f64 {
         let layout = Layout::sized(shape, num_states.next_multiple_of(TILE), num_links);
         let (pairs, stride) = (layout.pairs() as f64, layout.stride as f64);
         let matrices = 2.0 * pairs * layout.states as f64 * stride;
-        let rows = (layout.d as f64 + pairs) * stride + (layout.visits() * WIDTH) as f64;
+        let rows = (layout.d as f64 + 1.0 + pairs) * stride + (layout.visits() * WIDTH) as f64;
         let tape = num_windows.div_ceil(WIDTH) as f64 * layout.block() as f64;
         let cells = tape + layout.scratch() as f64 + pairs * layout.accumulators() as f64;
         let tally = (8 * layout.visits()) as f64;
@@ -317,6 +325,7 @@ mod tests {
             let arrays = [
                 &buffers.rows,
                 &buffers.keys,
+                &buffers.own,
                 &buffers.common,
                 &buffers.weights,
                 &buffers.slopes,

@@ -9,6 +9,7 @@ mod parts;
 mod show;
 mod subsample;
 mod suggestions;
+mod trained;
 mod whole;
 
 pub use counts::{Counts, count};
@@ -19,6 +20,8 @@ use parts::{Examination, Subject, TRIED_STATES};
 pub use subsample::Subsample;
 pub use suggestions::SuggestionJson;
 use suggestions::{Tried, advice};
+use trained::AsTd;
+pub use trained::{Trained, Typed};
 pub use whole::Examined;
 
 use std::sync::Arc;
@@ -37,6 +40,7 @@ use super::Tasks;
 use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::memory::{self, DOUBLE};
+use crate::studies::attention::Weights;
 
 /// Largest number of distinct states whose eigenvalues are all found: they cost their cube.
 const MAX_STATES: usize = 3000;
@@ -57,6 +61,10 @@ pub struct LayerConfig {
     pub certificate: CertificateConfig,
     /// Whether a figure will be drawn, which needs the curves behind it.
     pub draw: bool,
+    /// Whether the attention weights are given.
+    pub show_attention: bool,
+    /// Parameters in the place of theta_*.
+    pub trained: Option<Trained>,
     /// Seed of the part that is examined of a context with too many states.
     pub seed: u64,
 }
@@ -64,7 +72,15 @@ pub struct LayerConfig {
 impl Default for LayerConfig {
     fn default() -> Self {
         let certificate = CertificateConfig::default();
-        Self { kernel: KernelName::Softmax, temperature: 1.0, certificate, draw: false, seed: 0 }
+        Self {
+            kernel: KernelName::Softmax,
+            temperature: 1.0,
+            certificate,
+            draw: false,
+            show_attention: false,
+            trained: None,
+            seed: 0,
+        }
     }
 }
 
@@ -107,6 +123,9 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub examined: Option<Examined>,
     gamma: f64,
+    /// What the layer was made of, where its parameters are trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trained: Option<AsTd>,
     n_transitions: Option<usize>,
     n_episodes: Option<usize>,
     kernel: KernelJson,
@@ -128,6 +147,8 @@ pub struct Report {
     /// What they are curves of.
     #[serde(skip)]
     drawn: String,
+    #[serde(flatten)]
+    attention: Option<Weights>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -176,6 +197,9 @@ pub fn task(
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
+    if config.trained.is_some() {
+        check_range("states", family.num_states(), 1..=TRIED_STATES)?;
+    }
     if family.num_states() > MAX_STATES {
         return sampled(family, index, SUBSAMPLED_TRANSITIONS, config, progress);
     }
@@ -184,7 +208,8 @@ pub fn task(
     admit(family.num_states(), family.feature_dim(), 0.0, config.draw)?;
     begin(progress)?;
     let task = family.task(index)?;
-    let operator = StateOperator::population(&task, &attention)?;
+    let (operator, trained) =
+        config.operator(ContextStatistics::expected(&task), &attention, family.gamma())?;
     let name = format!("task {index} of {}: infinitely long contexts", family.describe());
     let tried = if family.num_states() > TRIED_STATES {
         let mut stream = Stream::new(family.seed, Purpose::Trajectory, index);
@@ -196,7 +221,7 @@ pub fn task(
     } else {
         None
     };
-    report(Subject { name, context: None, subsample: None, tried }, &operator, config, progress)
+    report(Subject { name, context: None, subsample: None, tried }, (&operator, trained), config, progress)
 }
 
 /// The certificate of a context of `n` transitions sampled from a task.
@@ -251,19 +276,22 @@ fn begin(progress: &Progress) -> Result<(), LabError> {
 
 fn report(
     Subject { name: subject, context, subsample, tried: elsewhere }: Subject<'_>,
-    operator: &StateOperator,
+    (operator, trained): (&StateOperator, Option<AsTd>),
     config: &LayerConfig,
     progress: &Progress,
 ) -> Result<Report, LabError> {
     let kernel_at = |t: f64| config.kernel_at(t);
-    let LayerConfig { kernel, temperature, certificate: asked, draw, .. } = *config;
+    let LayerConfig { kernel, temperature, certificate: mut asked, draw, .. } = *config;
+    asked.step_size *= trained.map_or(1.0, |layer| layer.step_factor);
+    let attention = if config.show_attention { Some(Weights::of_states(operator)?) } else { None };
     let search = SuggestionConfig { num_layers: asked.num_layers, temperature, kernel_at: &kernel_at };
     let certificate = asked.certify(operator).map_err(|error| located(error, operator))?;
     let tried = match elsewhere {
         Some(part) => Tried::of_part(*part, &certificate, operator.statistics().num_groups()),
         None => {
             progress.begin("certify: kernels that contract", "", 0)?;
-            let changes = search.changes(operator, &certificate);
+            // Trained parameters are what they are.
+            let changes = if trained.is_some() { vec![] } else { search.changes(operator, &certificate) };
             progress.begin("certify: changes that may help", "eigenvalue problems", changes.len() as u64)?;
             let tried = search.suggest_among(operator, &certificate, &changes, &|| progress.advance(1));
             Tried::here(&tried, context.is_none(), asked.num_layers)
@@ -293,6 +321,7 @@ fn report(
         subsample,
         examined: tried.examined.clone(),
         gamma: operator.gamma(),
+        trained,
         n_transitions: context.map(Context::num_transitions),
         n_episodes: context.map(|x| x.episodes().count()),
         kernel: KernelJson { name: kernel.as_str(), temperature, normalize: kernel != KernelName::Linear },
@@ -313,6 +342,7 @@ fn report(
         suggestions_note: tried.note,
         suggestions_dropped: tried.dropped,
         curves,
+        attention,
         certificate,
     })
 }

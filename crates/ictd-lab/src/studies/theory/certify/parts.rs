@@ -2,12 +2,12 @@
 
 use ictd::context::{Context, ContextStatistics};
 use ictd::kernel::Attention;
-use ictd::operator::StateOperator;
 
 use super::subsample::subsample;
 use super::{
     LayerConfig, MAX_STATES, Report, SUBSAMPLED_STATES, Subsample, admit, begin, context_bytes, report, whole,
 };
+use crate::error::check_range;
 use crate::{LabError, Progress};
 
 /// Largest number of distinct states that changes are tried on: each costs an eigenvalue problem, and together they take minutes beyond.
@@ -38,6 +38,9 @@ impl Examination<'_> {
     pub fn context(self, name: String, context: &Context, known_states: usize) -> Result<Report, LabError> {
         let statistics = ContextStatistics::per_state(context);
         let (states, of) = (statistics.num_groups(), statistics.num_groups().max(known_states));
+        if self.config.trained.is_some() {
+            check_range("distinct states", of, 1..=TRIED_STATES)?;
+        }
         if of <= MAX_STATES && states <= TRIED_STATES {
             let subject = Subject { name, context: Some(context), subsample: None, tried: None };
             return self.dense(subject, statistics);
@@ -82,8 +85,8 @@ impl Examination<'_> {
             statistics = unit_features(&statistics)?;
         }
         begin(progress)?;
-        let operator = StateOperator::of(statistics, attention, gamma)?;
-        report(subject, &operator, config, progress)
+        let (operator, trained) = config.operator(statistics, attention, gamma)?;
+        report(subject, (&operator, trained), config, progress)
     }
 }
 

@@ -29,6 +29,12 @@ impl crate::report::Report for Report {
         let status = certificate.status;
         let mut text =
             format!("{}: {}\n{}\n", status.as_str().to_uppercase(), in_words(status), self.subject);
+        if self.trained.is_some() {
+            text += &format!(
+                "trained layers: steps of TD of size {:.4} with discount {:.4} and rewards of their own\n",
+                certificate.step_size, self.gamma
+            );
+        }
         certificate.reasons.iter().for_each(|r| text += &format!("  - {r}\n"));
         self.subsample.iter().for_each(|part| text += &format!("  - {}\n", part.warning()));
         text += &format!("suggestion: {}\n", self.suggestion);
@@ -104,11 +110,13 @@ impl crate::report::Report for Report {
         }
         text += &format!("\nthis is about {}\n", self.certifies);
         text += "not checked: that the transitions are the policy's own, and that equal features are the same state\n";
-        wrapped(&text, width)
+        let attention = self.attention.as_ref().map_or_else(String::new, |weights| weights.text(width));
+        wrapped(&text, width) + &attention
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
-        vec![("depth".into(), self.figure())]
+        let attention = self.attention.iter().map(|weights| ("attention".into(), weights.figure()));
+        [("depth".into(), self.figure())].into_iter().chain(attention).collect()
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
@@ -121,7 +129,11 @@ impl crate::report::Report for Report {
         let rows = self.curves.iter().flat_map(|c| {
             c.errors.iter().enumerate().map(|(layer, &error)| Row { case: &c.name, layer, error })
         });
-        Ok(vec![Records::of("depth", rows)?])
+        let mut tables = vec![Records::of("depth", rows)?];
+        if let Some(attention) = &self.attention {
+            tables.push(attention.records()?);
+        }
+        Ok(tables)
     }
 
     fn json_name(&self) -> Option<&str> {

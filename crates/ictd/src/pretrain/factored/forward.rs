@@ -1,0 +1,181 @@
+//! The factored forward pass.
+
+use super::super::engine::{Applies, Hyper, Inapplicable, Job, Mixing};
+use super::super::lanes::{Element, Machine, WIDTH, by_width, chunks};
+use super::super::params::ParamsView;
+use super::{Factored, Layout, pool, spread};
+
+#[inline(always)]
+pub(super) fn forward<M: Machine>(
+    m: M,
+    buffers: &mut Factored<M::Element, M::Cell>,
+    job: Job<'_, M::Element>,
+    out: &mut [M::Element],
+) -> Applies {
+    let Job { hyper, params, windows, first } = job;
+    let layout = Layout::of(&buffers.shape);
+    let Layout { d, n, .. } = layout;
+    let (pairs, positions, stride) = (layout.pairs(), out.len() + n, layout.stride(out.len()));
+    buffers.stride = stride;
+    for (array, len) in [
+        (&mut buffers.features, (d + 1) * stride),
+        (&mut buffers.common, pairs * stride),
+        (&mut buffers.blocks, pairs * d * d),
+    ] {
+        array.resize(len, M::Element::default());
+    }
+    for a in 0..=d {
+        let row = &mut buffers.features[a * stride..(a + 1) * stride];
+        let source = if a < d { windows.feature(a, first) } else { windows.reward(first) };
+        row[..positions].copy_from_slice(&source[..positions]);
+        row[positions..].fill(M::Element::default());
+    }
+    let scale = 1.0 / (n as f64 * hyper.temperature);
+    for pair in 0..pairs {
+        let (value_row, score_matrix) = (params.value_row(pair), params.score_matrix(pair));
+        for (k, entry) in buffers.blocks[pair * d * d..(pair + 1) * d * d].iter_mut().enumerate() {
+            *entry = M::Element::of(scale * score_matrix[k / d * (d + 3) + k % d].get());
+        }
+        // Whole blocks; the last of them reaches back, so that it ends where the array does.
+        for p in (0..stride).step_by(M::LANES) {
+            let p = p.min(stride - M::LANES);
+            let mut common = m.splat(M::Element::default());
+            for a in 0..=d {
+                common = m.fma(m.splat(value_row[a]), m.load(&buffers.features[a * stride + p..]), common);
+            }
+            m.store(common, &mut buffers.common[pair * stride + p..]);
+        }
+    }
+    let num_blocks = out.len().div_ceil(M::LANES);
+    buffers.tape.resize(num_blocks * layout.block(), M::Cell::default());
+    buffers.scratch.resize(layout.scratch(), M::Cell::default());
+    let mut lanes = [M::Element::default(); WIDTH];
+    for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).enumerate() {
+        let t = block * M::LANES;
+        if layout.columns.separate_query {
+            for a in 0..d {
+                m.put(m.load(windows.query(a, first + t)), &mut tape[Layout::QUERY_FEATURES + a]);
+            }
+        }
+        let arrays = Arrays {
+            stride,
+            features: &buffers.features[t..],
+            common: &buffers.common[t..],
+            blocks: &buffers.blocks,
+        };
+        let prediction = forward_block(m, &layout, hyper, params, arrays, &mut buffers.scratch, tape);
+        m.store(prediction, &mut lanes);
+        let end = out.len().min(t + M::LANES);
+        out[t..end].copy_from_slice(&lanes[..end - t]);
+    }
+    if out.iter().all(|x| x.get().is_finite()) { Ok(()) } else { Err(Inapplicable) }
+}
+
+/// What a block of windows reads, from its first window on.
+struct Arrays<'a, E> {
+    stride: usize,
+    features: &'a [E],
+    common: &'a [E],
+    blocks: &'a [E],
+}
+
+/// All layers of a block of windows. Returns the prediction.
+#[inline(always)]
+fn forward_block<M: Machine>(
+    m: M,
+    layout: &Layout,
+    hyper: Hyper,
+    params: ParamsView<'_, M::Element>,
+    arrays: Arrays<'_, M::Element>,
+    scratch: &mut [M::Cell],
+    tape: &mut [M::Cell],
+) -> M::Number {
+    let Layout { d, n, layers, columns, .. } = *layout;
+    let Arrays { stride, features, common: commons, blocks } = arrays;
+    let (query, separate) = (layout.query(), columns.separate_query);
+    let zero = m.splat(M::Element::default());
+    let mixing = Mixing::new(m, hyper);
+    let (messages, g) = scratch[Layout::MESSAGES..].split_at_mut(layout.spread());
+    let g = &mut g[..d];
+    for cell in &mut tape[layout.values(0)..][..query + 1] {
+        m.put(zero, cell);
+    }
+    for layer in 0..layers {
+        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
+        let common = &commons[pair * stride..];
+        let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
+        let on_value = m.splat(value_row[d + 2]);
+        let values = &tape[layout.values(layer)..][..query + 1];
+        for i in 0..n {
+            let mut q = m.load(&common[i..]);
+            if i >= columns.rewarded(n) {
+                q = q - m.splat(value_row[d]) * m.load(&features[d * stride + i..]);
+            }
+            // Before the first layer all values are 0.
+            if layer > 0 {
+                if i < columns.linked(n) {
+                    q = m.fma(on_target, m.get(&values[i + 1]), q);
+                }
+                q = m.fma(on_value, m.get(&values[i]), q);
+            }
+            m.put(q, &mut messages[i]);
+        }
+        for (a, width) in chunks(d) {
+            let (x, pooled) = (&features[a * stride..], &mut tape[layout.pooled(layer) + a..]);
+            by_width!(width, W => put_all(m, pool::<M, W>(m, messages, x, stride), pooled));
+        }
+        // g = Bᵀh/(nτ).
+        for b in 0..d {
+            let mut sum = zero;
+            for a in 0..d {
+                let entry = m.splat(blocks[(pair * d + a) * d + b]);
+                sum = m.fma(entry, m.get(&tape[layout.pooled(layer) + a]), sum);
+            }
+            m.put(sum, &mut g[b]);
+        }
+        // What reaches the query's column.
+        let mut sum = zero;
+        for b in 0..d {
+            let x = match separate {
+                true => m.get(&tape[Layout::QUERY_FEATURES + b]),
+                false => m.load(&features[b * stride + query..]),
+            };
+            sum = m.fma(m.get(&g[b]), x, sum);
+        }
+        let (keep, own) = mixing.query;
+        let mut value = m.fma(keep, sum, m.get(&tape[layout.values(layer) + query]));
+        if query < n {
+            value = m.fma(own, m.get(&messages[query]), value);
+        }
+        if layer + 1 == layers {
+            return value;
+        }
+        let (now, next) = tape[layout.values(layer)..].split_at_mut(query + 1);
+        m.put(value, &mut next[query]);
+        // The others: their share of attention is the same, so g is scaled once.
+        let (keep, own) = mixing.context;
+        for cell in &mut *g {
+            m.put(m.get(cell) * keep, cell);
+        }
+        for (j, (before, after)) in now.iter().zip(&mut next[..query]).enumerate() {
+            let mut value = m.get(before);
+            if j < n {
+                value = m.fma(own, m.get(&messages[j]), value);
+            }
+            m.put(value, after);
+        }
+        for (a, width) in chunks(d) {
+            let x = &features[a * stride..];
+            by_width!(width, W => spread::<M, W>(m, &g[a..], x, stride, &mut next[..query]));
+        }
+    }
+    zero
+}
+
+/// Numbers to as many cells.
+#[inline(always)]
+fn put_all<M: Machine, const W: usize>(m: M, numbers: [M::Number; W], cells: &mut [M::Cell]) {
+    for w in 0..W {
+        m.put(numbers[w], &mut cells[w]);
+    }
+}

@@ -1,0 +1,320 @@
+//! The fast forward and reverse pass for linear attention on features, in O(n) per layer.
+//!
+//! With scores x_iᵀB x_j that are weights as they are, attention factors through d numbers: with
+//! q_i = c_i + p_t·γ·v_{i+1} + p_v·v_i on sources, as in [`band`](super::band), a layer is
+//!
+//! - h = Σ_i q_i x_i, what all sources send,
+//! - s_j = ⟨g, x_j⟩ on columns, where g = Bᵀh/(nτ),
+//! - v_j += (1-ρ)·s_j + ρ·q_j, with a rule of its own for the query's column,
+//!
+//! which takes 2n·d products instead of n², and keeps h of every layer instead of all weights. The numbers are those of the
+//! other passes up to the order of sums.
+
+mod backward;
+mod forward;
+
+use super::engine::{Applies, Feedback, Job, Program};
+use super::lanes::{Element, Machine, WIDTH, apart, sum_and_smallest};
+use super::shape::{Columns, Mask, Shape};
+use super::weighing::{BuiltIn, Weighing};
+
+/// Buffers of the pass; `E` is an element, `C` a cell of the machine that runs it.
+#[derive(Clone, Debug)]
+pub struct Factored<E, C> {
+    shape: Shape,
+    /// Length of an array over positions.
+    stride: usize,
+    /// Dimension by dimension: x of every position; then the rewards.
+    features: Vec<E>,
+    /// Pair by pair: c of every position.
+    common: Vec<E>,
+    /// Pair by pair: B/(nτ), row by row.
+    blocks: Vec<E>,
+    tape: Vec<C>,
+    scratch: Vec<C>,
+    accumulators: Vec<C>,
+}
+
+/// Sizes, and where a block's intermediate results lie on the tape, in cells.
+#[derive(Clone, Copy)]
+struct Layout {
+    d: usize,
+    n: usize,
+    layers: usize,
+    tied: bool,
+    columns: Columns,
+}
+
+impl Layout {
+    #[inline(always)]
+    fn of(shape: &Shape) -> Self {
+        let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
+        Self { d, n, layers, tied: shape.tied, columns: shape.columns }
+    }
+    /// Pairs (V, A): one for all layers, or one each.
+    #[inline(always)]
+    fn pairs(self) -> usize {
+        if self.tied { 1 } else { self.layers }
+    }
+    /// The pair of a layer.
+    #[inline(always)]
+    fn pair(self, layer: usize) -> usize {
+        if self.tied { 0 } else { layer }
+    }
+    /// Whether a layer is the first of its pair.
+    #[inline(always)]
+    fn opens_pair(self, layer: usize) -> bool {
+        layer == 0 || !self.tied
+    }
+    /// The query's column.
+    #[inline(always)]
+    fn query(self) -> usize {
+        self.columns.count(self.n) - 1
+    }
+    /// Length of an array over positions: those of all windows in whole blocks.
+    fn stride(self, num_windows: usize) -> usize {
+        num_windows.next_multiple_of(WIDTH) + self.n + 1
+    }
+    /// x of a separate query.
+    const QUERY_FEATURES: usize = 0;
+    /// h of layer l.
+    #[inline(always)]
+    fn pooled(self, layer: usize) -> usize {
+        self.d + layer * self.d
+    }
+    /// v_j before layer l.
+    #[inline(always)]
+    fn values(self, layer: usize) -> usize {
+        self.pooled(self.layers) + layer * (self.query() + 1)
+    }
+    #[inline(always)]
+    fn block(self) -> usize {
+        self.values(self.layers)
+    }
+    /// In scratch: q_i of the layer at hand, the derivative by it in the reverse pass.
+    const MESSAGES: usize = 0;
+    /// In scratch: g of the layer at hand, the derivative by it in the reverse pass.
+    #[inline(always)]
+    fn spread(self) -> usize {
+        self.n
+    }
+    /// In scratch: the derivatives by h.
+    #[inline(always)]
+    fn pooled_bar(self) -> usize {
+        self.spread() + self.d
+    }
+    /// In scratch: the derivatives by c, summed over the layers of a pair.
+    #[inline(always)]
+    fn common_bar(self) -> usize {
+        self.pooled_bar() + self.d
+    }
+    /// In scratch: the derivatives by v_j.
+    #[inline(always)]
+    fn values_bar(self) -> usize {
+        self.common_bar() + self.n
+    }
+    #[inline(always)]
+    fn scratch(self) -> usize {
+        self.values_bar() + self.query() + 1
+    }
+    /// Per pair: derivatives by B/(nτ) (d×d), by a and p_r (d + 1), by γ·p_t and p_v.
+    #[inline(always)]
+    fn accumulators(self) -> usize {
+        self.d * self.d + self.d + 3
+    }
+}
+
+impl<E: Element, C: Copy + Default> Factored<E, C> {
+    /// Buffers for a shape and kernel, where attention factors: for the linear kernel, if scores depend on features alone.
+    pub fn new(shape: Shape, kernel: &Weighing) -> Option<Self> {
+        let factors = matches!(kernel, Weighing::BuiltIn(BuiltIn::Linear))
+            && matches!(shape.mask, Mask::Full | Mask::Looped);
+        factors.then(|| Self {
+            shape,
+            stride: 0,
+            features: Vec::new(),
+            common: Vec::new(),
+            blocks: Vec::new(),
+            tape: Vec::new(),
+            scratch: Vec::new(),
+            accumulators: Vec::new(),
+        })
+    }
+}
+
+impl<E, C> Factored<E, C> {
+    /// The bytes of its own buffers; see [`bytes`](Self::bytes).
+    pub fn bytes_of(&self, num_windows: usize) -> f64 {
+        Self::bytes(&self.shape, num_windows)
+    }
+
+    /// The bytes of all buffers after a forward and a reverse pass over this many windows.
+    pub fn bytes(shape: &Shape, num_windows: usize) -> f64 {
+        let layout = Layout::of(shape);
+        let (pairs, d) = (layout.pairs() as f64, layout.d as f64);
+        let elements = (d + 1.0 + pairs) * layout.stride(num_windows) as f64 + pairs * d * d;
+        let tape = num_windows.div_ceil(WIDTH) as f64 * layout.block() as f64;
+        let cells = tape + layout.scratch() as f64 + pairs * layout.accumulators() as f64;
+        elements * size_of::<E>() as f64 + cells * size_of::<C>() as f64
+    }
+}
+
+impl<E: Element, C: Copy + Default> Program<E, C> for Factored<E, C> {
+    #[inline(always)]
+    fn forward<M: Machine<Element = E, Cell = C>>(
+        &mut self,
+        m: M,
+        job: Job<'_, E>,
+        out: &mut [E],
+    ) -> Applies {
+        apart!(m, forward::forward(m, self, job, out))
+    }
+
+    #[inline(always)]
+    fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
+        apart!(m, backward::backward(m, self, feedback));
+    }
+
+    #[inline(always)]
+    fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64) {
+        let Layout { d, n, .. } = Layout::of(&self.shape);
+        let mut found = (0.0, f64::INFINITY);
+        for t in (0..num).step_by(M::LANES) {
+            let mut totals = m.splat(E::default());
+            let mut minima = m.splat(E::of(f64::INFINITY));
+            for j in 0..n {
+                let mut weight = m.splat(E::default());
+                for (k, entry) in self.blocks[..d * d].iter().enumerate() {
+                    let [left, right] =
+                        [k / d, k % d].map(|a| m.load(&self.features[a * self.stride + t + j..]));
+                    weight = m.fma(m.splat(*entry) * left, right, weight);
+                }
+                totals = totals + weight;
+                minima = m.min(minima, weight);
+            }
+            found = sum_and_smallest(m, num - t, [totals, minima], found);
+        }
+        found
+    }
+}
+
+/// W numbers Σ_i weight(i)·x_i, x being as many rows that lie a stride apart.
+#[inline(always)]
+fn pool<M: Machine, const W: usize>(
+    m: M,
+    weights: &[M::Cell],
+    x: &[M::Element],
+    stride: usize,
+) -> [M::Number; W] {
+    let mut sums = [m.splat(M::Element::default()); W];
+    for (i, weight) in weights.iter().enumerate() {
+        let weight = m.get(weight);
+        for w in 0..W {
+            sums[w] = m.fma(weight, m.load(&x[w * stride + i..]), sums[w]);
+        }
+    }
+    sums
+}
+
+/// Adds ⟨g, x_j⟩ to the cell of every column j, x being as many rows as g has numbers, a stride apart.
+#[inline(always)]
+fn spread<M: Machine, const W: usize>(
+    m: M,
+    g: &[M::Cell],
+    x: &[M::Element],
+    stride: usize,
+    cells: &mut [M::Cell],
+) {
+    let g: [M::Number; W] = std::array::from_fn(
+        #[inline(always)]
+        |w| m.get(&g[w]),
+    );
+    for (j, cell) in cells.iter_mut().enumerate() {
+        let mut sum = m.get(cell);
+        for w in 0..W {
+            sum = m.fma(g[w], m.load(&x[w * stride + j..]), sum);
+        }
+        m.put(sum, cell);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fearless_simd::Level;
+
+    use super::super::engine::{Hyper, Pass, Precision};
+    use super::super::level::SimdLevel;
+    use super::super::reading::QueryMix;
+    use super::super::testing::{HYPER, MIXINGS, Problem, factored, feature_shapes, general};
+    use super::*;
+
+    const LINEAR: Weighing = Weighing::BuiltIn(BuiltIn::Linear);
+
+    /// Against the general pass in double precision: only the order of sums differs. Tied and per layer, all columns and
+    /// mixings.
+    #[test]
+    fn the_factored_pass_equals_the_general_pass() {
+        for shape in feature_shapes() {
+            let problem = Problem::new(&shape, 7);
+            for (rho, query_mix) in MIXINGS {
+                let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
+                let mut passes = [factored(&shape), general(&shape, &LINEAR)];
+                let [a, b] = passes.each_mut().map(|pass| problem.forward(pass, hyper).unwrap());
+                for (a, b) in a.iter().zip(&b) {
+                    assert!((a - b).abs() < 1e-13, "{shape:?}: {a} {b}");
+                }
+                // One window fewer than the forward pass saw, as in training.
+                let [a, b] =
+                    passes.each_mut().map(|pass| problem.gradient(pass, hyper, &problem.bar[..6]).unwrap());
+                problem.assert_gradients_agree(&a, &b, 1e-12);
+                let [a, b] = passes.map(|pass| f64::diagonal(Level::new(), &pass, 7));
+                let agree = (a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13;
+                assert!(agree, "{shape:?}: {a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_adjoint_identity_holds() {
+        for shape in feature_shapes() {
+            Problem::new(&shape, 7).assert_adjoint(|| factored(&shape));
+        }
+    }
+
+    #[test]
+    fn the_wide_pass_agrees_with_the_reference() {
+        let hyper = Hyper { diagonal_mix: 0.3, query_mix: QueryMix::Unmixed, ..HYPER };
+        for shape in feature_shapes() {
+            let (mut wide, mut reference) = (factored(&shape), general(&shape, &LINEAR));
+            let problem = Problem::new(&shape, 65).rounded();
+            problem.assert_wide_agrees(&mut wide, &mut reference, hyper, SimdLevel::Best, 64);
+        }
+    }
+
+    /// Counted beforehand, and allocated by a forward and a reverse pass.
+    #[test]
+    fn memory_is_what_is_counted() {
+        for shape in feature_shapes() {
+            let problem = Problem::new(&shape, 65);
+            let mut pass = factored(&shape);
+            problem.gradient(&mut pass, HYPER, &problem.bar).unwrap();
+            let Pass::Factored(buffers) = pass else { unreachable!() };
+            let Factored { features, common, blocks, tape, scratch, accumulators, .. } = &buffers;
+            let arrays = [features, common, blocks, tape, scratch, accumulators];
+            let allocated = 8.0 * arrays.iter().map(|array| array.len()).sum::<usize>() as f64;
+            // One lane instead of sixteen: a block per window, and padding.
+            let counted = Factored::<f64, f64>::bytes(&shape, WIDTH * 65)
+                - 8.0 * (WIDTH - 1) as f64 * 65.0 * (shape.feature_dim + 1 + shape.num_pairs()) as f64;
+            let ratio = counted / allocated;
+            assert!((0.9..1.2).contains(&ratio), "{shape:?}: {counted} {allocated}");
+        }
+    }
+
+    #[test]
+    fn other_kernels_and_scores_of_memories_do_not_factor() {
+        let shape = feature_shapes().next().unwrap();
+        let relaxed = Shape { mask: Mask::Relaxed, ..shape };
+        assert!(Factored::<f64, f64>::new(relaxed, &LINEAR).is_none());
+        assert!(Factored::<f64, f64>::new(shape, &Weighing::BuiltIn(BuiltIn::Relu)).is_none());
+    }
+}
