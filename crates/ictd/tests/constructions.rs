@@ -9,7 +9,7 @@ use ictd::context::{Context, End};
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
-use ictd::td::{AverageRewardTd, Estimator, LambdaTd, LinearTd, MonteCarloRegression, ResidualGradientTd};
+use ictd::td::{Estimator, LambdaTd, LinearTd, MonteCarloRegression, ResidualGradientTd};
 use ictd::transformer::{ForwardError, TransformerConfig, TransformerError};
 use serde_json::Value;
 
@@ -32,20 +32,9 @@ fn random(algorithm: Algorithm, trial: u64, preconditioned: bool) -> Constructio
     ConstructionConfig { lambda, step_sizes, preconditioners, ..config }.check().unwrap()
 }
 
-/// The same without matrices: values of all columns.
+/// The same without tokens: values of all columns.
 fn direct(construction: &Construction, context: &Context) -> Vec<Vec<f64>> {
-    let config = construction.config().clone();
-    let (gamma, step_sizes, preconditioners) = (config.gamma, config.step_sizes, config.preconditioners);
-    match config.algorithm {
-        Algorithm::ResidualGradient => {
-            ResidualGradientTd { gamma, step_sizes, preconditioners }.run(context).unwrap()
-        }
-        Algorithm::AverageReward => AverageRewardTd { step_sizes, preconditioners }.run(context).unwrap(),
-        Algorithm::MonteCarlo => {
-            MonteCarloRegression { gamma, step_sizes, preconditioners }.run(context).unwrap()
-        }
-        _ => LambdaTd { lambda: config.lambda, gamma, step_sizes, preconditioners }.run(context).unwrap(),
-    }
+    construction.direct().run(context).unwrap()
 }
 
 /// The largest difference as a share of the largest value, or as it is where values are below 1.
@@ -53,11 +42,6 @@ fn relative(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     let size = b.iter().fold(1.0f64, |m, x| m.max(x.abs()));
     gap(&[a.to_vec()], &[b.to_vec()]) / size
-}
-
-fn plain(construction: &Construction, context: &Context) -> Vec<f64> {
-    let tokens = construction.tokens(context).unwrap();
-    tokens.iter().map(|z| construction.value(z, context)).collect()
 }
 
 /// The claim of every construction, and that of its fast path. 40 layers of sums of 100 products round to about 1e-14.
@@ -68,7 +52,8 @@ fn layers_are_steps_of_their_algorithm_on_either_path() {
             let construction = random(algorithm, trial, preconditioned);
             let context = distinct(trial, D, N);
             let expected: Vec<f64> = direct(&construction, &context).iter().map(|v| v[N]).collect();
-            let (plain, fast) = (plain(&construction, &context), construction.query_values(&context).unwrap());
+            let plain = construction.plain_query_values(&context, &()).unwrap();
+            let fast = construction.query_values(&context).unwrap();
             assert_eq!((expected.len(), expected[0]), (LAYERS + 1, 0.0));
             assert!(expected[LAYERS].abs() > 1e-6, "{algorithm}: nothing happens");
             assert!(relative(&plain, &expected) <= 1e-12, "{algorithm} trial {trial}");

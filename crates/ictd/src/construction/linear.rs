@@ -27,12 +27,13 @@ pub struct LinearLayer {
 impl LinearLayer {
     /// Z + (α/n) Σ_h P_h Z R_h M Zᵀ Q Z, as it is written: attention is a matrix of (n + 1) × (n + 1).
     pub(super) fn apply(&self, z: &Matrix, step: Step<'_>) -> Matrix {
-        let attention = self.mask.matmul(&z.transpose().matmul(&self.score_matrix).matmul(z));
+        let attention = z.transpose().matmul(&self.score_matrix).matmul(z);
         let mut next = z.clone();
         for head in &self.heads {
             let read = head.value_matrix.matmul(z);
             let mixed = head.mixing.as_ref().map(|mixing| read.matmul(mixing));
-            let update = mixed.as_ref().unwrap_or(&read).matmul(&attention);
+            // From the left: P has one row.
+            let update = mixed.as_ref().unwrap_or(&read).matmul(&self.mask).matmul(&attention);
             for (z, change) in next.as_mut_slice().iter_mut().zip(update.as_slice()) {
                 *z += step.share() * change;
             }

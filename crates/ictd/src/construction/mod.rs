@@ -2,7 +2,7 @@
 //! regression on returns, SARSA, and TD by chain of thought.
 //!
 //! [`Construction::tokens`] returns every token matrix, each layer computed as its formula is written; [`Construction::query_values`] the values of the query
-//! alone, in O(n·d) per layer. Both are the same map; a test says so.
+//! alone, in O(n·d) per layer; [`Construction::direct`] is the algorithm without tokens. All three give the same values; a test says so.
 //!
 //! ```
 //! use ictd::construction::{Algorithm, ConstructionConfig};
@@ -19,6 +19,7 @@ mod algorithm;
 mod average_reward;
 mod chain_of_thought;
 mod config;
+mod direct;
 mod form;
 mod linear;
 mod monte_carlo;
@@ -126,19 +127,44 @@ impl Construction {
         context: &Context,
         watch: &dyn Watch,
     ) -> Result<Vec<Matrix>, ConstructionError> {
+        let mut tokens = Vec::with_capacity(self.num_layers() + 1);
+        self.each_layer(context, watch, |z| tokens.push(z.clone()))?;
+        Ok(tokens)
+    }
+
+    /// The values of the query before the first and after every layer, read off token matrices of which one is kept at a time; `watch` is
+    /// told of every layer.
+    pub fn plain_query_values(
+        &self,
+        context: &Context,
+        watch: &dyn Watch,
+    ) -> Result<Vec<f64>, ConstructionError> {
+        let mut values = Vec::with_capacity(self.num_layers() + 1);
+        self.each_layer(context, watch, |z| values.push(self.value(z, context)))?;
+        Ok(values)
+    }
+
+    /// Hands over the token matrices before the first and after every layer.
+    fn each_layer(
+        &self,
+        context: &Context,
+        watch: &dyn Watch,
+        mut each: impl FnMut(&Matrix),
+    ) -> Result<(), ConstructionError> {
         self.check_context(context)?;
         let form = self.form();
-        let mut tokens = vec![form.prompt(context)];
+        let mut z = form.prompt(context);
+        each(&z);
         for layer in 0..self.num_layers() {
             let c = self.preconditioner(layer, context.feature_dim());
-            let next = form.layer(&tokens[layer], self.step(layer, context, &c));
-            if next.as_slice().iter().any(|x| !x.is_finite()) {
+            z = form.layer(&z, self.step(layer, context, &c));
+            if z.as_slice().iter().any(|x| !x.is_finite()) {
                 return Err(ForwardError::Diverged { layer: layer + 1 }.into());
             }
-            tokens.push(next);
+            each(&z);
             watch.advance(1).map_err(ForwardError::from)?;
         }
-        Ok(tokens)
+        Ok(())
     }
 
     /// The value of the query, read off a token matrix of this context.
