@@ -62,8 +62,8 @@ pub use pretrain::{PretrainConfig, Trainer};
 pub use random::{Purpose, Stream};
 pub use task::{Family, FiniteTask, Mrp, TaskSource};
 pub use td::{
-    AverageRewardTd, Estimator, LambdaTd, LinearTd, MonteCarloRegression, NonParametricTd, ReflectedTd, ResidualGradientTd,
-    TabularTd, WeightedSoftmaxTd,
+    AverageRewardTd, Estimator, LambdaTd, LinearTd, MonteCarloRegression, NonParametricTd, ReflectedTd,
+    ResidualGradientTd, TabularTd, WeightedSoftmaxTd,
 };
 pub use theory::{Certificate, CertificateConfig, Stability};
 pub use transformer::{

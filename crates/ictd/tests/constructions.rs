@@ -65,7 +65,9 @@ fn layers_are_steps_of_their_algorithm_on_either_path() {
 /// What the last row of tokens means on every column, not only on the query's: TD errors, or differences of values.
 #[test]
 fn memory_rows_hold_what_their_names_say() {
-    for algorithm in [Algorithm::Td, Algorithm::TdLambda, Algorithm::ResidualGradient, Algorithm::AverageReward] {
+    for algorithm in
+        [Algorithm::Td, Algorithm::TdLambda, Algorithm::ResidualGradient, Algorithm::AverageReward]
+    {
         let (construction, context) = (random(algorithm, 3, true), distinct(3, D, N));
         let values = direct(&construction, &context);
         for (z, v) in construction.tokens(&context).unwrap().iter().zip(&values) {
@@ -102,7 +104,9 @@ fn chains_of_thought_keep_every_weight_vector_of_sarsa() {
 #[test]
 fn special_cases_are_what_they_were() {
     let td = |algorithm, step_size| {
-        ConstructionConfig { step_sizes: vec![step_size], ..ConstructionConfig::new(algorithm, 10) }.check().unwrap()
+        ConstructionConfig { step_sizes: vec![step_size], ..ConstructionConfig::new(algorithm, 10) }
+            .check()
+            .unwrap()
     };
     for seed in 0..10 {
         let context = distinct(seed, D, 30);
@@ -118,7 +122,8 @@ fn special_cases_are_what_they_were() {
         let found: Vec<f64> = softmax_free.iter().map(|v| v[30]).collect();
         assert!(relative(&found, &expected) < 1e-13);
         let many = episodes(seed, 4, 6, &[9, 4, 7]);
-        let direct = LambdaTd { lambda: 0.0, gamma: GAMMA, step_sizes: vec![0.4; 10], preconditioners: vec![] };
+        let direct =
+            LambdaTd { lambda: 0.0, gamma: GAMMA, step_sizes: vec![0.4; 10], preconditioners: vec![] };
         let linear = LinearTd { gamma: GAMMA, step_sizes: vec![0.4; 10] };
         assert!(gap(&direct.run(&many).unwrap(), &linear.run(&many).unwrap()) < 1e-13);
     }
@@ -138,13 +143,20 @@ fn episodes_do_not_run_into_each_other() {
     let returns = MonteCarloRegression { gamma: GAMMA, step_sizes, preconditioners };
     for end in [End::Terminated, End::Truncated] {
         let one = Context::builder().episode(&features, &rewards, end).build().unwrap();
-        let two =
-            Context::builder().episode(&features, &rewards, end).episode(&features, &rewards, end).build().unwrap();
+        let two = Context::builder()
+            .episode(&features, &rewards, end)
+            .episode(&features, &rewards, end)
+            .build()
+            .unwrap();
         let all: [&dyn Estimator; 3] = [&lambda, &residual, &returns];
         for estimator in all {
             let (one, two) = (estimator.run(&one).unwrap(), estimator.run(&two).unwrap());
             for (one, two) in one.iter().zip(&two) {
-                assert!(relative(&two[..9], one) < 1e-14 && relative(&two[9..], one) < 1e-14, "{}", estimator.name());
+                assert!(
+                    relative(&two[..9], one) < 1e-14 && relative(&two[9..], one) < 1e-14,
+                    "{}",
+                    estimator.name()
+                );
             }
         }
     }
@@ -201,8 +213,10 @@ fn tokens_and_values_are_those_of_an_independent_implementation() {
     for case in &cases {
         let number = |key: &str| case[key].as_f64().unwrap();
         let features: Vec<Vec<f64>> = serde_json::from_value(case["features"].clone()).unwrap();
-        let context =
-            Context::builder().episode(&features, &numbers(&case["rewards"]), End::Truncated).build().unwrap();
+        let context = Context::builder()
+            .episode(&features, &numbers(&case["rewards"]), End::Truncated)
+            .build()
+            .unwrap();
         let expected: Vec<Matrix> = case["tokens"].as_array().unwrap().iter().map(matrix).collect();
         let construction = ConstructionConfig {
             algorithm: case["construction"].as_str().unwrap().parse().unwrap(),
@@ -260,8 +274,10 @@ fn what_has_no_meaning_is_refused() {
     let expected = ConstructionError::FeatureDim { expected: D, found: 2 };
     assert_eq!(other.query_values(&distinct(0, D, 4)).unwrap_err(), expected);
     let wild = ConstructionConfig { step_sizes: vec![1e200], ..td() }.check().unwrap();
-    let layers: Vec<ConstructionError> =
-        vec![wild.query_values(&distinct(0, D, 4)).unwrap_err(), wild.tokens(&distinct(0, D, 4)).unwrap_err()];
+    let layers: Vec<ConstructionError> = vec![
+        wild.query_values(&distinct(0, D, 4)).unwrap_err(),
+        wild.tokens(&distinct(0, D, 4)).unwrap_err(),
+    ];
     for error in layers {
         assert!(matches!(error, ConstructionError::Forward(ForwardError::Diverged { layer: 2 })), "{error}");
     }

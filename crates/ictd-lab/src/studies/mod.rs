@@ -5,6 +5,7 @@
 //! [`STUDIES`], and store its value and its verdicts over seeds with [`reproduce`].
 
 pub mod branches;
+pub mod circuit;
 mod claim;
 mod compute;
 pub mod evaluate;

@@ -2,8 +2,8 @@
 
 use super::{Algorithm, Construction, ForwardError, LinalgError};
 use crate::matrix::Matrix;
-use crate::transformer::{TransformerError, check_step_sizes};
 use crate::task::is_discount;
+use crate::transformer::{TransformerError, check_step_sizes};
 
 /// What a construction is made of, unchecked; [`check`](Self::check) makes it run.
 ///
@@ -52,7 +52,9 @@ pub enum ConstructionError {
     #[error("preconditioners: {found} given, expected none, 1 or one for each of the {layers} layers")]
     Preconditioners { found: usize, layers: usize },
     /// Preconditioners must be square, all of the same size, and finite; `layer` is the first that is not.
-    #[error("preconditioner {layer} is {rows} × {cols}, expected a square matrix of finite numbers as large as the first")]
+    #[error(
+        "preconditioner {layer} is {rows} × {cols}, expected a square matrix of finite numbers as large as the first"
+    )]
     Preconditioner { layer: usize, rows: usize, cols: usize },
     /// Preconditioners and context must have the same feature dimension.
     #[error("preconditioner: made for {found} features, but the context has {expected}")]

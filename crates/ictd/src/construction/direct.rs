@@ -18,7 +18,9 @@ impl Construction {
             Algorithm::Td | Algorithm::TdLambda | Algorithm::Sarsa | Algorithm::ChainOfThought => {
                 Box::new(LambdaTd { lambda, gamma, step_sizes, preconditioners })
             }
-            Algorithm::ResidualGradient => Box::new(ResidualGradientTd { gamma, step_sizes, preconditioners }),
+            Algorithm::ResidualGradient => {
+                Box::new(ResidualGradientTd { gamma, step_sizes, preconditioners })
+            }
             Algorithm::AverageReward => Box::new(AverageRewardTd { step_sizes, preconditioners }),
             Algorithm::MonteCarlo => Box::new(MonteCarloRegression { gamma, step_sizes, preconditioners }),
         }

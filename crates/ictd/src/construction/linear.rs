@@ -55,9 +55,13 @@ pub(super) fn sources_only(columns: usize) -> Matrix {
 /// Q: zero outside its upper-left 2d × 2d block, which has the blocks ±Cᵀ; `signs` has their signs, row after row.
 pub(super) fn score_matrix(rows: usize, c: &Matrix, signs: [[f64; 2]; 2]) -> Matrix {
     let d = c.num_rows();
-    Matrix::from_fn(rows, rows, |i, j| {
-        if i.max(j) < 2 * d { signs[i / d][j / d] * c[(j % d, i % d)] } else { 0.0 }
-    })
+    Matrix::from_fn(
+        rows,
+        rows,
+        |i, j| {
+            if i.max(j) < 2 * d { signs[i / d][j / d] * c[(j % d, i % d)] } else { 0.0 }
+        },
+    )
 }
 
 /// Columns (φ_i, γφ'_i, r_i, 0, …) and the query's (φ_q, 0, 0, …), as many rows as are asked for.

@@ -92,9 +92,7 @@ impl Construction {
             Algorithm::ResidualGradient => {
                 Some(residual_gradient::ResidualGradient::matrices(rows, columns, &c))
             }
-            Algorithm::AverageReward => {
-                Some(average_reward::AverageReward::matrices(rows + 1, columns, &c))
-            }
+            Algorithm::AverageReward => Some(average_reward::AverageReward::matrices(rows + 1, columns, &c)),
             Algorithm::Sarsa | Algorithm::ChainOfThought => None,
         }
     }

@@ -2,11 +2,7 @@
 
 Circuit()(prompt) takes a token matrix, one column per token and the query last, and returns those of all layers.
 """
-
-import hashlib
-import json
-import pathlib
-import struct
+import hashlib, json, pathlib, struct
 
 import torch
 
@@ -25,11 +21,11 @@ class Circuit(torch.nn.Module):
                 self.register_buffer(name.replace(".", "_"), numbers.reshape(entry["shape"]).double())
 
     def attention(self, a, z):  # entry (i, j): the weight of source i for column j; the query is no source
-        kernel, tau, rho, n = *(self.card[key] for key in ["kernel", "temperature", "diagonal_mix"]), z.shape[1] - 1
+        kernel, rho, n = self.card["kernel"], self.card["diagonal_mix"], z.shape[1] - 1
         g = z.T @ a @ z
         if kernel == "rbf":
-            g = g + g.T - g.diagonal()[:, None] - g.diagonal()[None, :]
-        g = g[:n] / (2 * tau if kernel == "rbf" else tau)
+            g = (g + g.T - g.diagonal()[:, None] - g.diagonal()) / 2
+        g = g[:n] / self.card["temperature"]
         if kernel == "linear":
             k = g / n
         elif kernel in ["softmax", "rbf"]:
@@ -37,19 +33,19 @@ class Circuit(torch.nn.Module):
         else:
             k = torch.relu(g) if kernel == "relu" else torch.where(g > 0, g + 1, g.clamp(max=0).exp())
             k = torch.nan_to_num(k / k.sum(0))
-        return torch.cat([(1 - rho) * k + rho * torch.eye(n, n + 1), torch.zeros(1, n + 1)])
+        return torch.cat([(1 - rho) * k + rho * torch.eye(n, n + 1), torch.zeros(1, n + 1)]).double()
 
     def layer(self, z, layer):
-        card, n, alpha = self.card, z.shape[1] - 1, self.card["step_sizes"][layer]
-        one, two = (getattr(self, name if card["tied"] else f"layers_{layer}_{name}") for name in card["matrices"])
-        if card["block"] == "linear":  # P, Q
-            return z + alpha / n * one @ z @ torch.diag((torch.arange(n + 1) < n).double()) @ z.T @ two @ z
-        update = alpha * one @ z @ self.attention(two, z)  # V, A
-        if card["block"] == "dual":  # memory rows alone are written
-            z, update[:-1] = z.clone(), 0
-            z[-2, :-1] += card["gamma"] * update[-1, 1:]
+        card, alpha, sources = self.card, self.card["step_sizes"][layer], torch.arange(z.shape[1]) < z.shape[1] - 1
+        v, a = (getattr(self, name if card["tied"] else f"layers_{layer}_{name}") for name in card["matrices"])
+        if card["block"] == "linear":  # v is P, a is Q
+            return z + alpha / int(sources.sum()) * v @ z @ torch.diag(sources.double()) @ z.T @ a @ z
+        update = alpha * v @ z @ self.attention(a, z)
+        if card["block"] == "dual":  # writes to the memory rows alone
+            update[:-2], update[-2] = 0, card["gamma"] * update[-1].roll(-1) * sources
+            return z + update
         z = z + update
-        return z if card["block"] == "dual" else torch.cat([z[:-2], card["gamma"] * z[-1:].roll(-1, 1) * (torch.arange(n + 1) < n), z[-1:]])
+        return torch.cat([z[:-2], card["gamma"] * z[-1:].roll(-1) * sources, z[-1:]])
 
     def forward(self, z):
         layers = [z.double()]
@@ -59,7 +55,6 @@ class Circuit(torch.nn.Module):
 
 
 if __name__ == "__main__":
-    torch.set_default_dtype(torch.float64)
     circuit = Circuit()
-    ours = torch.tensor(circuit.card["example"]["tokens"])
+    ours = torch.tensor(circuit.card["example"]["tokens"], dtype=torch.float64)
     print("largest difference", (circuit(ours[0]) - ours).abs().max().item())

@@ -101,7 +101,11 @@ impl ConstructionOptions {
             judgement: judged.level,
             reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
             spectral_radius,
-            row_names: if tokens.is_some() { construction.row_names(context.feature_dim()) } else { Vec::new() },
+            row_names: if tokens.is_some() {
+                construction.row_names(context.feature_dim())
+            } else {
+                Vec::new()
+            },
             tokens,
             judged,
         })
@@ -169,7 +173,9 @@ fn judge(values: &[f64], overflow: Option<usize>, radius: Option<f64>) -> Judgem
             ),
             Some(radius) if radius > GROWS => (
                 Level::Caution,
-                format!("there is no limit: in the long run a layer multiplies errors by {radius:.4}; {last}"),
+                format!(
+                    "there is no limit: in the long run a layer multiplies errors by {radius:.4}; {last}"
+                ),
             ),
             known => {
                 let still = changes[depth - 1] <= STILL * values[depth].abs();
@@ -203,7 +209,8 @@ impl Report for ConstructionReport {
         let rows = self.query_values.iter().enumerate().map(|(l, value)| vec![l.to_string(), number(value)]);
         let lambda = self.lambda.map_or_else(String::new, |lambda| format!(", λ = {lambda}"));
         let steps: Vec<String> = self.step_sizes.iter().map(f64::to_string).collect();
-        let head = format!("{}: γ = {}{lambda}, step size {}\n\n", self.construction, self.gamma, steps.join(","));
+        let head =
+            format!("{}: γ = {}{lambda}, step size {}\n\n", self.construction, self.gamma, steps.join(","));
         wrapped(&head, width)
             + &Table::new(&["layer", "v[query]"], rows).text(width)
             + &tokens_text(self.tokens.iter().flatten(), &self.row_names, width)

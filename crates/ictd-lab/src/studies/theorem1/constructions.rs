@@ -35,7 +35,8 @@ pub(super) fn run(
 ) -> Result<Vec<ConstructionDiscrepancies>, LabError> {
     let layers = config.num_layers.min(MOST_LAYERS);
     let of = |construction| -> Result<ConstructionDiscrepancies, LabError> {
-        let mut row = ConstructionDiscrepancies { construction, layers, tokens_vs_direct: 0.0, full_vs_fast: 0.0 };
+        let mut row =
+            ConstructionDiscrepancies { construction, layers, tokens_vs_direct: 0.0, full_vs_fast: 0.0 };
         for context in contexts {
             compare(config.gamma, context, &mut row, progress)?;
             progress.step(1)?;

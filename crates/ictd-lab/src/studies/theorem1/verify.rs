@@ -162,7 +162,15 @@ pub fn run(config: &VerifyConfig, progress: &Progress) -> Result<Verification, L
     let other = constructions.iter().flat_map(|c| [c.tokens_vs_direct, c.full_vs_fast]);
     let worst = largest(entries.chain(special_cases.iter().map(|c| c.discrepancy)).chain(other));
     let verdict = verdict(worst <= config.tolerance);
-    Ok(Verification { config: config.clone(), kernels, special_cases, constructions, figure_7, worst, verdict })
+    Ok(Verification {
+        config: config.clone(),
+        kernels,
+        special_cases,
+        constructions,
+        figure_7,
+        worst,
+        verdict,
+    })
 }
 
 impl VerifyConfig {
@@ -186,7 +194,8 @@ impl VerifyConfig {
         // The token matrix of the largest construction before and after a layer, and its attention.
         let longest = columns + layers.min(constructions::MOST_LAYERS as f64);
         let constructed = 4.0 * longest * (3.0 * d + 2.0 + longest);
-        self.num_trials as f64 * (context + gaps + 300.0) + (DOUBLE * tokens.max(special).max(constructed)).max(drawn)
+        self.num_trials as f64 * (context + gaps + 300.0)
+            + (DOUBLE * tokens.max(special).max(constructed)).max(drawn)
     }
 }
 
