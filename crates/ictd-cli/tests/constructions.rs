@@ -228,6 +228,7 @@ fn trained_circuits_come_from_checkpoints() {
     refused(&["circuit", "td", "--features", "0"], "features");
     refused(&["circuit", "lstd", "--layers", "0"], "layers");
     refused(&["circuit", "td-linear", "--gamma", "1"], "gamma");
+    refused(&["circuit", "td-linear", "--step-size", "1e300"], "step size");
     assert!(!dir.path().join("out/circuit").exists());
     assert_refused(&ictd(&["circuit", "tdd"]), "'td'");
 }

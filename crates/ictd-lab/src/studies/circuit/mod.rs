@@ -95,7 +95,7 @@ impl CircuitConfig {
         let config = transformer.config();
         admit(d, config.num_layers)?;
         let context = self.example(d)?;
-        let z = transformer.tokens(&context)?;
+        let z = transformer.tokens(&context).map_err(overflow)?;
         let mut tensors = named();
         let (pairs, tied) = match &config.parameters {
             Parameters::PerLayer(pairs) => (pairs.as_slice(), false),
@@ -137,7 +137,7 @@ impl CircuitConfig {
         let gamma = self.gamma.unwrap_or(usual.gamma);
         let construction = ConstructionConfig { gamma, step_sizes: vec![step_size], ..usual }.check()?;
         let context = self.example(d)?;
-        let z = construction.tokens(&context)?;
+        let z = construction.tokens(&context).map_err(overflow)?;
         let mut tensors = named();
         // Those of one head.
         if let Some(layer) = construction.linear_layer(0, EXAMPLE_LEN, d) {
@@ -182,6 +182,14 @@ fn admit(features: usize, layers: usize) -> Result<(), LabError> {
     // Numbers take 8 bytes as matrices and as rows, and up to 40 as indented text.
     let entries = (layers + 1) as f64 * (2.0 * features as f64 + 3.0) * (EXAMPLE_LEN + 1) as f64;
     memory::admit(60.0 * entries, "--layers or --features")
+}
+
+/// An example that diverges is no example: the step size is to blame.
+fn overflow(error: impl Into<LabError>) -> LabError {
+    match error.into() {
+        LabError::Diverged { source, .. } => LabError::refused("step size", source.to_string()),
+        other => other,
+    }
 }
 
 /// No tensors yet, in a file that says what it is.

@@ -82,7 +82,9 @@ impl ConstructionOptions {
         let is_judged = overflow.is_none()
             && construction.config().step_sizes.len() == 1
             && context.feature_dim() <= JUDGED_FEATURES;
-        let spectral_radius = if is_judged { construction.spectral_radius(context)? } else { None };
+        // Numbers that overflow have no factor, and values may be finite all the same.
+        let spectral_radius =
+            if is_judged { construction.spectral_radius(context).ok().flatten() } else { None };
         let judged = judge(&query_values, overflow, spectral_radius);
         let mut tokens = None;
         if self.tokens {
@@ -180,7 +182,7 @@ fn judge(values: &[f64], overflow: Option<usize>, radius: Option<f64>) -> Judgem
             known => {
                 let still = changes[depth - 1] <= STILL * values[depth].abs();
                 let pace = known.map_or_else(
-                    || "where layers lead is not known, as they differ or features are many".to_owned(),
+                    || "where layers lead is not known: they differ, features are many, or numbers are too large".to_owned(),
                     |radius| format!("in the long run a layer multiplies errors by {radius:.4}"),
                 );
                 (if still { Level::Trust } else { Level::Caution }, format!("{pace}; {last}"))
