@@ -14,7 +14,7 @@ const HELP: &str = "\
 cargo xtask test             format, lints, what we build on, all tests, the explorer, documentation
 cargo xtask explorer         the explorer as one HTML file (installs the target wasm32-unknown-unknown); its path comes last
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
-                             all readings, the branch map, a million damaged logs
+                             all readings, the branch map, circuits in torch (installs it), a million damaged logs
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
 cargo xtask fuzz [SECONDS [READER [FIRST [INPUTS]]]]
                              damaged files for every reader, 60 seconds each, or for one (logs: all of logs) from input FIRST on, INPUTS at most
@@ -101,9 +101,50 @@ fn slow() -> bool {
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
+        && circuits()
         && columnar(&["--lib", "logs::"])
         && columnar(&["--test", "columnar", "--test", "malformed_logs", "--test", "log_rules"])
         && fuzz(&["86400", "logs", "0", FUZZ_LOGS])
+}
+
+/// Where torch is installed for `bench long` and for circuits, and what else is.
+const TORCH: (&str, &str) = ("target/long-venv", "crates/ictd-lab/benches/long/requirements.txt");
+
+/// The Python that has torch; `None` where it cannot be installed.
+fn torch() -> Option<String> {
+    let (venv, requirements) = TORCH;
+    let python = format!("{venv}/bin/python");
+    let pip = ["-m", "pip", "install", "--quiet", "--requirement", requirements];
+    let ready = (std::path::Path::new(&python).exists()
+        || run("set-up", Command::new("python3").args(["-m", "venv", venv])))
+        && run("set-up", Command::new(&python).args(pip));
+    ready.then_some(python)
+}
+
+/// Largest difference between a circuit in torch and ours.
+const CIRCUIT_TOLERANCE: f64 = 1e-6;
+
+/// Fails when a circuit computes something else in torch than here: the constructed ones, and one that is trained for a moment.
+fn circuits() -> bool {
+    let Some(python) = torch() else { return false };
+    let (out, run_dir) = ("target/slow/circuit", "target/slow/circuit-run");
+    let ictd = |arguments: &[&str]| output(Command::new("target/release/ictd").args(arguments));
+    let trained = ["pretrain", "--set", "epochs=20", "--seeds", "0..1", "--out", run_dir];
+    let checkpoint = || output(Command::new("find").args([run_dir, "-name", "best.safetensors"]));
+    let Some(checkpoint) = ictd(&trained).and_then(|_| checkpoint()) else { return false };
+    let params = ["--params", checkpoint.lines().next().unwrap_or_default()];
+    let difference = |name: &str| -> Option<f64> {
+        let more = if name == "trained" { &params[..] } else { &[] };
+        ictd(&[&["circuit", name, "--out", out], more].concat())?;
+        let text = output(Command::new(&python).arg(format!("{out}/circuit.py")))?;
+        text.trim().strip_prefix("largest difference ")?.parse().ok()
+    };
+    let names = ["td", "mirror", "td-linear", "residual-gradient", "monte-carlo", "lstd", "trained"];
+    names.into_iter().all(|name| {
+        let found = difference(name);
+        eprintln!("xtask slow: circuit {name} in torch, largest difference {found:?}");
+        found.is_some_and(|difference| difference <= CIRCUIT_TOLERANCE)
+    })
 }
 
 /// Inputs for each of the nineteen readers of logs and queries: more than a million in all, however long they take.
@@ -223,18 +264,9 @@ fn bench_pretrain() -> bool {
 
 /// Calls `ictd` on long contexts beside PyTorch and fails when a criterion does not hold.
 fn bench_long(study: &[&str]) -> bool {
-    let (venv, folder) = ("target/long-venv", "crates/ictd-lab/benches/long");
-    let python = format!("{venv}/bin/python");
-    (std::path::Path::new(&python).exists()
-        || run("set-up", Command::new("python3").args(["-m", "venv", venv])))
-        && run(
-            "set-up",
-            Command::new(&python)
-                .args(["-m", "pip", "install", "--quiet", "--requirement"])
-                .arg(format!("{folder}/requirements.txt")),
-        )
-        && cargo("build", &["build", "--release", "--locked"], &[])
-        && run("bench", Command::new(&python).args(["-B", &format!("{folder}/run.py")]).args(study))
+    let Some(python) = torch() else { return false };
+    cargo("build", &["build", "--release", "--locked"], &[])
+        && run("bench", Command::new(&python).args(["-B", "crates/ictd-lab/benches/long/run.py"]).args(study))
 }
 
 /// Calls `ictd evaluate` on data of others and fails when a criterion does not hold.

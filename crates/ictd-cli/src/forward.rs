@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ictd::construction::Algorithm;
 use ictd::kernel::{KernelName, Precision};
 use ictd::transformer::Block;
 use ictd_lab::files::{read_context, read_params};
-use ictd_lab::studies::forward::{Options, StepSizes, report};
+use ictd_lab::studies::forward::{ConstructionOptions, Options, StepSizes, report};
 use ictd_lab::{LabError, Progress};
 
 use crate::{Common, Outcome, judged, message};
@@ -18,6 +19,12 @@ pub struct Arguments {
     /// Context as JSON or NPZ; - reads standard input
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
+    /// Another algorithm by linear attention, instead of weighted softmax TD: the values of the last row of one trajectory
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::as_str)).try_map(|name| name.parse::<Algorithm>()))]
+    construction: Option<Algorithm>,
+    /// Decay of traces of --construction td-lambda [default: 0.5]
+    #[arg(long)]
+    lambda: Option<f64>,
     /// Construction: tsm (one head and temporal shift) or dual (two heads) [default: the checkpoint's, or tsm]
     #[arg(long)]
     block: Option<Block>,
@@ -27,7 +34,7 @@ pub struct Arguments {
     /// Depth L [default: the checkpoint's, or 15]
     #[arg(long)]
     layers: Option<usize>,
-    /// Discount [default: the checkpoint's, or 0.9]
+    /// Discount [default: the checkpoint's, or 0.9; 1 with --construction average-reward]
     #[arg(long)]
     gamma: Option<f64>,
     /// Temperature of the scores [default: the checkpoint's, or 1]
@@ -94,6 +101,12 @@ impl Arguments {
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
+    if let Some(algorithm) = arguments.construction {
+        return constructed(&arguments, algorithm, progress);
+    }
+    if arguments.lambda.is_some() {
+        return Err(LabError::refused("lambda", "expected --construction td-lambda beside it"));
+    }
     let (options, common) = (arguments.options(), &arguments.common);
     let model = arguments.params.as_deref().map(read_params).transpose()?;
     if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
@@ -104,6 +117,44 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     common.announce(progress, None);
     let wanted = options.wanted(common.json, common.out.is_some());
     let report = report(&transformer, &context, wanted, progress)?;
+    common.present(&report, None, progress)?;
+    Ok(judged(report.judgement()))
+}
+
+/// Runs a construction in linear attention; what is about softmax attention has no meaning there.
+fn constructed(
+    arguments: &Arguments,
+    algorithm: Algorithm,
+    progress: &Arc<Progress>,
+) -> Result<Outcome, LabError> {
+    let common = &arguments.common;
+    let given = [
+        ("kernel", arguments.kernel.is_some()),
+        ("params", arguments.params.is_some()),
+        ("block", arguments.block.is_some()),
+        ("temperature", arguments.temperature.is_some()),
+        ("diagonal-mix", arguments.diagonal_mix.is_some()),
+        ("fixed-point", arguments.fixed_point),
+        ("tolerance", arguments.tolerance.is_some()),
+        ("precision", arguments.precision.is_some()),
+        ("memory", arguments.memory.is_some()),
+    ];
+    if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+        let problem = format!("has no meaning beside --construction {algorithm}, whose attention is linear");
+        return Err(LabError::refused(*name, problem));
+    }
+    let options = ConstructionOptions {
+        algorithm,
+        lambda: arguments.lambda,
+        layers: arguments.layers,
+        gamma: arguments.gamma,
+        step_size: arguments.step_size.clone().map(StepSizes::Each),
+        tokens: arguments.tokens,
+    };
+    options.construction()?;
+    let context = read_context(&arguments.input)?;
+    common.announce(progress, None);
+    let report = options.report(&context, progress)?;
     common.present(&report, None, progress)?;
     Ok(judged(report.judgement()))
 }

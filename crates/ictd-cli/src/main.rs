@@ -3,6 +3,7 @@
 mod bound;
 mod branches;
 mod certify;
+mod circuit;
 mod convert;
 mod evaluate;
 mod explore;
@@ -105,7 +106,14 @@ enum Command {
     /// order, then the queries; and "judgement" with "reasons", which are said on stderr too: how far the
     /// values are from the limit of infinitely many layers, and exit code 3 where they should not be used
     /// because layers diverge or attention collapses.
+    /// With --construction layers are steps of another algorithm, by linear attention on one trajectory whose last row is the query; the output then begins with
+    /// "query_values", one number per layer 0..L.
     Forward(forward::Arguments),
+    /// Write a block whose algorithm is known, or a trained one, as safetensors with a card and a torch module
+    ///
+    /// Ground truth for tools that explain networks: circuit.safetensors has the matrices, card.json the algorithm, the shapes and what every layer makes
+    /// of an example, and circuit.py, at most 60 lines of plain torch, reads both and reproduces it.
+    Circuit(circuit::Arguments),
     /// Make a random task, or a trajectory of one, as JSON and CSV
     Task(task::Arguments),
     /// Find the value of every state in a log, with intervals and a judgement on whether to trust them
@@ -141,7 +149,7 @@ struct Common {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Directory for figures and tables, created if needed [default: out/COMMAND for verify, msve,
-    /// readings, branches, mirror, regimes, bound and neu; the others write files only when it is given]
+    /// readings, branches, mirror, regimes, bound, neu and circuit; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -248,6 +256,7 @@ fn main() -> ExitCode {
         Command::Neu(arguments) => neu::run(arguments, progress),
         Command::Lemmas(arguments) => lemmas::run(arguments, progress),
         Command::Forward(arguments) => forward::run(arguments, progress),
+        Command::Circuit(arguments) => circuit::run(arguments, progress),
         Command::Task(arguments) => task::run(arguments, progress),
         Command::Evaluate(arguments) => evaluate::run(arguments, progress),
         Command::Convert(arguments) => convert::run(arguments, progress),

@@ -56,7 +56,9 @@ fn words(line: &str) -> Vec<String> {
 /// The README and every page of the docs, in order.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md")];
-    pages.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
+    for folder in ["docs", "docs/constructions"] {
+        pages.extend(fs::read_dir(root().join(folder)).unwrap().map(|e| e.unwrap().path()));
+    }
     pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
     pages.sort();
     pages
@@ -135,7 +137,8 @@ fn anchor(heading: &str) -> String {
 /// Links between pages lead to a file, and to a heading in it where they name one; every page is in the index.
 #[test]
 fn links_in_the_docs_lead_somewhere() {
-    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let [index, map] =
+        ["README", "index"].map(|name| fs::read_to_string(root().join(format!("docs/{name}.md"))).unwrap());
     let mut headings = 0;
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
@@ -155,9 +158,26 @@ fn links_in_the_docs_lead_somewhere() {
             }
         }
         let name = page.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(name == "README.md" || index.contains(&format!("({name})")), "{name} is not in the index");
+        let is_listed =
+            index.contains(&format!("({name})")) || map.contains(&format!("(constructions/{name})"));
+        assert!(name == "README.md" || is_listed, "{name} is not in the index");
     }
     assert!(headings >= 10, "{headings}");
+}
+
+/// Every construction has a page, and all pages have the same headings.
+#[test]
+fn constructions_have_pages_of_one_form() {
+    let folder = root().join("docs/constructions");
+    for algorithm in ictd::construction::Algorithm::ALL {
+        assert!(folder.join(format!("{algorithm}.md")).exists(), "{algorithm} has no page");
+    }
+    let expected = ["What it computes", "Prompt", "Layer", "Why it is so", "Run it", "Verified", "Sources"];
+    for page in fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()) {
+        let text = fs::read_to_string(&page).unwrap();
+        let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(headings, expected, "{}", page.display());
+    }
 }
 
 /// Words that readers stumbled on, and references that only the authors could follow, stay out of the docs.

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use ictd::construction::ConstructionError;
 use ictd::context::ContextError;
 use ictd::evaluate::LogError;
 use ictd::kernel::{AttentionError, KernelError};
@@ -96,6 +97,9 @@ pub enum LabError {
     /// The name of a construction is refused.
     #[error("{0}")]
     Block(#[from] BlockError),
+    /// A construction in linear attention is refused.
+    #[error("{0}")]
+    Construction(#[source] ConstructionError),
     /// A task is refused.
     #[error("{0}")]
     Task(#[from] TaskError),
@@ -230,6 +234,11 @@ from_core! {
         e @ ForwardError::Diverged { .. } => Self::diverged(e),
         ForwardError::Stopped(_) => Self::Stopped
     } else Forward;
+    ConstructionError {
+        ConstructionError::Forward(e) => e.into(),
+        ConstructionError::Linalg(e) => e.into(),
+        ConstructionError::Step(e) => e.into()
+    } else Construction;
     OperatorError { OperatorError::Linalg(e) => e.into(), OperatorError::Stopped(_) => Self::Stopped } else Operator;
     TrainError {
         TrainError::Config(e) => e.into(),

@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::io::{Error, ErrorKind};
 
+use ictd::construction::ConstructionError;
 use ictd::context::ContextError;
 use ictd::kernel::{AttentionError, KernelError};
 use ictd::linalg::LinalgError;
@@ -23,7 +24,7 @@ fn every_kind_has_a_message_a_code_and_a_cause() {
     let config = bad(0);
     let config_text = config.to_string();
     let value = || LabError::value("tasks", 0, "1 to 5");
-    let cases: [(LabError, &str, u8, Option<&str>); 23] = [
+    let cases: [(LabError, &str, u8, Option<&str>); 25] = [
         (LabError::Read { path: "a".into(), source: io() }, "input a: no such file", 2, Some("no such file")),
         (LabError::Parse { path: "a".into(), message: "line 1".into() }, "input a: line 1", 2, None),
         (
@@ -62,6 +63,13 @@ fn every_kind_has_a_message_a_code_and_a_cause() {
         (ParamsError::Shape { name: "V", rows: 1, cols: 2 }.into(), "V is 1×2", 2, Some("V is 1×2")),
         (TransformerError::Gamma(2.0).into(), "gamma is 2.0", 2, Some("gamma is 2.0")),
         ("both".parse::<ictd::transformer::Block>().unwrap_err().into(), "block is 'both'", 2, Some("block")),
+        (ConstructionError::Discounted(0.5).into(), "gamma is 0.5, expected 1", 2, Some("gamma is 0.5")),
+        (
+            ConstructionError::from(ForwardError::Diverged { layer: 7 }).into(),
+            "values overflow in layer 7",
+            1,
+            Some("values overflow"),
+        ),
         (TaskError::Features { rows: 1, cols: 2, states: 3 }.into(), "features", 2, Some("features")),
         (config.into(), &config_text, 2, Some(&config_text)),
         (ForwardError::FeatureDim { found: 1, expected: 2 }.into(), "params: made for 2", 2, Some("params")),

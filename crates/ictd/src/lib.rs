@@ -25,13 +25,14 @@
 //!
 //! Modules in the order data moves: [`task`] makes tasks, [`context`] holds what is seen of one, [`prompt`] writes it as
 //! token matrices, [`kernel`] weighs columns, [`transformer`] runs and differentiates layers, [`td`] is the same as
-//! algorithms, [`operator`] as a linear map; [`pretrain`] finds parameters, [`theory`] says what depth does and why; [`evaluate`] estimates values from logged episodes.
+//! algorithms, [`construction`] does the same for TD(λ), SARSA and others, [`operator`] is a layer as a linear map; [`pretrain`] finds parameters, [`theory`] says what depth does and why; [`evaluate`] estimates values from logged episodes.
 //! What users need by name stands at the root too.
 
 // A WebAssembly module has one thread; what is called rayon in the rest of the crate goes through items in their order there.
 #[cfg(target_family = "wasm")]
 extern crate ictd_sequential as rayon;
 
+pub mod construction;
 pub mod context;
 pub mod evaluate;
 mod hessenberg;
@@ -52,6 +53,7 @@ pub mod transformer;
 mod vector;
 pub mod watch;
 
+pub use construction::{Algorithm, Construction, ConstructionConfig};
 pub use context::{Context, ContextStatistics, End};
 pub use kernel::{Attention, Kernel, KernelName};
 pub use matrix::Matrix;
@@ -59,7 +61,10 @@ pub use operator::StateOperator;
 pub use pretrain::{PretrainConfig, Trainer};
 pub use random::{Purpose, Stream};
 pub use task::{Family, FiniteTask, Mrp, TaskSource};
-pub use td::{Estimator, LinearTd, NonParametricTd, ReflectedTd, TabularTd, WeightedSoftmaxTd};
+pub use td::{
+    AverageRewardTd, Estimator, LambdaTd, LinearTd, MonteCarloRegression, NonParametricTd, ReflectedTd,
+    ResidualGradientTd, TabularTd, WeightedSoftmaxTd,
+};
 pub use theory::{Certificate, CertificateConfig, Stability};
 pub use transformer::{
     Adjoint, AttentionParams, Block, LayerValues, Parameters, Transformer, TransformerConfig,

@@ -6,6 +6,7 @@
 
 mod attention;
 pub mod branches;
+pub mod circuit;
 mod claim;
 mod compute;
 pub mod evaluate;

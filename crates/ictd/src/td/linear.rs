@@ -72,7 +72,7 @@ impl LinearTd {
 }
 
 /// ⟨w, x⟩ for every column, 0 for terminal states.
-fn values_of(context: &Context, w: &[f64]) -> Vec<f64> {
+pub(super) fn values_of(context: &Context, w: &[f64]) -> Vec<f64> {
     let value = |j: usize| match context.roles()[j] {
         Role::Terminal => 0.0,
         _ => w.iter().zip(context.features_of(j)).map(|(w, x)| w * x).sum(),

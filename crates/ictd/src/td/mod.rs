@@ -19,15 +19,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod average_reward;
+mod lambda;
 mod linear;
+mod monte_carlo;
 mod nonparametric;
 mod reflected;
+mod residual_gradient;
 mod tabular;
 mod weighted;
+mod weights;
 
+pub use average_reward::AverageRewardTd;
+pub use lambda::LambdaTd;
 pub use linear::LinearTd;
+pub use monte_carlo::MonteCarloRegression;
 pub use nonparametric::NonParametricTd;
 pub use reflected::ReflectedTd;
+pub use residual_gradient::ResidualGradientTd;
 pub use tabular::TabularTd;
 pub use weighted::WeightedSoftmaxTd;
 

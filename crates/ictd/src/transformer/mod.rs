@@ -13,6 +13,7 @@ mod pass;
 pub use adjoint::{Adjoint, AdjointError, ParamsGradient};
 pub use block::{Block, BlockError, attend, temporal_shift};
 pub use evaluator::Evaluator;
+pub(crate) use params::check_step_sizes;
 pub use params::{AttentionParams, Parameters, ParamsError, TransformerConfig, TransformerError};
 
 pub use pass::Approximation;

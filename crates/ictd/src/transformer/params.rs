@@ -201,13 +201,7 @@ impl TransformerConfig {
         if !is_discount(self.gamma) {
             return Err(TransformerError::Gamma(self.gamma));
         }
-        if let Some(layer) = self.step_sizes.iter().position(|a| !a.is_finite()) {
-            return Err(TransformerError::StepSize { layer, value: self.step_sizes[layer] });
-        }
-        let found = self.step_sizes.len();
-        if found != 1 && found != layers {
-            return Err(TransformerError::StepSizes { found, layers });
-        }
+        check_step_sizes(&self.step_sizes, layers)?;
         match &self.parameters {
             Parameters::PerLayer(params) if params.len() != layers => {
                 Err(TransformerError::Layers { found: params.len(), layers })
@@ -215,4 +209,13 @@ impl TransformerConfig {
             _ => Ok(Transformer { config: self }),
         }
     }
+}
+
+/// Refuses step sizes that are not finite, and a number of them that is neither one nor that of the layers.
+pub(crate) fn check_step_sizes(step_sizes: &[f64], layers: usize) -> Result<(), TransformerError> {
+    if let Some(layer) = step_sizes.iter().position(|a| !a.is_finite()) {
+        return Err(TransformerError::StepSize { layer, value: step_sizes[layer] });
+    }
+    let found = step_sizes.len();
+    if found != 1 && found != layers { Err(TransformerError::StepSizes { found, layers }) } else { Ok(()) }
 }

@@ -1,9 +1,11 @@
 //! The forward pass on a context of the user's own.
 
+mod construction;
 mod limit;
 mod options;
 mod show;
 
+pub use construction::{ConstructionOptions, ConstructionReport};
 pub use options::{Options, StepSizes};
 
 use ictd::context::{Context, ContextStatistics};

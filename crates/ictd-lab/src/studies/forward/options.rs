@@ -54,7 +54,7 @@ pub enum StepSizes {
 }
 
 impl StepSizes {
-    fn list(&self) -> &[f64] {
+    pub(super) fn list(&self) -> &[f64] {
         match self {
             Self::All(size) => std::slice::from_ref(size),
             Self::Each(sizes) => sizes,

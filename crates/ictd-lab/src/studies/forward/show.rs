@@ -48,8 +48,37 @@ impl ForwardReport {
 pub(super) const SHOWN: usize = 12;
 
 /// Six decimals for ordinary numbers, powers of ten for very large and very small ones.
-fn number(x: &f64) -> String {
+pub(super) fn number(x: &f64) -> String {
     if *x == 0.0 || (1e-4..1e6).contains(&x.abs()) { format!("{x:.6}") } else { format!("{x:.5e}") }
+}
+
+/// Token matrices row by row, each under its layer.
+pub(super) fn tokens_text<'a>(
+    tokens: impl Iterator<Item = &'a Vec<Vec<f64>>>,
+    row_names: &[String],
+    width: usize,
+) -> String {
+    let mut out = String::new();
+    for (layer, z) in tokens.enumerate() {
+        out += &format!("\nZ_{layer}\n");
+        let row = |(values, name): (&Vec<f64>, &String)| {
+            [name.clone()].into_iter().chain(values.iter().map(number)).collect()
+        };
+        let mut header: Vec<String> = vec!["row".into()];
+        header.extend((0..z.first().map_or(0, Vec::len)).map(|j| j.to_string()));
+        out += &Table::new(&header, z.iter().zip(row_names).map(row)).text(width);
+    }
+    out
+}
+
+/// Token matrices as records, an entry each.
+pub(super) fn tokens_records(tokens: &[Vec<Vec<f64>>], row_names: &[String]) -> Result<Records, LabError> {
+    let cells = tokens.iter().enumerate().flat_map(|(layer, z)| {
+        z.iter().zip(row_names).flat_map(move |(values, row)| {
+            values.iter().enumerate().map(move |(column, &value)| Token { layer, row, column, value })
+        })
+    });
+    Records::of("tokens", cells)
 }
 
 impl Report for ForwardReport {
@@ -88,13 +117,7 @@ impl Report for ForwardReport {
             let radius = radius.map_or_else(|| "unknown".into(), |radius| format!("{radius:.6}"));
             out += &format!("spectral radius {radius}, {status}: the iteration {what}\n");
         }
-        for (layer, z) in self.tokens.iter().flatten().enumerate() {
-            out += &format!("\nZ_{layer}\n");
-            let rows = z.iter().zip(&self.row_names).map(|(values, name)| row(name.clone(), values));
-            let mut header: Vec<String> = vec!["row".into()];
-            header.extend((0..columns).map(|j| j.to_string()));
-            out += &Table::new(&header, rows).text(width);
-        }
+        out += &tokens_text(self.tokens.iter().flatten(), &self.row_names, width);
         if let Some(attention) = &self.attention {
             out += &attention.text(width);
         }
@@ -119,12 +142,7 @@ impl Report for ForwardReport {
             });
         let mut tables = vec![Records::of("values", cells)?];
         if let Some(tokens) = &self.tokens {
-            let cells = tokens.iter().enumerate().flat_map(|(layer, z)| {
-                z.iter().zip(&self.row_names).flat_map(move |(values, row)| {
-                    values.iter().enumerate().map(move |(column, &value)| Token { layer, row, column, value })
-                })
-            });
-            tables.push(Records::of("tokens", cells)?);
+            tables.push(tokens_records(tokens, &self.row_names)?);
         }
         if let Some(attention) = &self.attention {
             tables.push(attention.records()?);

@@ -1,5 +1,6 @@
 //! Theorem 1, Lemma 1, the special cases, Figure 7, step sizes.
 
+mod constructions;
 mod step_size;
 pub mod verify;
 

@@ -1,5 +1,6 @@
 //! Theorem 1, Lemma 1, the special cases and Figure 7: the forward pass is weighted softmax TD.
 
+use ictd::construction::Algorithm;
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::operator::StateOperator;
@@ -10,6 +11,7 @@ use ictd::td::{Estimator, LinearTd, NonParametricTd, TabularTd, WeightedSoftmaxT
 use ictd::transformer::{Block, Evaluator, Path, TransformerConfig};
 use serde::Serialize;
 
+use super::constructions::{self, ConstructionDiscrepancies};
 use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::figure::style::PALETTE;
@@ -105,6 +107,7 @@ pub struct Verification {
     pub(super) config: VerifyConfig,
     pub(super) kernels: Vec<KernelDiscrepancies>,
     pub(super) special_cases: Vec<SpecialCase>,
+    pub(super) constructions: Vec<ConstructionDiscrepancies>,
     pub(super) figure_7: Vec<LayerDiscrepancy>,
     pub(super) worst: f64,
     /// Whether every discrepancy is at rounding level.
@@ -126,8 +129,8 @@ pub fn run(config: &VerifyConfig, progress: &Progress) -> Result<Verification, L
         return Err(LabError::value("tolerance", config.tolerance, "a number >= 0"));
     }
     prompt(config, 0)?;
-    // Drawn once, then given to every kernel and special case.
-    let passes = (1 + KernelName::ALL.len() + SPECIAL_CASES) as u64;
+    // Drawn once, then given to every kernel, special case and construction.
+    let passes = (1 + KernelName::ALL.len() + SPECIAL_CASES + Algorithm::ALL.len()) as u64;
     progress.begin("verify", "prompts", config.num_trials.saturating_mul(passes))?;
     let draw = |trial| prompt(config, trial).and_then(|context| progress.step(1).map(|()| context));
     let contexts = (0..config.num_trials).map(draw).collect::<Result<Vec<_>, _>>()?;
@@ -155,9 +158,19 @@ pub fn run(config: &VerifyConfig, progress: &Progress) -> Result<Verification, L
     let entries = kernels.iter().flat_map(|k: &KernelDiscrepancies| {
         [k.dual_vs_tsm, k.tsm_vs_direct, k.full_vs_fast, k.columns_vs_states]
     });
-    let worst = largest(entries.chain(special_cases.iter().map(|c| c.discrepancy)));
+    let constructions = constructions::run(config, &contexts, progress)?;
+    let other = constructions.iter().flat_map(|c| [c.tokens_vs_direct, c.full_vs_fast]);
+    let worst = largest(entries.chain(special_cases.iter().map(|c| c.discrepancy)).chain(other));
     let verdict = verdict(worst <= config.tolerance);
-    Ok(Verification { config: config.clone(), kernels, special_cases, figure_7, worst, verdict })
+    Ok(Verification {
+        config: config.clone(),
+        kernels,
+        special_cases,
+        constructions,
+        figure_7,
+        worst,
+        verdict,
+    })
 }
 
 impl VerifyConfig {
@@ -178,7 +191,11 @@ impl VerifyConfig {
         let tokens = (layers + 1.0) * columns * (2.0 * (d + 3.0) + 6.0) + 2.0 * columns * columns;
         let special = 3.0 * (layers + 1.0) * one_hot + 2.0 * one_hot * (one_hot + 2.0 * m);
         let drawn = memory::task(self.num_states, self.feature_dim);
-        self.num_trials as f64 * (context + gaps + 300.0) + (DOUBLE * tokens.max(special)).max(drawn)
+        // The token matrix of the largest construction before and after a layer, and its attention.
+        let longest = columns + layers.min(constructions::MOST_LAYERS as f64);
+        let constructed = 4.0 * longest * (3.0 * d + 2.0 + longest);
+        self.num_trials as f64 * (context + gaps + 300.0)
+            + (DOUBLE * tokens.max(special).max(constructed)).max(drawn)
     }
 }
 
@@ -329,7 +346,7 @@ impl Report for Verification {
     fn text(&self, width: usize) -> String {
         let VerifyConfig { num_trials, num_layers, feature_dim: d, context_len: n, gamma, tolerance, .. } =
             self.config;
-        let tables = self.shown(&["verification", "special_cases"], width);
+        let tables = self.shown(&["verification", "special_cases", "constructions"], width);
         let head = format!(
             "Largest discrepancy over {num_trials} prompts × {num_layers} layers, float64 (d = {d}, n = {n}, γ = {gamma}):\n\n"
         );
@@ -346,6 +363,7 @@ impl Report for Verification {
         Ok(vec![
             Records::of("verification", &self.kernels)?,
             Records::of("special_cases", &self.special_cases)?,
+            Records::of("constructions", &self.constructions)?,
             Records::of("fig7", &self.figure_7)?,
         ])
     }
