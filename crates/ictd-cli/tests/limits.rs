@@ -48,8 +48,8 @@ fn what_is_no_number_is_no_verdict() {
     let context = r#"{"features": [[1, 0], [0, 1], [1, 0]], "rewards": [-1e308, 0]}"#;
     let output = forward(context, &["--fixed-point", "--layers", "0"]);
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && message.contains("overflows"), "{message}");
-    assert!(output.stdout.is_empty());
+    assert!(output.status.code() == Some(3) && message.contains("overflows"), "{message}");
+    assert!(json(&output)["fixed_point"].is_null());
 }
 
 /// Scores so large that rounding decides weights: the norm has no bound, and says so.

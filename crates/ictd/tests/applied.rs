@@ -246,7 +246,13 @@ fn many_flat_states_are_not_overstated() {
     let flat = attention(KernelName::Softmax, 1.0);
     let closed = context(&mut stream, 4, &[(2200, End::Terminated)], 0);
     let found = config.certify_applied(&mut applied(&closed, &flat, 0.9, &())).unwrap();
-    assert_eq!((found.status, found.stability.regime), (Status::Estimated, Regime::Provable));
+    assert_eq!((found.status, found.stability.regime), (Status::Undecided, Regime::Provable));
+    let dense = StateOperator::empirical(&closed, &flat, 0.9).unwrap();
+    assert_eq!(Certificate::verdict(&dense, 1.0).unwrap().status, Status::Refused);
+    // So flat that layers visibly stand still: both say so.
+    let flatter = attention(KernelName::Softmax, 1e20);
+    let still = config.certify_applied(&mut applied(&closed, &flatter, 0.9, &())).unwrap();
+    assert_eq!(still.status, Status::Refused, "{:?}", still.reasons);
     assert!(found.contraction.spectral_radius.is_none() && found.stability.smallest_real_part.is_none());
     let krylov = found.krylov.unwrap();
     assert!(krylov.products >= 20 && krylov.residual > 0.0 && krylov.ritz.modulus() < 1.0 + 1e-6);

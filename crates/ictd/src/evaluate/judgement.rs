@@ -62,6 +62,13 @@ impl Judgement {
         Self::of(vec![Reason { level: Level::Refuse, text }])
     }
 
+    /// The same with a reason more.
+    #[must_use]
+    pub fn and(mut self, level: Level, text: String) -> Self {
+        self.reasons.push(Reason { level, text });
+        Self::of(self.reasons)
+    }
+
     /// The judgement that follows from reasons.
     pub fn of(mut reasons: Vec<Reason>) -> Self {
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.level));

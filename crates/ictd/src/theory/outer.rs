@@ -16,6 +16,9 @@ const FOUND: f64 = 1e-3;
 /// Distances below this are rounding.
 const NOISE: f64 = 1e-9;
 
+/// Layers that change errors by less than this do not bring them anywhere.
+const STILL: f64 = 1e-12;
+
 /// What an iteration found of the eigenvalues of J = I - α(M - γP) on TD errors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -136,6 +139,11 @@ impl Outer {
         let krylov =
             Krylov { method: "arnoldi", products, residual: step_size * of_shown, ritz: place.factor };
         Ok(Some(Self { krylov, radius, smallest_real_part }))
+    }
+
+    /// Whether an eigenvalue is so near to 1 that its errors stay for more than 10¹² layers, by a residual that is as small.
+    pub fn stands_still(&self) -> bool {
+        (1.0 - self.krylov.ritz.modulus()).abs().max(self.krylov.residual) < STILL
     }
 
     /// How many times larger an error gets at some depth at least, where an eigenvalue outside the unit circle was found: its distance

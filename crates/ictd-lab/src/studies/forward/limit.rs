@@ -134,12 +134,21 @@ impl Solution {
             let columns = by_column(of_states).into_iter().zip(context.roles());
             columns.filter(|(_, role)| **role == Role::Source).map(|(ess, _)| ess).collect()
         };
-        Ok(Self {
-            certificate: Certificate::verdict(&operator, config.step_sizes[0]).map_err(Into::into),
-            values: operator.infinite_depth().map(by_column).map_err(Into::into),
-            effective,
-            residual: None,
-        })
+        let certificate = Certificate::verdict(&operator, config.step_sizes[0]).map_err(Into::into);
+        let solved = operator.infinite_depth();
+        // The equations of the counted chain, which layers lead to where every state was left, know no weights: they can be solved where
+        // those with weights are singular in double precision.
+        let mut chain = None;
+        if solved.is_err() && config.attention.kernel().linear_scale().is_none() {
+            let watch = Watched { progress, prefix: "forward: limit" };
+            let (attention, gamma) = (&config.attention, config.gamma);
+            let mut applied = AppliedOperator::new(statistics.clone(), attention, gamma, effort, &watch)?;
+            let found = applied.infinite_depth()?;
+            chain = Some(found).filter(|found| found.is_complete() && found.products == 0);
+        }
+        let residual = chain.as_ref().map(|found| found.residual);
+        let values = chain.map_or(solved, |found| Ok(found.values));
+        Ok(Self { certificate, values: values.map(by_column).map_err(Into::into), effective, residual })
     }
 
     fn applied(
@@ -165,7 +174,7 @@ impl Solution {
             Ok(by_column(limit.values, statistics, context))
         } else {
             let problem = format!(
-                "the limit was not found: {residual:.1e} of the rewards is left after {} products, expected at most 1e-6",
+                "{residual:.1e} of the rewards is left after {} products, expected at most 1e-6",
                 limit.products
             );
             Err(LabError::refused("fixed-point", problem))

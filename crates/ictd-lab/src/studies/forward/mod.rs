@@ -10,7 +10,8 @@ pub use options::{Options, StepSizes};
 
 use ictd::context::{Context, ContextStatistics};
 use ictd::evaluate::{Judgement, Level, Limit, PassEvidence};
-use ictd::kernel::{Effort, Precision, weights_memory};
+use ictd::kernel::{Effort, Precision, Route, weights_memory};
+use ictd::prompt::TokenMatrix;
 use ictd::transformer::{Approximation, Evaluator, ForwardError, LayerValues, Parameters, Path, Transformer};
 use serde::Serialize;
 
@@ -63,14 +64,20 @@ struct Taken {
 }
 
 impl Taken {
-    fn by(evaluator: &Evaluator, path: Path) -> Self {
+    fn by(evaluator: &Evaluator, path: Path, asked: &Asked) -> Self {
         let (route, reason) = evaluator.route();
         let (name, reason) = match path {
             Path::Tokens => ("tokens", "the parameters read or write more of the tokens than values"),
             _ if reason.is_empty() => (route.as_str(), "no layer needs any"),
             _ => (route.as_str(), reason),
         };
-        Self { name, precision: evaluator.precision(), reason: reason.to_owned() }
+        let own = match route {
+            Route::Pivots if asked.tolerance.is_none() => {
+                ", chosen because exact layers would take over ten seconds (--precision double takes them)"
+            }
+            _ => "",
+        };
+        Self { name, precision: evaluator.precision(), reason: format!("{reason}{own}") }
     }
 }
 
@@ -156,12 +163,14 @@ pub fn report(
     let mut evaluator = Evaluator::with(effort);
     let (values, overflow) = finite_values(&mut evaluator, transformer, context, progress)?;
     let layers = 0..=values.num_layers();
+    let first_column = if wanted.last { context.num_columns() - context.num_queries().max(1) } else { 0 };
     let (mut tokens, mut row_names) = (None, Vec::new());
     if with_tokens {
         progress.begin("forward: token matrices", "", 0)?;
         let z = cut(transformer, values.num_layers())?.tokens(context)?;
         row_names = (0..z[0].matrix().num_rows()).map(|i| z[0].row_name(i)).collect();
-        tokens = Some(z.iter().map(|z| z.matrix().rows().map(<[f64]>::to_vec).collect()).collect());
+        let rows = |z: &TokenMatrix| z.matrix().rows().map(|row| row[first_column..].to_vec()).collect();
+        tokens = Some(z.iter().map(rows).collect());
     }
     let attention = match wanted.attention {
         true => Some(Weights::of_context(&cut(transformer, values.num_layers())?, context)?),
@@ -177,7 +186,7 @@ pub fn report(
         },
     };
     progress.check()?;
-    let judged = PassEvidence {
+    let mut judged = PassEvidence {
         context,
         statistics: &statistics,
         gamma: transformer.config().gamma,
@@ -188,14 +197,21 @@ pub fn report(
         approximation: evaluator.approximation(),
     }
     .judge();
-    let fixed_point = solution.ok().filter(|_| with_fixed_point).map(Solution::fixed_point).transpose()?;
-    let first_column = if wanted.last { context.num_columns() - context.num_queries().max(1) } else { 0 };
+    let mut fixed_point = None;
+    match solution.ok().filter(|_| with_fixed_point).map(Solution::fixed_point) {
+        // Layers have values all the same.
+        Some(Err(error)) => judged = judged.and(Level::Refuse, format!("the limit is not known: {error}")),
+        found => fixed_point = found.transpose()?,
+    }
+    if let Some(fixed) = &mut fixed_point {
+        fixed.values.drain(..first_column);
+    }
     by_layer.iter_mut().for_each(|row| drop(row.drain(..first_column)));
     let target = |l: usize| (first_column..context.num_columns()).map(|j| values.target(l, j)).collect();
     Ok(ForwardReport {
         judgement: judged.level,
         reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
-        route: Taken::by(&evaluator, values.path()),
+        route: Taken::by(&evaluator, values.path(), &wanted.asked),
         approximation: evaluator.approximation(),
         first_column,
         values: by_layer,

@@ -105,7 +105,7 @@ impl Report for ForwardReport {
             );
         }
         if let Some(fixed) = &self.fixed_point {
-            let last: Vec<String> = fixed.values[self.first_column + first..].iter().map(number).collect();
+            let last: Vec<String> = fixed.values[first..].iter().map(number).collect();
             out += &wrapped(&format!("\ninfinitely many layers: {}\n", last.join(" ")), width);
             let (radius, status) = (fixed.spectral_radius, fixed.status);
             let what = match radius {

@@ -78,9 +78,10 @@ impl Embedding {
         let spread = largest(logarithms.iter().map(|b| -b));
         let factors: Vec<f64> = logarithms.iter().map(|b| b.exp2()).collect();
         // Coordinates of y and y₀ are off by d + 4 roundings of the sizes that they are made of: differences from x₀ (which a product
-        // with y₀ may meet again), the root and its own error, the scale.
+        // with y₀ may meet again), the root and its own error, the scale. Distances do not know y₀.
         let steps = f64::EPSILON * (d as f64 + 4.0) + root.error;
-        let placing_error = steps * 4.0 * (reach + (reach * dot(&origin, &origin)).sqrt());
+        let from_origin = if distances { 0.0 } else { (reach * dot(&origin, &origin)).sqrt() };
+        let placing_error = steps * 4.0 * (reach + from_origin);
         let usable = [reach, spread, placing_error].iter().all(|x| x.is_finite());
         usable.then_some(Self {
             dim: d,

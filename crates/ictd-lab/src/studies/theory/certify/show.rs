@@ -64,8 +64,9 @@ impl crate::report::Report for Report {
             }
             Some(found) => {
                 let (products, size) = (found.products, rate(found.ritz.modulus()));
+                let which = if found.ritz.modulus() > 1.0 { "one found" } else { "the outermost" };
                 text += &format!(
-                    "eigenvalues          the outermost after {products} products has size {size}, residual {:.1e}\n",
+                    "eigenvalues          {which} after {products} products has size {size}, residual {:.1e}\n",
                     found.residual
                 );
             }
