@@ -9,6 +9,8 @@ use super::text::text_width;
 const NUMBER_SIZE: f64 = 6.0;
 /// Room between names and cells.
 const PAD: f64 = 3.0;
+/// Cells that are narrower have no border, which would be all that is seen of them.
+const BORDERED: f64 = 4.5;
 /// Room between groups of rows.
 const GROUP_GAP: f64 = 4.0;
 
@@ -238,7 +240,7 @@ impl Panel for Cells {
 
 impl Cell {
     fn draw(&self, scene: &mut Scene, Area { left, top, width, height }: Area) {
-        let border = Some(Stroke::solid(GRID, GRID_WIDTH));
+        let border = Some(Stroke::solid(GRID, GRID_WIDTH)).filter(|_| width >= BORDERED);
         let baseline = |height: f64, size: f64| top + 0.5 * height + 0.36 * size;
         match self {
             Self::Empty => {}

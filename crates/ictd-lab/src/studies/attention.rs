@@ -14,11 +14,11 @@ use crate::report::{Records, Table};
 const MOST: usize = 40_000;
 /// Most columns whose weights are printed.
 const PRINTED: usize = 12;
-/// Maps beside one another.
-const ABREAST: usize = 3;
-/// Room for a name beside a row of cells, points, and about how wide maps are, one and three abreast.
+/// How many layers are drawn, how many of them abreast, and about how wide each is, points: numbers that fill their rows.
+const DRAWN: [(usize, usize, f64); 5] =
+    [(6, 3, 120.0), (4, 2, 190.0), (3, 3, 120.0), (2, 2, 190.0), (1, 1, 400.0)];
+/// Room for a name beside a row of cells, points.
 const NAME_HEIGHT: f64 = 9.0;
-const WIDTHS: (f64, f64) = (400.0, 120.0);
 
 /// The weights of every layer, or once where all layers have the same.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -112,8 +112,12 @@ impl Weights {
         Records::of("attention", rows)
     }
 
-    /// Heat maps, all with the same colours.
+    /// Heat maps, all with the same colours: of every layer, or of the first ones and the last.
     pub fn figure(&self) -> Scene {
+        let count = self.layers.len();
+        let fitting = DRAWN.into_iter().find(|&(drawn, ..)| drawn <= count);
+        let (drawn, abreast, width) = fitting.unwrap_or((0, 1, 0.0));
+        let shown = |l: usize| l + 1 < drawn || l + 1 == count;
         let weights = || self.layers.iter().flatten().flatten().copied();
         let largest = weights().fold(0.0, |m: f64, w| m.max(w.abs()));
         let scale = if largest > 0.0 { largest } else { 1.0 };
@@ -131,9 +135,8 @@ impl Weights {
             let ticks = vec![(0.0, "0".to_owned()), (1.0, number(scale))];
             ColorBar { color: sequential, label: String::new(), ticks }
         };
-        let alone = self.layers.len() == 1;
-        let width = if alone { WIDTHS.0 } else { WIDTHS.1 };
-        let panels = self.layers.iter().enumerate().map(|(l, layer)| {
+        let alone = count == 1;
+        let panels = self.layers.iter().enumerate().filter(|&(l, _)| shown(l)).map(|(l, layer)| {
             let columns = layer.first().map_or(0, Vec::len);
             // Names of rows that would touch those before them are left out.
             let height = (width / columns.max(1) as f64).min(16.5);
@@ -153,8 +156,11 @@ impl Weights {
                 ..Cells::default()
             }
         });
-        let note = if alone { "the same in every layer".to_owned() } else { String::new() };
-        let abreast = if alone { 1 } else { ABREAST };
+        let note = match count {
+            1 => "the same in every layer".to_owned(),
+            _ if drawn < count => format!("{drawn} of {count} layers; the table has all"),
+            _ => String::new(),
+        };
         Grid::new("Attention weights", abreast, panels, note).scene()
     }
 }

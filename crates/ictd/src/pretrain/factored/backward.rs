@@ -8,15 +8,17 @@ use super::{Factored, Layout, pool, spread};
 #[inline(always)]
 pub(super) fn backward<M: Machine>(
     m: M,
+    layout: Layout,
+    stride: usize,
     buffers: &mut Factored<M::Element, M::Cell>,
     feedback: Feedback<'_, M::Element>,
 ) {
     let Feedback { hyper, params, out_bar, gradient } = feedback;
-    let (shape, stride) = (buffers.shape, buffers.stride);
-    let layout = Layout::of(&shape);
+    let shape = buffers.shape;
     let Layout { d, n, .. } = layout;
+    let num_accumulators = layout.pairs() * layout.accumulators();
     buffers.accumulators.clear();
-    buffers.accumulators.resize(layout.pairs() * layout.accumulators(), M::Cell::default());
+    buffers.accumulators.resize(num_accumulators, M::Cell::default());
     let mut lanes = [M::Element::default(); WIDTH];
     let num_blocks = out_bar.len().div_ceil(M::LANES);
     for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num_blocks).enumerate() {
@@ -26,10 +28,11 @@ pub(super) fn backward<M: Machine>(
         lanes[..end - t].copy_from_slice(&out_bar[t..end]);
         let arrays = Arrays {
             stride,
-            features: &buffers.features[t..],
-            blocks: &buffers.blocks,
-            scratch: &mut buffers.scratch,
-            accumulators: &mut buffers.accumulators,
+            // With lengths that depend on the sizes alone.
+            features: &buffers.features[t..t + layout.span(stride)],
+            blocks: &buffers.blocks[..layout.pairs() * d * d],
+            scratch: &mut buffers.scratch[..layout.scratch()],
+            accumulators: &mut buffers.accumulators[..num_accumulators],
         };
         backward_block(m, &layout, hyper, params, tape, m.load(&lanes), arrays);
     }

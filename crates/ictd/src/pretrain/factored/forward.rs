@@ -8,14 +8,15 @@ use super::{Factored, Layout, pool, spread};
 #[inline(always)]
 pub(super) fn forward<M: Machine>(
     m: M,
+    layout: Layout,
+    stride: usize,
     buffers: &mut Factored<M::Element, M::Cell>,
     job: Job<'_, M::Element>,
     out: &mut [M::Element],
 ) -> Applies {
     let Job { hyper, params, windows, first } = job;
-    let layout = Layout::of(&buffers.shape);
     let Layout { d, n, .. } = layout;
-    let (pairs, positions, stride) = (layout.pairs(), out.len() + n, layout.stride(out.len()));
+    let (pairs, positions) = (layout.pairs(), out.len() + n);
     buffers.stride = stride;
     for (array, len) in [
         (&mut buffers.features, (d + 1) * stride),
@@ -59,11 +60,13 @@ pub(super) fn forward<M: Machine>(
         }
         let arrays = Arrays {
             stride,
-            features: &buffers.features[t..],
-            common: &buffers.common[t..],
-            blocks: &buffers.blocks,
+            // With lengths that depend on the sizes alone.
+            features: &buffers.features[t..t + layout.span(stride)],
+            common: &buffers.common[t..t + layout.common_span(stride)],
+            blocks: &buffers.blocks[..pairs * d * d],
         };
-        let prediction = forward_block(m, &layout, hyper, params, arrays, &mut buffers.scratch, tape);
+        let scratch = &mut buffers.scratch[..layout.scratch()];
+        let prediction = forward_block(m, &layout, hyper, params, arrays, scratch, tape);
         m.store(prediction, &mut lanes);
         let end = out.len().min(t + M::LANES);
         out[t..end].copy_from_slice(&lanes[..end - t]);

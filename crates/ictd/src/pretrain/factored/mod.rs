@@ -36,7 +36,7 @@ pub struct Factored<E, C> {
 }
 
 /// Sizes, and where a block's intermediate results lie on the tape, in cells.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Layout {
     d: usize,
     n: usize,
@@ -74,6 +74,29 @@ impl Layout {
     /// Length of an array over positions: those of all windows in whole blocks.
     fn stride(self, num_windows: usize) -> usize {
         num_windows.next_multiple_of(WIDTH) + self.n + 1
+    }
+    /// How far a block of windows reaches in the features and rewards, from its first window on.
+    #[inline(always)]
+    fn span(self, stride: usize) -> usize {
+        self.d * stride + self.n + WIDTH
+    }
+    /// How far a block of windows reaches in c, from its first window on.
+    #[inline(always)]
+    fn common_span(self, stride: usize) -> usize {
+        (self.pairs() - 1) * stride + self.n + WIDTH
+    }
+    /// The paper's sizes and columns as constants: the compiler then unrolls every loop over them and drops the checks of
+    /// every access.
+    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, tied: true, columns: Columns::PAPER };
+    /// The stride of the paper's minibatches, 64 windows and one for the last target.
+    const PAPER_STRIDE: usize = 91;
+    /// Runs a program; the paper's sizes are constants to it.
+    #[inline(always)]
+    fn sized<M: Machine, R>(self, m: M, stride: usize, program: impl FnOnce(Layout, usize) -> R) -> R {
+        if M::UNROLLED && (self, stride) == (Self::PAPER, Self::PAPER_STRIDE) {
+            return apart!(m, program(Self::PAPER, Self::PAPER_STRIDE));
+        }
+        apart!(m, program(self, stride))
     }
     /// x of a separate query.
     const QUERY_FEATURES: usize = 0;
@@ -167,12 +190,23 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Factored<E, C> {
         job: Job<'_, E>,
         out: &mut [E],
     ) -> Applies {
-        apart!(m, forward::forward(m, self, job, out))
+        let layout = Layout::of(&self.shape);
+        layout.sized(
+            m,
+            layout.stride(out.len()),
+            #[inline(always)]
+            |layout, stride| forward::forward(m, layout, stride, self, job, out),
+        )
     }
 
     #[inline(always)]
     fn backward<M: Machine<Element = E, Cell = C>>(&mut self, m: M, feedback: Feedback<'_, E>) {
-        apart!(m, backward::backward(m, self, feedback));
+        Layout::of(&self.shape).sized(
+            m,
+            self.stride,
+            #[inline(always)]
+            |layout, stride| backward::backward(m, layout, stride, self, feedback),
+        );
     }
 
     #[inline(always)]
