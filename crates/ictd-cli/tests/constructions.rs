@@ -229,6 +229,8 @@ fn trained_circuits_come_from_checkpoints() {
     refused(&["circuit", "lstd", "--layers", "0"], "layers");
     refused(&["circuit", "td-linear", "--gamma", "1"], "gamma");
     refused(&["circuit", "td-linear", "--step-size", "1e300"], "step size");
+    refused(&["circuit", "lstd", "--layers", "3"], "layers");
+    refused(&["circuit", "td", "--features", "64", "--layers", "1000"], "layers");
     assert!(!dir.path().join("out/circuit").exists());
     assert_refused(&ictd(&["circuit", "tdd"]), "'td'");
 }

@@ -11,6 +11,7 @@ use ictd::context::{Context, End};
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
+use ictd::statistics::largest;
 use ictd::td::LinearTd;
 use ictd::transformer::{AttentionParams, Parameters};
 
@@ -20,15 +21,17 @@ use crate::memory;
 use crate::studies::forward::{Options, StepSizes};
 use card::{Example, Layers};
 
-/// Transitions of the example.
-const EXAMPLE_LEN: usize = 30;
+/// Numbers that the example may have on the card, which is then 50 MB long.
+const MOST_NUMBERS: usize = 1_000_000;
+/// Many layers are least-squares TD where they are nearer than this, or what a module reproduces is another algorithm than the card says.
+const SOLVED: f64 = 1e-6;
 
 /// Sizes of a circuit; what is not given is the checkpoint's, or a default.
 ///
 /// | option | default | range |
 /// |---|---|---|
 /// | `features` | 4 | 1 to 64 |
-/// | `layers` | 4, or 200 for lstd | 1 to 1000 |
+/// | `layers` | 4, or 200 for lstd | 1 to 1000, fewer with many features |
 /// | `gamma` | 0.9 | \[0, 1) |
 /// | `step_size` | 1, or 2 for lstd | a finite number |
 /// | `seed` | 0 | of the example |
@@ -140,7 +143,7 @@ impl CircuitConfig {
         let z = construction.tokens(&context).map_err(overflow)?;
         let mut tensors = named();
         // Those of one head.
-        if let Some(layer) = construction.linear_layer(0, EXAMPLE_LEN, d) {
+        if let Some(layer) = construction.linear_layer(0, context.num_transitions(), d) {
             insert(&mut tensors, "Q", &layer.score_matrix);
             layer.heads.iter().for_each(|head| insert(&mut tensors, "P", &head.value_matrix));
         }
@@ -160,28 +163,46 @@ impl CircuitConfig {
         };
         let mut example = Example::of(&context, z.iter(), layers.value_sign);
         if name == CircuitName::Lstd {
-            let weights = LinearTd { gamma, step_sizes: Vec::new() }.fixed_point(&context)?;
-            let query = context.features_of(EXAMPLE_LEN);
-            example.least_squares = Some(weights.iter().zip(query).map(|(w, x)| w * x).sum());
+            example.least_squares = Some(Self::solved(&context, gamma, &example.query_values)?);
         }
         Ok(Circuit::new(name, layers, &tensors, example))
     }
 
+    /// The value of the query at the solution of least-squares TD, where the last layer has come to it.
+    fn solved(context: &Context, gamma: f64, values: &[f64]) -> Result<f64, LabError> {
+        let weights = LinearTd { gamma, step_sizes: Vec::new() }.fixed_point(context)?;
+        let query = context.features_of(context.num_transitions());
+        let solution: f64 = weights.iter().zip(query).map(|(w, x)| w * x).sum();
+        let gap = largest(values.last().map(|value| (value - solution).abs()));
+        if gap <= SOLVED {
+            return Ok(solution);
+        }
+        let problem = format!(
+            "the last is {gap:.1e} from least-squares TD on the example, expected at most {SOLVED:.0e}: more layers, or another step size"
+        );
+        Err(LabError::refused("layers", problem))
+    }
+
     /// One trajectory with features and rewards U(−1, 1).
     fn example(&self, d: usize) -> Result<Context, LabError> {
-        let mut stream = Stream::new(self.seed, Purpose::Prompt, 0);
-        let features: Vec<Vec<f64>> = (0..=EXAMPLE_LEN).map(|_| stream.uniform_vec(d, -1.0, 1.0)).collect();
-        let rewards = stream.uniform_vec(EXAMPLE_LEN, -1.0, 1.0);
+        let (n, mut stream) = (example_len(d), Stream::new(self.seed, Purpose::Prompt, 0));
+        let features: Vec<Vec<f64>> = (0..=n).map(|_| stream.uniform_vec(d, -1.0, 1.0)).collect();
+        let rewards = stream.uniform_vec(n, -1.0, 1.0);
         Ok(Context::builder().episode(&features, &rewards, End::Truncated).build()?)
     }
 }
 
+/// Transitions of the example: many for each feature, so that they say something of all.
+fn example_len(features: usize) -> usize {
+    30.max(8 * features)
+}
+
 /// Refuses sizes whose card would be too large: it has every token matrix of the example. Those that are left take less than a second.
 fn admit(features: usize, layers: usize) -> Result<(), LabError> {
-    check_range("layers", layers, 1..=1000)?;
-    // Numbers take 8 bytes as matrices and as rows, and up to 40 as indented text.
-    let entries = (layers + 1) as f64 * (2.0 * features as f64 + 3.0) * (EXAMPLE_LEN + 1) as f64;
-    memory::admit(60.0 * entries, "--layers or --features")
+    let numbers = (2 * features + 3) * (example_len(features) + 1);
+    check_range("layers", layers, 1..=(MOST_NUMBERS / numbers).min(1000))?;
+    // They take 8 bytes as matrices and as rows, and up to 50 as indented text.
+    memory::admit(70.0 * numbers as f64 * (layers + 1) as f64, "--layers or --features")
 }
 
 /// An example that diverges is no example: the step size is to blame.
