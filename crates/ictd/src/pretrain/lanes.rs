@@ -95,7 +95,7 @@ macro_rules! apart {
         )
     };
 }
-pub(super) use apart;
+pub(crate) use apart;
 
 /// Adds the lanes of `totals` to a sum and takes the smallest of those of `minima`, as many lanes as are counted.
 #[inline(always)]
