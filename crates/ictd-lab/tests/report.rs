@@ -8,7 +8,7 @@ use ictd_lab::figure::Scene;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::{Records, Report, Table, wrapped};
 use ictd_lab::studies::reproduce::{self, Stability, select};
-use ictd_lab::studies::{Claim, Plan, STUDIES, Section, Study, Verdict};
+use ictd_lab::studies::{Claim, Paper, Plan, STUDIES, Section, Study, Verdict};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -197,8 +197,8 @@ fn names_are_unique_and_known() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), total);
-    assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
-    assert!(select(&["nobody".into()]).is_err());
+    assert_eq!(select(Paper::Main, &["thm2-floor".into()]).unwrap()[0].id, "rates");
+    assert!(select(Paper::Main, &["nobody".into()]).is_err());
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl PredecessorConfig {
             context_len: 30,
             num_layers: 3,
             activation: Activation::Linear,
-            mask: PredecessorMask::Full,
+            mask: PredecessorMask::Sparse,
             tied: true,
             loss: PredecessorLoss::Mstde,
             pays: Pays::Leaving,

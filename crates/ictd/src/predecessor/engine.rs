@@ -7,9 +7,12 @@ use fearless_simd::{Level, dispatch};
 use super::columns::Columns;
 use super::comparator;
 use super::config::Activation;
+use super::memory::Memory;
 use super::prompts::{Prompts, Transition};
-use super::shape::PredecessorShape;
-use super::straight::Straight;
+use super::shape::{PredecessorMask, PredecessorShape};
+use super::straight::{DEEPEST, Straight};
+use super::trainer::{PredecessorError, PredecessorTrainer};
+use super::weights::Weights;
 use crate::pretrain::SimdLevel;
 use crate::pretrain::lanes::{Element, Line, Machine, Plain, Wide};
 
@@ -43,7 +46,9 @@ pub trait Program<M: Machine> {
 
 /// One of the passes.
 #[derive(Clone, Debug)]
-pub enum Pass<C> {
+pub enum Pass<E, C> {
+    Weights(Weights<C>),
+    Memory(Memory<E, C>),
     Straight(Straight<C>),
     Columns(Columns<C>),
 }
@@ -52,6 +57,8 @@ pub enum Pass<C> {
 macro_rules! each_pass {
     ($pass:expr, $program:ident => $code:expr) => {
         match $pass {
+            Pass::Weights($program) => $code,
+            Pass::Memory($program) => $code,
             Pass::Straight($program) => $code,
             Pass::Columns($program) => $code,
         }
@@ -59,13 +66,22 @@ macro_rules! each_pass {
 }
 
 /// A precision: `f32` on sixteen lanes, or `f64` for checking it.
+///
+/// Its functions are not generic, so that programs are compiled here and not again where they are used.
 pub trait Arithmetic: Element {
     /// A number of its machine in memory.
     type Cell: Copy + Default + Debug + Send + Sync;
     /// [`Program::forward`].
-    fn forward(level: Level, pass: &mut Pass<Self::Cell>, job: Job<'_, Self>, out: &mut [Self]);
+    fn forward(level: Level, pass: &mut Pass<Self, Self::Cell>, job: Job<'_, Self>, out: &mut [Self]);
     /// [`Program::backward`].
-    fn backward(level: Level, pass: &mut Pass<Self::Cell>, job: Job<'_, Self>, feedback: Feedback<'_, Self>);
+    fn backward(
+        level: Level,
+        pass: &mut Pass<Self, Self::Cell>,
+        job: Job<'_, Self>,
+        feedback: Feedback<'_, Self>,
+    );
+    /// [`PredecessorTrainer::train_mrp`].
+    fn train_mrp(trainer: &mut PredecessorTrainer<Self>) -> Result<(), PredecessorError>;
     /// [`comparator::values`].
     fn comparator(
         level: Level,
@@ -78,10 +94,13 @@ pub trait Arithmetic: Element {
 
 impl Arithmetic for f64 {
     type Cell = f64;
-    fn forward(_: Level, pass: &mut Pass<f64>, job: Job<'_, f64>, out: &mut [f64]) {
+    fn train_mrp(trainer: &mut PredecessorTrainer<Self>) -> Result<(), PredecessorError> {
+        trainer.next_mrp()
+    }
+    fn forward(_: Level, pass: &mut Pass<f64, f64>, job: Job<'_, f64>, out: &mut [f64]) {
         each_pass!(pass, program => program.forward(Plain, job, out));
     }
-    fn backward(_: Level, pass: &mut Pass<f64>, job: Job<'_, f64>, feedback: Feedback<'_, f64>) {
+    fn backward(_: Level, pass: &mut Pass<f64, f64>, job: Job<'_, f64>, feedback: Feedback<'_, f64>) {
         each_pass!(pass, program => program.backward(Plain, job, feedback));
     }
     fn comparator(
@@ -97,10 +116,13 @@ impl Arithmetic for f64 {
 
 impl Arithmetic for f32 {
     type Cell = Line;
-    fn forward(level: Level, pass: &mut Pass<Line>, job: Job<'_, f32>, out: &mut [f32]) {
+    fn train_mrp(trainer: &mut PredecessorTrainer<Self>) -> Result<(), PredecessorError> {
+        trainer.next_mrp()
+    }
+    fn forward(level: Level, pass: &mut Pass<f32, Line>, job: Job<'_, f32>, out: &mut [f32]) {
         each_pass!(pass, program => dispatch!(level, simd => program.forward(Wide(simd), job, out)));
     }
-    fn backward(level: Level, pass: &mut Pass<Line>, job: Job<'_, f32>, feedback: Feedback<'_, f32>) {
+    fn backward(level: Level, pass: &mut Pass<f32, Line>, job: Job<'_, f32>, feedback: Feedback<'_, f32>) {
         each_pass!(pass, program => dispatch!(level, simd => program.backward(Wide(simd), job, feedback)));
     }
     fn comparator(
@@ -119,14 +141,20 @@ impl Arithmetic for f32 {
 pub struct Engine<E: Arithmetic> {
     shape: PredecessorShape,
     level: Level,
-    pass: Pass<E::Cell>,
+    pass: Pass<E, E::Cell>,
 }
 
 impl<E: Arithmetic> Engine<E> {
     /// The fastest pass that there is for a shape. A level that the CPU has not is the best it has.
     pub fn new(shape: &PredecessorShape, level: SimdLevel) -> Self {
-        let straight = if shape.activation == Activation::Linear { Straight::new(shape) } else { None };
-        let pass = straight.map_or_else(|| Pass::Columns(Columns::new(shape)), Pass::Straight);
+        let pass = match (shape.activation, shape.mask) {
+            (Activation::Linear, PredecessorMask::Sparse) => Pass::Weights(Weights::new(shape)),
+            (Activation::Softmax, PredecessorMask::Sparse) => Pass::Memory(Memory::new(shape)),
+            (Activation::Linear, PredecessorMask::Full) if shape.num_layers <= DEEPEST => {
+                Pass::Straight(Straight::new(shape))
+            }
+            _ => Pass::Columns(Columns::new(shape)),
+        };
         Self { shape: *shape, level: level.find().unwrap_or_else(Level::new), pass }
     }
 
@@ -137,7 +165,7 @@ impl<E: Arithmetic> Engine<E> {
 
     /// Whether prompts must say which columns they have.
     pub fn counts_columns(&self) -> bool {
-        matches!(self.pass, Pass::Columns(_))
+        matches!(self.pass, Pass::Columns(_) | Pass::Memory(_))
     }
 
     /// [`Program::forward`].

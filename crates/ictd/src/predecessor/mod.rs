@@ -6,21 +6,24 @@
 //! [`PredecessorConfig`] says what to train, [`PredecessorTrainer`] does it, [`PredecessorMeasurement`] says how near the result
 //! is to TD(0), whose one step size is trained beside it.
 //!
-//! Linear attention needs only the second moments of a window, which makes a prediction a straight line of products of
-//! small matrices and vectors whatever n is (`straight`). Softmax attention goes through the distinct columns of a window
-//! with the number of times each is there (`columns`), and so can anything else.
+//! Linear attention needs only the second moments of a window, whatever n is: with the sparse mask layers improve weights
+//! (`weights`), with the full one a prediction is a straight line of products of small matrices and vectors (`straight`). Softmax
+//! attention goes through the distinct columns of a window and how often each is there: with the sparse mask only their memory changes
+//! (`memory`), with the full one all of them do (`columns`), and so anything can be run.
 
 mod columns;
 mod comparator;
 mod config;
 mod engine;
 mod measure;
+mod memory;
 mod products;
 mod prompts;
 mod shape;
 mod straight;
 mod track;
 mod trainer;
+mod weights;
 
 pub use comparator::td_weights;
 pub use config::{Activation, Pays, PredecessorConfig, PredecessorLoss};

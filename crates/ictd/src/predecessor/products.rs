@@ -1,6 +1,27 @@
 //! Products of small matrices and vectors in lanes.
 
+use super::prompts::{Prompts, symmetric};
 use crate::pretrain::lanes::Machine;
+
+/// y ← y + S x with the first `len` rows and columns of the moments S of `k` rows.
+#[inline(always)]
+pub fn add_moments<M: Machine>(
+    m: M,
+    (k, len): (usize, usize),
+    prompts: &Prompts<M::Element>,
+    t: usize,
+    x: &[M::Cell],
+    y: &mut [M::Cell],
+) {
+    let (x, y) = (&x[..len], &mut y[..len]);
+    for i in 0..len {
+        let mut sum = m.get(&y[i]);
+        for (j, x) in x.iter().enumerate() {
+            sum = m.fma(m.load(prompts.moment(symmetric(k, i, j), t)), m.get(x), sum);
+        }
+        m.put(sum, &mut y[i]);
+    }
+}
 
 /// y ← y + A x, or y + Aᵀ x.
 #[inline(always)]

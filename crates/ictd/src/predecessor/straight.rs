@@ -7,8 +7,7 @@
 //! experiments, deeper Transformers go by columns.
 
 use super::engine::{Feedback, Job, Program};
-use super::products::{add_outer, add_product, sized};
-use super::prompts::{Prompts, symmetric};
+use super::products::{add_moments, add_outer, add_product, sized};
 use super::shape::PredecessorShape;
 use crate::pretrain::lanes::{Element as _, Machine, WIDTH, apart};
 
@@ -74,7 +73,7 @@ impl Line {
 }
 
 /// The deepest Transformer that goes this way: one layer more is three times the products.
-const DEEPEST: usize = 5;
+pub const DEEPEST: usize = 5;
 
 /// The pass, with the vectors of all windows that were asked for last.
 #[derive(Clone, Debug)]
@@ -90,37 +89,10 @@ pub struct Straight<C> {
 }
 
 impl<C: Copy + Default> Straight<C> {
-    /// `None` where columns are the way to go.
-    pub fn new(shape: &PredecessorShape) -> Option<Self> {
-        let line = Line::new(&PredecessorShape { num_layers: shape.num_layers.min(DEEPEST), ..*shape });
+    /// Buffers for a shape, which takes 3^L products.
+    pub fn new(shape: &PredecessorShape) -> Self {
         let params_bar = vec![C::default(); shape.num_params()];
-        (shape.num_layers <= DEEPEST).then(|| Self {
-            shape: *shape,
-            line,
-            vectors: Vec::new(),
-            bars: Vec::new(),
-            params_bar,
-        })
-    }
-}
-
-/// y ← y + S_0 x.
-#[inline(always)]
-fn add_moments<M: Machine>(
-    m: M,
-    k: usize,
-    prompts: &Prompts<M::Element>,
-    t: usize,
-    x: &[M::Cell],
-    y: &mut [M::Cell],
-) {
-    let (x, y) = (&x[..k], &mut y[..k]);
-    for i in 0..k {
-        let mut sum = m.get(&y[i]);
-        for (j, x) in x.iter().enumerate() {
-            sum = m.fma(m.load(prompts.moment(symmetric(k, i, j), t)), m.get(x), sum);
-        }
-        m.put(sum, &mut y[i]);
+        Self { shape: *shape, line: Line::new(shape), vectors: Vec::new(), bars: Vec::new(), params_bar }
     }
 }
 
@@ -154,7 +126,7 @@ impl<C: Copy + Default> Straight<C> {
                 }
                 let x = &before[product.of * k..(product.of + 1) * k];
                 match product.factor {
-                    Factor::Moments => add_moments(m, k, job.prompts, t, x, y),
+                    Factor::Moments => add_moments(m, (k, k), job.prompts, t, x, y),
                     Factor::P(pair, transposed) => {
                         add_product(m, k, self.shape.pair(job.params, pair).0, transposed, x, y);
                     }
@@ -220,7 +192,7 @@ impl<C: Copy + Default> Straight<C> {
                 let x_bar = &mut before[product.of * k..(product.of + 1) * k];
                 let (pair, transposed, is_p) = match product.factor {
                     Factor::Moments => {
-                        add_moments(m, k, job.prompts, t, y_bar, x_bar);
+                        add_moments(m, (k, k), job.prompts, t, y_bar, x_bar);
                         continue;
                     }
                     Factor::P(pair, transposed) => (pair, transposed, true),

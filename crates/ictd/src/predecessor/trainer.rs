@@ -15,7 +15,6 @@ use crate::task::TaskError;
 
 /// Why training stopped.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum PredecessorError {
     /// The configuration is not valid.
     #[error(transparent)]
@@ -159,6 +158,10 @@ impl<E: Arithmetic> PredecessorTrainer<E> {
 
     /// One task: its minibatches, each on a trajectory of its own, and a measurement where one is due.
     pub fn train_mrp(&mut self) -> Result<(), PredecessorError> {
+        E::train_mrp(self)
+    }
+
+    pub(super) fn next_mrp(&mut self) -> Result<(), PredecessorError> {
         self.track.draw(&self.config, &mut Stream::new(self.seed, Purpose::Task, self.mrp))?;
         let mut trajectories = Stream::new(self.seed, Purpose::Trajectory, self.mrp);
         let mut returns = Stream::new(self.seed, Purpose::MonteCarlo, self.mrp);
