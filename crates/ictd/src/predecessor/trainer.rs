@@ -253,3 +253,77 @@ impl<E: Arithmetic> PredecessorTrainer<E> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Activation;
+    use super::super::shape::PredecessorMask;
+    use super::*;
+
+    /// The gradient is that of the loss with its targets held fixed, decay included, and the comparator's slopes are those
+    /// of its predictions: central differences, whose truncation and rounding are about 1e-10.
+    #[test]
+    fn a_step_follows_the_gradient_of_its_loss() {
+        for (activation, mask) in [
+            (Activation::Linear, PredecessorMask::Sparse),
+            (Activation::Linear, PredecessorMask::Full),
+            (Activation::Softmax, PredecessorMask::Sparse),
+            (Activation::Softmax, PredecessorMask::Full),
+        ] {
+            for loss in [PredecessorLoss::Mstde, PredecessorLoss::MsveTrue, PredecessorLoss::MsveMc] {
+                let standard = PredecessorConfig::standard();
+                let weight_decay = 0.01;
+                let config = PredecessorConfig {
+                    activation,
+                    mask,
+                    loss,
+                    batch: 9,
+                    gain: 1.0,
+                    weight_decay,
+                    ..standard
+                };
+                let mut trainer = PredecessorTrainer::<f64>::new(&config, 2).unwrap();
+                let (params, alpha) = (trainer.params.clone(), trainer.alpha[0]);
+                trainer.track.draw(&config, &mut Stream::new(2, Purpose::Task, 0)).unwrap();
+                let mut streams = [Purpose::Trajectory, Purpose::MonteCarlo].map(|p| Stream::new(2, p, 0));
+                let [trajectories, returns] = &mut streams;
+                let found = trainer.minibatch(trajectories, returns).unwrap();
+                let Buffers { out, goals, gradient, td_slopes, .. } = trainer.buffers.clone();
+                let goal = |t: usize| match goals.get(t) {
+                    Some(goal) => *goal,
+                    None => trainer.track.query_reward(&trainer.shape, t) + 0.9 * out[t + 1],
+                };
+                let goals: Vec<f64> = (0..9).map(goal).collect();
+                let mut moved_loss = |k: usize, by: f64| {
+                    let mut moved = params.clone();
+                    moved[k] += by;
+                    let mut out = out.clone();
+                    trainer.engine.forward(Job { params: &moved, prompts: &trainer.prompts }, &mut out);
+                    let square = |t: usize| (out[t] - goals[t]).powi(2);
+                    let errors = (0..9).map(square).sum::<f64>() / 9.0;
+                    (errors, errors + 0.5 * weight_decay * moved.iter().map(|x| x * x).sum::<f64>())
+                };
+                assert!((moved_loss(0, 0.0).0 - found).abs() <= 1e-13 * found);
+                let largest = gradient.iter().fold(0f64, |m, g| m.max(g.abs()));
+                for &k in &trainer.trained {
+                    let difference = (moved_loss(k, 1e-5).1 - moved_loss(k, -1e-5).1) / 2e-5;
+                    assert!(
+                        (gradient[k] - difference).abs() <= 1e-7 * largest.max(1.0),
+                        "{activation:?} {mask:?} {k}"
+                    );
+                }
+                let values = |alpha: f64| {
+                    let mut both = [out.clone(), out.clone()];
+                    let [values, slopes] = &mut both;
+                    trainer.engine.comparator(alpha, &trainer.prompts, [values, slopes]);
+                    values.clone()
+                };
+                for ((high, low), slope) in
+                    values(alpha + 1e-5).iter().zip(values(alpha - 1e-5)).zip(&td_slopes)
+                {
+                    assert!(((high - low) / 2e-5 - slope).abs() <= 1e-7 * slope.abs().max(1.0));
+                }
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::settings::Experiment;
 use crate::LabError;
+use crate::studies::pretrain::simd_level;
 use crate::studies::{Plan, in_parallel, mean_and_sem};
 
 /// The runs of an experiment.
@@ -61,7 +62,8 @@ pub struct PairPoint {
 impl Trained {
     /// Trains all seeds.
     pub fn run(experiment: &Experiment, plan: &Plan) -> Result<Self, LabError> {
-        let config = PredecessorConfig { mrps: plan.samples(5000, 500), ..experiment.config() };
+        let simd = simd_level()?;
+        let config = PredecessorConfig { mrps: plan.samples(5000, 500), simd, ..experiment.config() };
         let seeds = in_parallel(plan.seeds(10), |seed| {
             let mut trainer = PredecessorTrainer::<f32>::new(&config, seed)?;
             trainer.train(|_| ControlFlow::Continue(()))?;
