@@ -195,35 +195,41 @@ impl<C: Copy + Default> Columns<C> {
                 for i in 0..num {
                     let (z_i, u_i) = (&z[i * k..(i + 1) * k], &u[i * k..(i + 1) * k]);
                     let row = &a[i * columns..(i + 1) * columns];
-                    self.u_bar.iter_mut().for_each(|cell| m.put(zero, cell));
                     let mut through = zero;
                     for j in read..columns {
                         let z_out = &self.z_out[j * k..(j + 1) * k];
-                        let weight = m.get(&row[j]);
                         let mut a_bar = zero;
                         for r in 0..k {
-                            let bar = m.get(&z_out[r]);
-                            a_bar = m.fma(m.get(&u_i[r]), bar, a_bar);
-                            let cell = &mut self.u_bar[r];
-                            m.put(m.fma(weight, bar, m.get(cell)), cell);
+                            a_bar = m.fma(m.get(&u_i[r]), m.get(&z_out[r]), a_bar);
                         }
-                        through = m.fma(a_bar, weight, through);
+                        through = m.fma(a_bar, m.get(&row[j]), through);
                         m.put(a_bar, &mut self.a_bar[j]);
                     }
                     // Scores: of all columns where they share a normaliser.
-                    let is_linear = self.shape.activation == Activation::Linear;
-                    for j in if is_linear { read } else { 0 }..columns {
-                        let a_bar = if j < read { zero } else { m.get(&self.a_bar[j]) };
-                        let x_bar = if is_linear {
-                            a_bar
-                        } else {
-                            m.get(&row[j]) * (a_bar - m.get(&group.counts[j]) * through)
-                        };
-                        let (y_j, y_bar) = (&y[j * k..(j + 1) * k], &mut self.y_bar[j * k..(j + 1) * k]);
-                        let z_bar = &mut self.z_bar[i * k..(i + 1) * k];
-                        for r in 0..k {
-                            m.put(m.fma(x_bar, m.get(&y_j[r]), m.get(&z_bar[r])), &mut z_bar[r]);
-                            m.put(m.fma(x_bar, m.get(&z_i[r]), m.get(&y_bar[r])), &mut y_bar[r]);
+                    if self.shape.activation == Activation::Softmax {
+                        for j in 0..columns {
+                            let a_bar = if j < read { zero } else { m.get(&self.a_bar[j]) };
+                            let x_bar = m.get(&row[j]) * (a_bar - m.get(&group.counts[j]) * through);
+                            m.put(x_bar, &mut self.a_bar[j]);
+                        }
+                    }
+                    let scored = if self.shape.activation == Activation::Softmax { 0 } else { read };
+                    // Sums over columns stay in registers.
+                    for r in 0..k {
+                        let (mut u_bar, mut z_bar) = (zero, m.get(&self.z_bar[i * k + r]));
+                        for j in read..columns {
+                            u_bar = m.fma(m.get(&row[j]), m.get(&self.z_out[j * k + r]), u_bar);
+                        }
+                        for j in scored..columns {
+                            z_bar = m.fma(m.get(&self.a_bar[j]), m.get(&y[j * k + r]), z_bar);
+                        }
+                        m.put(u_bar, &mut self.u_bar[r]);
+                        m.put(z_bar, &mut self.z_bar[i * k + r]);
+                    }
+                    for j in scored..columns {
+                        let x_bar = m.get(&self.a_bar[j]);
+                        for (cell, z) in self.y_bar[j * k..(j + 1) * k].iter_mut().zip(z_i) {
+                            m.put(m.fma(x_bar, m.get(z), m.get(cell)), cell);
                         }
                     }
                     let weight = m.get(&group.counts[i]) * share;

@@ -1,6 +1,6 @@
 //! What is claimed of an experiment, and when it counts.
 
-use ictd::predecessor::PairMeasures;
+use ictd::predecessor::{Activation, PairMeasures};
 
 use super::experiment::Trained;
 use crate::counted;
@@ -77,7 +77,7 @@ fn similarity(trained: &Trained, id: &str) -> Claim {
     let (ss, ss_sem) = trained.last(|m| m.sensitivity_similarity);
     let (before, _) = trained.first(|m| m.value_difference);
     let (after, after_sem) = trained.last(|m| m.value_difference);
-    let (alpha, _) = trained.last(|m| m.alpha);
+    let ((alpha, _), (loss, _)) = (trained.last(|m| m.alpha), trained.last(|m| m.loss));
     let met = [iws >= SIMILAR, ss >= SIMILAR, after <= 0.5 * before];
     let criterion = format!(
         "means over seeds and the last tenth of training: IWS and SS at least {SIMILAR}, VD at most half of what it is over the first tenth; partly when \
@@ -92,11 +92,20 @@ fn similarity(trained: &Trained, id: &str) -> Claim {
     .found(
         Verdict::by_share(met.iter().filter(|m| **m).count() as u64, 3),
         iws,
-        format!("IWS {iws:.3}, SS {ss:.3}, VD from {before:.3} to {after:.3}; α {alpha:.2}"),
+        format!("IWS {iws:.3}, SS {ss:.3}, VD from {before:.3} to {after:.3}; α {alpha:.2}, loss {loss:.3}"),
         format!(
             "± {iws_sem:.3}, ± {ss_sem:.3} and ± {after_sem:.3} (s.e.m. over {})",
             counted(trained.num_seeds(), "seed")
         ),
     )
-    .because("What was trained predicts something else than TD(0) with the best single step size does.")
+    .because(match trained.config.activation {
+        Activation::Softmax => {
+            "Softmax attention is not linear in the query's features, and training uses that: the sensitivity of what it finds differs from state to \
+             state, that of TD(0) does not."
+        }
+        Activation::Linear if met[0] && met[1] => {
+            "Its weights point where those of TD(0) with one step size for all directions point, and are of another size."
+        }
+        Activation::Linear => "Its weights point elsewhere than those of TD(0).",
+    })
 }

@@ -15,9 +15,9 @@ use super::{Claim, Paper, Plan, Section, Study};
 use crate::LabError;
 use crate::files::OutputDir;
 
-/// All studies of the predecessor: its demonstration and verification, the nine experiments of its run script, then the same
-/// with every entry trained, and other tasks and losses that its code has.
-pub const PREDECESSOR: [Study; 16] = [
+/// All studies of the predecessor: its demonstration and verification, the nine experiments of its run script, then some of
+/// them with every entry trained, and other tasks and losses that its code has.
+pub const PREDECESSOR: [Study; 18] = [
     Study::new("demo", Section::Evaluation, &["demo"], demo::judge).of(Paper::Predecessor),
     Study::new(
         "verification",
@@ -40,6 +40,8 @@ pub const PREDECESSOR: [Study; 16] = [
     trained(11, |plan, out| judge(11, plan, out)),
     trained(12, |plan, out| judge(12, plan, out)),
     trained(13, |plan, out| judge(13, plan, out)),
+    trained(14, |plan, out| judge(14, plan, out)),
+    trained(15, |plan, out| judge(15, plan, out)),
 ];
 
 const fn trained(number: usize, run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>) -> Study {

@@ -41,7 +41,7 @@ const LINEAR: Experiment = Experiment {
 const FULL: Experiment = Experiment { scope: Scope::ChangedSetting, ..LINEAR };
 
 /// The nine experiments of the run script, then changes of the first.
-pub const EXPERIMENTS: [Experiment; 14] = [
+pub const EXPERIMENTS: [Experiment; 16] = [
     LINEAR,
     Experiment {
         id: "linear-2",
@@ -121,6 +121,31 @@ pub const EXPERIMENTS: [Experiment; 14] = [
         title: "linear, 3 tied layers, all entries trained",
         place: "linear_standard, all entries of P and Q trained",
         change: |standard| PredecessorConfig { mask: PredecessorMask::Full, ..standard },
+        ..FULL
+    },
+    Experiment {
+        id: "softmax-full",
+        claims: &["softmax-full-similarity"],
+        title: "softmax, 3 tied layers, all entries trained",
+        place: "nonlinear_standard, all entries of P and Q trained",
+        change: |standard| PredecessorConfig {
+            activation: Activation::Softmax,
+            mask: PredecessorMask::Full,
+            ..standard
+        },
+        ..FULL
+    },
+    Experiment {
+        id: "softmax-representable-full",
+        claims: &["softmax-representable-full-similarity"],
+        title: "softmax, values linear in the features, all entries trained",
+        place: "nonlinear_rep, all entries of P and Q trained",
+        change: |standard| PredecessorConfig {
+            activation: Activation::Softmax,
+            mask: PredecessorMask::Full,
+            task: Family { representable: true, ..standard.task },
+            ..standard
+        },
         ..FULL
     },
     Experiment {
