@@ -26,6 +26,8 @@ cargo xtask audit            licences, sources, duplicate versions and advisorie
 cargo xtask bench forward    speed of the forward pass
 cargo xtask bench theory     speed of certificates and spectra
 cargo xtask bench pretrain   speed of pretraining against the same experiment in JAX (installs JAX)
+cargo xtask bench predecessor
+                             speed of the predecessor's nine experiments beside the same in PyTorch, prompt by prompt (installs it)
 cargo xtask bench long [exact|pivots|growth|certify]
                              long contexts of distinct states, beside PyTorch (installs it; half an hour)
 cargo xtask bench pretrain long
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         ["bench", "forward"] => bench("forward"),
         ["bench", "theory"] => bench("theory"),
         ["bench", "pretrain"] => bench_pretrain(),
+        ["bench", "predecessor"] => bench_predecessor(),
         ["bench", "long", rest @ ..] if rest.len() <= 1 => bench_long(rest),
         ["bench", "pretrain", "long"] => bench("pretrain_long"),
         ["bench", "explorer"] => explorer::bench(),
@@ -259,6 +262,29 @@ fn bench_pretrain() -> bool {
     println!("| JAX, 5 seeds | TD block | mirror block |\n|---|---:|---:|");
     println!("| the paper's prompt, 3000 tasks | {} | {} |", literal[1], literal[2]);
     println!("| the query a source, 1000 tasks | {} | {} |", source[1], source[2]);
+    true
+}
+
+/// Trains the predecessor's nine experiments here, and a few tasks of each in PyTorch, and prints the ratio of the times.
+fn bench_predecessor() -> bool {
+    let Some(python) = torch() else { return false };
+    let mut ours = Command::new(env!("CARGO"));
+    ours.args(["bench", "--quiet", "--package", "ictd-lab", "--bench", "predecessor", "--locked"]);
+    let mut theirs = Command::new(python);
+    theirs.arg("crates/ictd-lab/benches/predecessor_torch.py");
+    let mut seconds = Vec::new();
+    for command in [&mut ours, &mut theirs] {
+        eprintln!("xtask bench: {command:?} (a minute)");
+        let Some(text) = output(command) else { return false };
+        let Some((table, json)) = text.trim_end().rsplit_once('\n') else { return false };
+        println!("{table}\n");
+        let Some(found) = number(json, "\"seconds\": ") else { return false };
+        seconds.push(found);
+    }
+    println!("| the nine experiments, 10 seeds × 5000 tasks each, two cores | seconds |\n|---|---:|");
+    println!("| PyTorch, prompt by prompt, extrapolated from a few tasks | {:.0} |", seconds[1]);
+    println!("| ictd, measurements included | {:.1} |", seconds[0]);
+    println!("| ratio | {:.0} |", seconds[1] / seconds[0]);
     true
 }
 

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use clap::Args;
 use ictd_lab::files::process;
 use ictd_lab::studies::reproduce::{self, Drift, Reproduction};
-use ictd_lab::studies::{Plan, Study};
+use ictd_lab::studies::{Paper, Plan, Study};
 use ictd_lab::{LabError, Progress};
 
 use crate::{Outcome, message, present};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
+    /// Whose claims: main, or predecessor (arXiv 2405.13861)
+    #[arg(long, default_value = "main")]
+    paper: String,
     /// Run only the studies of these claims, separated by commas, for instance thm1,fig3a; what an earlier run of the same
     /// options found stays in the report
     #[arg(long, value_delimiter = ',', value_name = "ID,ID,…")]
@@ -20,7 +23,7 @@ pub struct Arguments {
     /// Fewer samples and seeds: half the time, wider intervals, and verdicts that may differ
     #[arg(long)]
     quick: bool,
-    /// Pretraining seeds per setting [default: the paper's 5, and 10 for Figure 6]
+    /// Pretraining seeds per setting [default: the paper's 5, and 10 for Figure 6 and for the predecessor]
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
     /// Run everything again instead of continuing from finished studies
@@ -38,22 +41,32 @@ pub struct Arguments {
     /// Seed of every random draw
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Directory for the report, figures and tables; empty, new, or of an earlier reproduction
-    #[arg(long, value_name = "DIR", default_value = "out/reproduce")]
-    out: PathBuf,
+    /// Directory for the report, figures and tables; empty, new, or of an earlier reproduction of the same paper
+    /// [default: out/reproduce, or out/predecessor]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let studies = reproduce::select(&arguments.only)?;
+    let paper: Paper = arguments.paper.parse()?;
+    let studies = reproduce::select(paper, &arguments.only)?;
+    let out = arguments.out.clone().unwrap_or_else(|| match paper {
+        Paper::Main => PathBuf::from("out/reproduce"),
+        Paper::Predecessor => PathBuf::from("out/predecessor"),
+    });
     if arguments.stability {
-        return stability(&studies, &arguments, progress);
+        if paper != Paper::Main {
+            let problem = "no verdicts over seeds are stored for the predecessor, expected --paper main";
+            return Err(LabError::refused("stability", problem));
+        }
+        return stability(&studies, &arguments, &out, progress);
     }
     let plan = Plan { seed: arguments.seed, seeds: arguments.seeds, quick: arguments.quick };
     let fresh = arguments.fresh || arguments.check;
     let total = studies.len();
     let mut number = 0;
     progress.begin("reproduce", "studies", total as u64)?;
-    let found = reproduce::run(&studies, &plan, &arguments.out, fresh, |study, result| match result {
+    let found = reproduce::run(&studies, &plan, &out, fresh, |study, result| match result {
         None => {
             number += 1;
             progress.rename(format!("reproduce: {}", study.id));
@@ -73,22 +86,23 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     })?;
     // The run wrote its files itself, study by study.
     present(&found, arguments.json, None, progress)?;
-    finish(&found, &arguments.out);
+    finish(&found, &out);
     if !arguments.check {
         // A verdict is a result, not a failure of the command.
         return Ok(Outcome::Success);
     }
-    Ok(compared("check", &reproduce::drifts(&found.claims)?, found.claims.len()))
+    Ok(compared("check", &reproduce::drifts(paper, &found.claims)?, found.claims.len()))
 }
 
 /// Verdicts over seeds, beside the stored ones.
 fn stability(
     studies: &[Study],
     arguments: &Arguments,
+    out: &Path,
     progress: &Arc<Progress>,
 ) -> Result<Outcome, LabError> {
     progress.begin("stability", "studies", reproduce::num_seeds() * studies.len() as u64)?;
-    let found = reproduce::measure(studies, &arguments.out, arguments.fresh, |seed, timing| {
+    let found = reproduce::measure(studies, out, arguments.fresh, |seed, timing| {
         // What was there costs nothing; what is left is taken to cost as much as what was run.
         if timing.cached {
             progress.skip(1)
@@ -98,7 +112,7 @@ fn stability(
         progress.rename(format!("stability: seed {seed}, {}", timing.study));
         message(&progress.standing().to_string());
     })?;
-    present(&found, arguments.json, Some(&arguments.out), progress)?;
+    present(&found, arguments.json, Some(out), progress)?;
     Ok(compared("stability", &reproduce::stability_drifts(&found.claims)?, found.claims.len()))
 }
 

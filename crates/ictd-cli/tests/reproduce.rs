@@ -138,3 +138,29 @@ fn bad_requests_lose_nothing() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("file"));
 }
+
+/// The predecessor has its own studies, directory, report and stored values.
+#[test]
+fn another_paper_is_judged_on_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        ictd_in(dir.path(), &[&["reproduce", "--paper", "predecessor"], arguments].concat())
+    };
+    let output = run(&["--only", "demo,construct-td", "--check", "--json"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("check: 5 of 5 claims as stored"), "{message}");
+    let claims = json(&output);
+    assert_eq!(claims["claims"][0]["command"], "ictd reproduce --paper predecessor --only demo");
+    let report = fs::read_to_string(dir.path().join("out/predecessor/report.html")).unwrap();
+    assert!(report.contains("Transformers Can Learn Temporal Difference Methods"));
+    assert!(run(&["--only", "softmax-similarity", "--quick", "--seeds", "1"]).status.success());
+    // What is of one paper is unknown to the other, and neither writes into the other's directory.
+    assert_refused(&run(&["--only", "fig1"]), "fig1");
+    assert_refused(&ictd_in(dir.path(), &["reproduce", "--only", "demo"]), "demo");
+    assert_refused(
+        &ictd_in(dir.path(), &["reproduce", "--only", "fig2", "--out", "out/predecessor"]),
+        "expected an empty",
+    );
+    assert_refused(&run(&["--stability"]), "stability");
+    assert_refused(&ictd_in(dir.path(), &["reproduce", "--paper", "somebody"]), "main, predecessor");
+}

@@ -12,6 +12,7 @@ use ictd::kernel::{AttentionError, KernelError};
 use ictd::linalg::LinalgError;
 use ictd::matrix::MatrixError;
 use ictd::operator::OperatorError;
+use ictd::predecessor::PredecessorError;
 use ictd::pretrain::{ConfigError, TrainError};
 use ictd::task::TaskError;
 use ictd::theory::NeuError;
@@ -227,6 +228,16 @@ macro_rules! from_core {
             }
         }
     )*};
+}
+
+impl From<PredecessorError> for LabError {
+    fn from(error: PredecessorError) -> Self {
+        match error {
+            PredecessorError::Config(e) => e.into(),
+            PredecessorError::Task(e) => e.into(),
+            e @ PredecessorError::Diverged { .. } => Self::diverged(e),
+        }
+    }
 }
 
 from_core! {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use ictd_lab::LabError;
 use ictd_lab::Progress;
 use ictd_lab::files::{Tensors, read_params};
-use ictd_lab::studies::Plan;
 use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
+use ictd_lab::studies::{Paper, Plan};
 
 /// A directory in memory where there is one: every file is synced.
 fn scratch() -> tempfile::TempDir {
@@ -276,7 +276,7 @@ fn damaged_entries_of_the_cache_are_computed_again() {
     let dir = scratch();
     let plan = Plan { seed: 0, seeds: Some(1), quick: true };
     let run = || {
-        let studies = reproduce::select(&["fig4".into()]).unwrap();
+        let studies = reproduce::select(Paper::Main, &["fig4".into()]).unwrap();
         let found = reproduce::run(&studies, &plan, dir.path(), false, |_, _| {}).unwrap();
         found.timings[0].cached
     };
@@ -339,7 +339,7 @@ fn half_written_files_of_killed_runs_are_removed() {
     let out = dir.path().join("reproduction");
     fs::create_dir_all(&out).unwrap();
     fs::write(out.join(".fig4.svg.77.tmp"), "half").unwrap();
-    let studies = reproduce::select(&["fig4".into()]).unwrap();
+    let studies = reproduce::select(Paper::Main, &["fig4".into()]).unwrap();
     reproduce::run(&studies, &plan, &out, false, |_, _| {}).unwrap();
     fs::write(out.join("cache/.fig4.json.77.tmp"), "half").unwrap();
     reproduce::run(&studies, &plan, &out, false, |_, _| {}).unwrap();

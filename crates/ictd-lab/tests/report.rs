@@ -8,7 +8,7 @@ use ictd_lab::figure::Scene;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::{Records, Report, Table, wrapped};
 use ictd_lab::studies::reproduce::{self, Stability, select};
-use ictd_lab::studies::{Claim, Plan, STUDIES, Section, Study, Verdict};
+use ictd_lab::studies::{Claim, Paper, Plan, Section, Study, Verdict};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -192,13 +192,14 @@ fn studies_judge_what_they_list() {
 
 #[test]
 fn names_are_unique_and_known() {
-    let mut names: Vec<&str> = STUDIES.iter().flat_map(|s| s.claims.iter().copied()).collect();
+    let studies = Paper::ALL.into_iter().flat_map(Paper::studies);
+    let mut names: Vec<&str> = studies.flat_map(|s| s.claims.iter().copied()).collect();
     let total = names.len();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), total);
-    assert_eq!(select(&["thm2-floor".into()]).unwrap()[0].id, "rates");
-    assert!(select(&["nobody".into()]).is_err());
+    assert_eq!(select(Paper::Main, &["thm2-floor".into()]).unwrap()[0].id, "rates");
+    assert!(select(Paper::Main, &["nobody".into()]).is_err());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ictd_lab::studies::pretrain::Settings;
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce::select;
 use ictd_lab::studies::theorem1::verify::{self, VerifyConfig};
-use ictd_lab::studies::{Claim, Plan, branches};
+use ictd_lab::studies::{Claim, Paper, Plan, branches};
 use serde_json::{Value, json};
 
 /// The claims of a study on few samples, and the text of one of its files.
@@ -21,7 +21,7 @@ fn judged(study: &str, file: &str) -> (Vec<Claim>, String) {
     let dir = tempfile::tempdir().unwrap();
     let out = OutputDir::create(dir.path()).unwrap();
     let plan = Plan { seed: 3, seeds: Some(1), quick: true };
-    let claims = select(&[study.to_owned()]).unwrap()[0].judge(&plan, &out).unwrap();
+    let claims = select(Paper::Main, &[study.to_owned()]).unwrap()[0].judge(&plan, &out).unwrap();
     (claims, fs::read_to_string(dir.path().join(file)).unwrap())
 }
 

@@ -2,7 +2,7 @@
 //! the figure (Figure 7 is drawn by what verifies [`theorem1`]).
 //!
 //! To add a claim: write a file with a [`Study`] of a few lines, or a claim into an existing one, list it in
-//! [`STUDIES`], and store its value and its verdicts over seeds with [`reproduce`].
+//! [`STUDIES`], or [`PREDECESSOR`] for that paper, and store its value and its verdicts over seeds with [`reproduce`].
 
 mod attention;
 pub mod branches;
@@ -18,6 +18,7 @@ mod fig6;
 mod first_gradient;
 pub mod forward;
 pub mod mirror;
+pub mod predecessor;
 pub mod pretrain;
 pub mod readings;
 pub mod reproduce;
@@ -32,7 +33,8 @@ pub mod theory;
 mod tsm_cost;
 
 pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
-pub use study::{Plan, Section, Study};
+pub use predecessor::PREDECESSOR;
+pub use study::{Paper, Plan, Section, Study};
 pub use tasks::{TaskChoice, Tasks};
 
 use std::fs;

@@ -1,8 +1,10 @@
 //! A study: a computation and the claims that rest on it.
 
+use std::str::FromStr;
+
 use serde::Serialize;
 
-use super::Claim;
+use super::{Claim, PREDECESSOR, STUDIES};
 use crate::LabError;
 use crate::files::OutputDir;
 
@@ -11,7 +13,7 @@ use crate::files::OutputDir;
 pub struct Plan {
     /// Seed of every random draw.
     pub seed: u64,
-    /// Pretraining seeds; the paper's 5, and 10 for the masks, when `None`.
+    /// Pretraining seeds; the paper's 5, and 10 for the masks and for the predecessor, when `None`.
     pub seeds: Option<u64>,
     /// Fewer samples: everything is there, with wider intervals.
     pub quick: bool,
@@ -35,6 +37,69 @@ impl Plan {
         let seeds = self.seeds.map(|seeds| format!(" --seeds {seeds}"));
         let quick = self.quick.then(|| " --quick".to_owned());
         [seed, seeds, quick].into_iter().flatten().collect()
+    }
+}
+
+/// A paper whose claims are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paper {
+    /// *Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning*.
+    #[default]
+    Main,
+    /// *Transformers Can Learn Temporal Difference Methods for In-Context Reinforcement Learning*, arXiv 2405.13861.
+    Predecessor,
+}
+
+impl Paper {
+    /// All papers, in the order in which they are listed to a user.
+    pub const ALL: [Paper; 2] = [Self::Main, Self::Predecessor];
+
+    /// The name as typed.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Predecessor => "predecessor",
+        }
+    }
+
+    /// Its title.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Main => {
+                "Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning"
+            }
+            Self::Predecessor => {
+                "Transformers Can Learn Temporal Difference Methods for In-Context Reinforcement Learning"
+            }
+        }
+    }
+
+    /// Its studies, in its order.
+    pub fn studies(self) -> &'static [Study] {
+        match self {
+            Self::Main => &STUDIES,
+            Self::Predecessor => &PREDECESSOR,
+        }
+    }
+
+    /// The option that selects it, with a space before it; nothing for the one that is meant where none is named.
+    pub(super) const fn option(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Predecessor => " --paper predecessor",
+        }
+    }
+}
+
+impl FromStr for Paper {
+    type Err = LabError;
+
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        let known = || Self::ALL.map(Self::as_str);
+        let found = Self::ALL.into_iter().find(|paper| paper.as_str() == text);
+        found.ok_or_else(|| {
+            LabError::value("paper", format!("'{text}'"), format!("one of {}", known().join(", ")))
+        })
     }
 }
 
@@ -70,6 +135,8 @@ impl Section {
 /// A computation and the claims that rest on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Study {
+    /// Whose claims they are.
+    pub paper: Paper,
     /// Its name on the command line.
     pub id: &'static str,
     /// Where its claims stand in the report.
@@ -81,14 +148,20 @@ pub struct Study {
 }
 
 impl Study {
-    /// A study by its name, its place in the report, its claims and what computes and judges them.
+    /// A study of the main paper by its name, its place in the report, its claims and what computes and judges them.
     pub const fn new(
         id: &'static str,
         section: Section,
         claims: &'static [&'static str],
         run: fn(&Plan, &OutputDir) -> Result<Vec<Claim>, LabError>,
     ) -> Self {
-        Self { id, section, claims, run }
+        Self { paper: Paper::Main, id, section, claims, run }
+    }
+
+    /// The same of another paper.
+    #[must_use]
+    pub const fn of(self, paper: Paper) -> Self {
+        Self { paper, ..self }
     }
 
     /// Runs it, and refuses claims other than those it is listed with.

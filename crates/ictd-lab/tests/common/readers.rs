@@ -12,10 +12,10 @@ use ictd::transformer::{Parameters, TransformerConfig};
 use ictd_lab::figure::{Anchor, Label, Scene, to_png, to_svg};
 use ictd_lab::files::{AnyTask, TaskFile, Tensors, read_params, read_task, to_json_17};
 use ictd_lab::report::Report as _;
-use ictd_lab::studies::Plan;
 use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
+use ictd_lab::studies::{Paper, Plan};
 use ictd_lab::{LabError, Progress};
 
 use super::fuzz::{Answer, Reader, scratch, words};
@@ -390,7 +390,7 @@ fn cache(dir: &Path) -> Reader {
     let plan = Plan { seed: 0, seeds: Some(1), quick: true };
     let out = dir.join("out");
     let run = move || -> Result<(), LabError> {
-        let studies = reproduce::select(&["fig4".into()])?;
+        let studies = reproduce::select(Paper::Main, &["fig4".into()])?;
         let found = reproduce::run(&studies, &plan, &out, false, |_, _| {})?;
         for stability in found.claims.iter().filter_map(|claim| claim.stability) {
             stability.is_doubtful();

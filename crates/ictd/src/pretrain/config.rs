@@ -292,7 +292,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn new(key: &'static str, found: impl ToString, expected: &'static str) -> Self {
+    pub(crate) fn new(key: &'static str, found: impl ToString, expected: &'static str) -> Self {
         Self { key, found: found.to_string(), expected }
     }
 }

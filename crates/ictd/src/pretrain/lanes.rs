@@ -95,7 +95,7 @@ macro_rules! apart {
         )
     };
 }
-pub(super) use apart;
+pub(crate) use apart;
 
 /// Starts and widths of chunks of 4, 2 and 1 that cover `0..len`. Sums over the same terms are taken this many at a time: one alone waits
 /// for its own additions. An iterator of its own, because a closure would not be inlined into the code for the CPU at hand.

@@ -69,7 +69,7 @@ impl SimdLevel {
         }
     }
 
-    pub(super) fn find(self) -> Option<Level> {
+    pub(crate) fn find(self) -> Option<Level> {
         match self {
             Self::Best => Some(Level::new()),
             #[cfg(not(target_family = "wasm"))]

@@ -23,7 +23,7 @@ impl<E: Element> Moments<E> {
 /// from 0.
 ///
 /// Arithmetic is in double precision and rounded to the parameters' when stored.
-pub(super) fn update<E: Element>(
+pub(crate) fn update<E: Element>(
     optimizer: &Optimizer,
     step: u64,
     trained: &[usize],

@@ -1,4 +1,4 @@
-//! The whole paper in one run: every claim, with a verdict.
+//! A whole paper in one run: every claim, with a verdict.
 //!
 //! Here are the runner with its cache, the check against stored values, the count of verdicts over seeds, and the
 //! page. What is computed and judged stands with the [studies](super).
@@ -19,25 +19,26 @@ use serde::{Deserialize, Serialize};
 
 use super::pretrain::computed_by;
 use super::tsm_cost::{self, CostTimes};
-use super::{Claim, Plan, STUDIES, Study};
+use super::{Claim, Paper, Plan, Study};
 use crate::did_you_mean;
 use crate::error::{LabError, check_range};
 use crate::files::{LOCK, OutputDir, Written, is_unfinished, process, read_sealed, sha256, to_json_17};
 
-/// The studies that judge the claims named, or the studies named; all of them when no name is given.
-pub fn select(names: &[String]) -> Result<Vec<Study>, LabError> {
+/// The studies of a paper that judge the claims named, or the studies named; all of them when no name is given.
+pub fn select(paper: Paper, names: &[String]) -> Result<Vec<Study>, LabError> {
+    let studies = paper.studies();
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let is_of = |name: &str, study: &Study| study.id == name || study.claims.contains(&name);
-    if let Some(unknown) = names.iter().find(|name| !STUDIES.iter().any(|s| is_of(name, s))) {
+    if let Some(unknown) = names.iter().find(|name| !studies.iter().any(|s| is_of(name, s))) {
         let own_name = |s: &Study| Some(s.id).filter(|id| !s.claims.contains(id));
-        let known = STUDIES.iter().flat_map(|s| s.claims.iter().copied().chain(own_name(s)));
+        let known = studies.iter().flat_map(|s| s.claims.iter().copied().chain(own_name(s)));
         let known: Vec<&str> = known.collect();
         let meant = did_you_mean(unknown, known.iter().copied());
         let problem = format!("'{unknown}' is unknown, expected some of {}{meant}", known.join(", "));
         return Err(LabError::refused("only", problem));
     }
     let wanted = |study: &Study| names.is_empty() || names.iter().any(|name| is_of(name, study));
-    Ok(STUDIES.into_iter().filter(wanted).collect())
+    Ok(studies.iter().filter(|study| wanted(study)).copied().collect())
 }
 
 /// How long a study took.
@@ -86,10 +87,15 @@ struct Cached {
     files: Vec<(String, String)>,
 }
 
-/// Marks a directory as one that reproductions are written to.
+/// Marks a directory as one that reproductions of a paper are written to.
 const MARKER: &str = "reproduce.txt";
-const MARKER_TEXT: &str =
-    "Written by `ictd reproduce`, which overwrites files here. report.html is the place to start.\n";
+
+fn marker_text(paper: Paper) -> String {
+    let option = paper.option();
+    format!(
+        "Written by `ictd reproduce{option}`, which overwrites files here. report.html is the place to start.\n"
+    )
+}
 
 /// Runs studies one after the other and writes everything to `path`. Studies whose results are there from an
 /// earlier run of the same plan, program and vector instructions are not run again, unless `fresh`. Claims of other studies that are there
@@ -104,7 +110,8 @@ pub fn run(
 ) -> Result<Reproduction, LabError> {
     plan.seeds.map_or(Ok(()), |n| check_range("seeds", n, 1..=10_000))?;
     check_range("seed", plan.seed, 0..=u64::MAX - 10_000)?;
-    let out = claim_directory(path)?;
+    let paper = paper_of(studies);
+    let out = claim_directory(path, paper)?;
     let start = Instant::now();
     let cache = out.below("cache")?;
     let (mut claims, mut figures, mut timings) = (Vec::new(), Vec::new(), Vec::new());
@@ -121,7 +128,8 @@ pub fn run(
                 out.take_written();
                 let mut found = study.judge(plan, &out)?;
                 for claim in &mut found {
-                    claim.command = format!("ictd reproduce --only {}{}", claim.id, plan.options());
+                    claim.command =
+                        format!("ictd reproduce{} --only {}{}", paper.option(), claim.id, plan.options());
                 }
                 stability::annotate(&mut found, plan)?;
                 let Written { files: mut names, figures } = out.take_written();
@@ -153,8 +161,13 @@ pub fn run(
         layers,
     };
     out.json("timings", &times)?;
-    out.write("report.html", report::html(&all.claims, &figures, plan).as_bytes())?;
+    out.write("report.html", report::html(paper, &all.claims, &figures, plan).as_bytes())?;
     Ok(Reproduction { claims, timings })
+}
+
+/// The paper whose studies these are; they are of one.
+fn paper_of(studies: &[Study]) -> Paper {
+    studies.first().map_or_else(Paper::default, |study| study.paper)
 }
 
 /// The claims just judged and those of other studies that an earlier run of the same plan left, in the order of the
@@ -168,7 +181,8 @@ fn with_others(
     path: &Path,
 ) -> Result<Reproduction, LabError> {
     let mut claims = Vec::new();
-    for study in &STUDIES {
+    let known = paper_of(studies).studies();
+    for study in known {
         let asked = studies.iter().any(|s| s.id == study.id);
         let other = if asked { None } else { read_cached(cache, study, &key(study, plan)?, path) };
         if let Some(other) = other {
@@ -177,7 +191,7 @@ fn with_others(
         }
         claims.extend(found.iter().filter(|c| study.claims.contains(&c.id.as_str())).cloned());
     }
-    let is_paper = |claim: &&Claim| STUDIES.iter().any(|s| s.claims.contains(&claim.id.as_str()));
+    let is_paper = |claim: &&Claim| known.iter().any(|s| s.claims.contains(&claim.id.as_str()));
     claims.extend(found.iter().filter(|claim| !is_paper(claim)).cloned());
     Ok(Reproduction { claims, timings: Vec::new() })
 }
@@ -186,21 +200,22 @@ fn file_hash(path: &Path) -> Option<String> {
     Some(sha256(&fs::read(path).ok()?))
 }
 
-/// Opens a directory for a reproduction, for this process alone, and marks it as one; refuses one with files in it that no reproduction wrote.
-fn claim_directory(path: &Path) -> Result<OutputDir, LabError> {
+/// Opens a directory for a reproduction, for this process alone, and marks it as one; refuses one with files in it that no reproduction of this paper wrote.
+fn claim_directory(path: &Path, paper: Paper) -> Result<OutputDir, LabError> {
     let entries = fs::read_dir(path).into_iter().flatten();
     let names = entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned()));
     // Half-written files and locks of a killed run are nobody's.
     let first = names.filter(|n| !is_unfinished(n) && n != LOCK).min();
-    let marked = fs::read_to_string(path.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT);
+    let marked = fs::read_to_string(path.join(MARKER)).is_ok_and(|text| text == marker_text(paper));
     if let Some(name) = first.filter(|_| !marked) {
+        let of_it = if paper == Paper::Main { "" } else { " of this paper" };
         let problem = format!(
-            "has files that no reproduction wrote ('{name}' for one), expected an empty or new directory"
+            "has files that no reproduction{of_it} wrote ('{name}' for one), expected an empty or new directory"
         );
         return Err(LabError::refused(format!("out {}", path.display()), problem));
     }
     let out = OutputDir::locked(path, Duration::ZERO)?;
-    out.write(MARKER, MARKER_TEXT.as_bytes())?;
+    out.write(MARKER, marker_text(paper).as_bytes())?;
     Ok(out)
 }
 

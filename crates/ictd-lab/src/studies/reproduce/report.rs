@@ -4,26 +4,34 @@ use std::fmt::Write as _;
 
 use super::{Claim, Plan, Stability};
 use crate::report::{escape, page as whole_page};
-use crate::studies::{STUDIES, Scope, Section, Verdict};
+use crate::studies::{Paper, Scope, Section, Verdict};
 
-const TITLE: &str = "Softmax Transformers implement in-context RL: a reproduction";
+/// The title of the page of a paper.
+fn title(paper: Paper) -> &'static str {
+    match paper {
+        Paper::Main => "Softmax Transformers implement in-context RL: a reproduction",
+        Paper::Predecessor => "Transformers can learn TD methods for in-context RL: a reproduction",
+    }
+}
 
 /// The report as HTML, from the claims and the SVG of their figures. The same claims give the same bytes.
-pub fn html(claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> String {
+pub fn html(paper: Paper, claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> String {
     let mut page = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(
         page,
-        "<p>Every figure and claim of <cite>Beyond Linear Attention: Softmax Transformers Implement In-Context Reinforcement Learning</cite>, \
-         computed by <code>ictd {}</code> with <code>ictd reproduce{}</code>. Every claim is judged by a criterion that stands in the code that runs it.</p>",
+        "<p>Every figure and claim of <cite>{}</cite>, \
+         computed by <code>ictd {}</code> with <code>ictd reproduce{}{}</code>. Every claim is judged by a criterion that stands in the code that runs it.</p>",
+        paper.title(),
         env!("CARGO_PKG_VERSION"),
+        paper.option(),
         plan.options()
     );
     summary(&mut page, claims);
     differences(&mut page, claims);
-    contents(&mut page, claims);
+    contents(&mut page, paper, claims);
     let mut drawn: Vec<&str> = Vec::new();
-    for (anchor, title, members) in sections(claims) {
+    for (anchor, title, members) in sections(paper, claims) {
         let _ = write!(page, "<section id=\"{anchor}\">\n<h2>{title}</h2>\n");
         for (k, claim) in members.iter().enumerate() {
             article(&mut page, claim);
@@ -45,13 +53,13 @@ pub fn html(claims: &[Claim], figures: &[(String, String)], plan: &Plan) -> Stri
         "<footer><p>Numbers behind every figure are in the CSV files beside this page, all claims in \
          <a href=\"claims.json\">claims.json</a>, times in <a href=\"timings.json\">timings.json</a>.</p></footer>\n",
     );
-    whole_page(TITLE, &page)
+    whole_page(title(paper), &page)
 }
 
 /// The sections that have claims, those of studies of one's own last.
-fn sections(claims: &[Claim]) -> Vec<(&'static str, &'static str, Vec<&Claim>)> {
+fn sections(paper: Paper, claims: &[Claim]) -> Vec<(&'static str, &'static str, Vec<&Claim>)> {
     let section = |claim: &Claim| {
-        let study = STUDIES.iter().find(|s| s.claims.contains(&claim.id.as_str()));
+        let study = paper.studies().iter().find(|s| s.claims.contains(&claim.id.as_str()));
         study.map_or(Section::Others, |s| s.section)
     };
     let members = |of: Section| claims.iter().filter(|c| section(c) == of).collect::<Vec<_>>();
@@ -95,9 +103,9 @@ fn summary(page: &mut String, claims: &[Claim]) {
 }
 
 /// The sections, how many claims they have by verdict, and their claims to unfold.
-fn contents(page: &mut String, claims: &[Claim]) {
+fn contents(page: &mut String, paper: Paper, claims: &[Claim]) {
     page.push_str("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n");
-    for (anchor, title, members) in sections(claims) {
+    for (anchor, title, members) in sections(paper, claims) {
         let _ = write!(page, "<h3><a href=\"#{anchor}\">{title}</a></h3>\n<details>\n<summary>");
         let mut kinds = grouped(members.iter().copied(), badge_of);
         kinds.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
@@ -200,10 +208,12 @@ mod tests {
     /// Every claim stands in exactly one section, one of nobody's study in the last.
     #[test]
     fn every_claim_has_its_place() {
-        let ids = STUDIES.iter().flat_map(|s| s.claims).chain([&"own"]);
-        let claims: Vec<Claim> = ids.map(|id| Claim::new(id, "", "", "")).collect();
-        let sections = sections(&claims);
-        assert_eq!(sections.iter().map(|s| s.2.len()).sum::<usize>(), claims.len());
-        assert_eq!(sections.last().map(|s| (s.0, s.2[0].id.as_str())), Some(("others", "own")));
+        for paper in Paper::ALL {
+            let ids = paper.studies().iter().flat_map(|s| s.claims).chain([&"own"]);
+            let claims: Vec<Claim> = ids.map(|id| Claim::new(id, "", "", "")).collect();
+            let sections = sections(paper, &claims);
+            assert_eq!(sections.iter().map(|s| s.2.len()).sum::<usize>(), claims.len());
+            assert_eq!(sections.last().map(|s| (s.0, s.2[0].id.as_str())), Some(("others", "own")));
+        }
     }
 }

@@ -81,7 +81,7 @@ pub fn measure(
     fresh: bool,
     mut progress: impl FnMut(u64, &Timing),
 ) -> Result<VerdictCounts, LabError> {
-    let _out = claim_directory(path)?;
+    let _out = claim_directory(path, super::paper_of(studies))?;
     let none = |id: &&str| Verdicts { id: id.to_string(), verdicts: BTreeMap::new() };
     let mut claims: Vec<Verdicts> = studies.iter().flat_map(|s| s.claims).map(none).collect();
     for k in SEEDS {
