@@ -7,6 +7,7 @@
 pub mod branches;
 mod claim;
 mod compute;
+pub mod control;
 pub mod evaluate;
 pub mod fig1;
 mod fig2;

@@ -30,6 +30,7 @@ pub use nonparametric::NonParametricTd;
 pub use reflected::ReflectedTd;
 pub use tabular::TabularTd;
 pub use weighted::WeightedSoftmaxTd;
+pub(crate) use weighted::kernel_weights;
 
 use crate::context::{Context, Role};
 use crate::transformer::{ForwardError, Transformer};
