@@ -12,7 +12,7 @@ use assert_cmd::Command;
 use common::ictd;
 
 /// What is asked of a command beside the mistake, so that one that is none takes no time.
-const SMALL: [(&str, &[&str]); 15] = [
+const SMALL: [(&str, &[&str]); 16] = [
     ("reproduce", &["--only=tsm-cost"]),
     ("verify", &["--trials=1", "--layers=1"]),
     ("msve", &["--tasks=2", "--lengths=1,2", "--layers=1"]),
@@ -20,6 +20,7 @@ const SMALL: [(&str, &[&str]); 15] = [
     ("readings", &["--set=epochs=1", "--seeds=1"]),
     ("branches", &["--set=epochs=1", "--seeds=1"]),
     ("mirror", &["--epochs=1", "--seeds=1", "--tasks=1"]),
+    ("control", &["--verify", "--trials=1"]),
     ("certify", &["--states=4"]),
     ("regimes", &["--tasks=1", "--states=2"]),
     ("bound", &["--task=coin", "--lengths=10", "--contexts=2"]),

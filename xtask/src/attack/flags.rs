@@ -10,7 +10,7 @@ use super::trees::Tree;
 use super::{Attack, Case, Lab, small};
 
 /// Small settings of each command, without which most cases would take minutes.
-const SMALL: [(&str, &[&str]); 14] = [
+const SMALL: [(&str, &[&str]); 15] = [
     ("reproduce", &["--only=fig4", "--quick", "--seeds=1"]),
     ("verify", &["--trials=2", "--layers=2", "--length=3", "--features=2", "--states=3"]),
     ("msve", &["--tasks=2", "--layers=2", "--lengths=3,5"]),
@@ -24,6 +24,7 @@ const SMALL: [(&str, &[&str]); 14] = [
         &["--seeds=1", "--set=epochs=1", "--set=batches=1", "--set=batch=1", "--set=n=1", "--set=layers=1"],
     ),
     ("mirror", &["--seeds=1", "--epochs=2", "--tasks=1"]),
+    ("control", &["--verify", "--trials=1"]),
     ("certify", &["--states=4"]),
     ("regimes", &["--tasks=1", "--states=4"]),
     ("bound", &["--states=4", "--lengths=10", "--contexts=3"]),
