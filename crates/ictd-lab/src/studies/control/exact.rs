@@ -1,12 +1,12 @@
 //! Exact expectations: how far Boltzmann's limit is from the optimum, and what is certified about the way there.
 
 use ictd::CertificateConfig;
-use ictd::control::{Backup, BoltzmannCertificate, ControlConfig, PairOperator};
+use ictd::control::{BoltzmannCertificate, ControlConfig, PairOperator, uniform_policy};
 use ictd::statistics::largest;
 use serde::Serialize;
 
 use super::ControlStudyConfig;
-use super::setting::{ACTIONS, GAMMA, PairFeatures, STATES, Update, mdp};
+use super::setting::{PairFeatures, Processes, Update};
 use crate::studies::{in_parallel, mean_sem};
 use crate::{LabError, Progress};
 
@@ -20,6 +20,15 @@ const DISCOUNTS: [f64; 3] = [0.5, 0.7, 0.9];
 const SCALES: [f64; 3] = [4.0, 6.0, 20.0];
 const UPDATES: [Update; 4] =
     [Update::ExpectedSarsa, Update::Boltzmann(0.1), Update::Boltzmann(1.0), Update::Boltzmann(20.0)];
+const REFERENCE: Processes = Processes::REFERENCE;
+/// What the reference leaves open of its processes and features: the gaps at its two β in other settings than the one that is judged.
+const CHOICES: [Setting; 5] = [
+    BASE,
+    Setting { processes: Processes { least_reward: 0.0, ..REFERENCE }, ..BASE },
+    Setting { processes: Processes { actions: 2, ..REFERENCE }, ..BASE },
+    Setting { processes: Processes { states: 5, ..REFERENCE }, ..BASE },
+    Setting { features: PairFeatures::Random(36), ..BASE },
+];
 /// Differences below this are not compared: values are of order 1, and their rounding would show.
 const SMALLEST_STEP: f64 = 1e-9;
 
@@ -61,6 +70,30 @@ pub struct CertificateRow {
     pub exceeded: u64,
 }
 
+/// The gaps at the reference's two β in one setting.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChoiceRow {
+    pub states: usize,
+    pub actions: usize,
+    pub rewards: String,
+    pub features: String,
+    pub mdps: u64,
+    pub gap_1: f64,
+    pub gap_1_sem: f64,
+    pub gap_20: f64,
+    pub gap_20_sem: f64,
+}
+
+/// What sweeps are made with.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    processes: Processes,
+    features: PairFeatures,
+    scale: f64,
+}
+
+const BASE: Setting = Setting { processes: REFERENCE, features: PairFeatures::OneHot, scale: SCALE };
+
 /// What layers did on one process.
 struct Swept {
     gap: f64,
@@ -78,16 +111,19 @@ impl Swept {
 
 fn sweep(
     config: &ControlStudyConfig,
-    (gamma, scale, backup): (f64, f64, Backup),
+    setting: &Setting,
+    update: Update,
     index: u64,
     progress: &Progress,
 ) -> Result<Swept, LabError> {
-    let mdp = mdp(config.seed, index, gamma)?;
-    let features = PairFeatures::OneHot.table(scale, config.seed, index);
+    let Processes { states, actions, gamma, .. } = setting.processes;
+    let mdp = setting.processes.draw(config.seed, index)?;
+    let features = setting.features.table(states * actions, setting.scale, config.seed, index);
+    let backup = update.under(&uniform_policy(states, actions));
     let step_sizes = vec![STEP_SIZE; config.sweeps];
     let control = ControlConfig { backup, temperature: 1.0, gamma, step_sizes }.check()?;
     let operator = PairOperator::expected(&control, &mdp, &features)?;
-    let history = operator.run(&[0.0; STATES * ACTIONS])?;
+    let history = operator.run(&vec![0.0; states * actions])?;
     let distance = |a: &[f64], b: &[f64]| largest(a.iter().zip(b).map(|(a, b)| (a - b).abs()));
     let steps: Vec<f64> = history.windows(2).map(|w| distance(&w[0], &w[1])).collect();
     let measured = steps.windows(2).filter(|w| w[0] > SMALLEST_STEP).map(|w| w[1] / w[0]);
@@ -108,31 +144,32 @@ fn sweep(
     Ok(Swept { gap, certified, rate, measured_rate: largest(measured) })
 }
 
+/// Gaps over β, certificates, and gaps by what was chosen.
+type Exact = (Vec<GapRow>, Vec<CertificateRow>, Vec<ChoiceRow>);
+
 /// Runs that are made per process.
 pub fn num_rows() -> usize {
-    BETAS.len() + DISCOUNTS.len() * SCALES.len() * UPDATES.len()
+    BETAS.len() + DISCOUNTS.len() * SCALES.len() * UPDATES.len() + 2 * CHOICES.len()
 }
 
 /// Sweeps over all processes, settings and β.
-pub fn run(
-    config: &ControlStudyConfig,
-    progress: &Progress,
-) -> Result<(Vec<GapRow>, Vec<CertificateRow>), LabError> {
-    let on_all = |gamma, scale, backup: Backup| {
-        let each = |index| sweep(config, (gamma, scale, backup.clone()), index, progress);
-        in_parallel(0..config.exact_mdps, each)
+pub fn run(config: &ControlStudyConfig, progress: &Progress) -> Result<Exact, LabError> {
+    let on_all = |setting: Setting, update| {
+        in_parallel(0..config.exact_mdps, |index| sweep(config, &setting, update, index, progress))
     };
+    let gap = |swept: &[Swept]| mean_sem("exact-mdps", swept.iter().map(|s| s.gap));
     let count = |swept: &[Swept], of: fn(&Swept) -> bool| swept.iter().filter(|s| of(s)).count() as u64;
     let rate = |swept: &[Swept]| {
         let rates: Option<Vec<f64>> = swept.iter().map(|s| s.rate).collect();
         rates.map(largest)
     };
     let measured_rate = |swept: &[Swept]| largest(swept.iter().map(|s| s.measured_rate));
-    let (mut gaps, mut certificates) = (Vec::new(), Vec::new());
+    let (mut gaps, mut certificates, mut choices) = (Vec::new(), Vec::new(), Vec::new());
     for beta in BETAS {
-        let swept = on_all(GAMMA, SCALE, Backup::Boltzmann(beta))?;
-        let mean = mean_sem("exact-mdps", swept.iter().map(|s| s.gap))?;
-        let bound = GAMMA * (ACTIONS as f64).ln() / (beta * (1.0 - GAMMA));
+        let swept = on_all(BASE, Update::Boltzmann(beta))?;
+        let mean = gap(&swept)?;
+        let Processes { actions, gamma, .. } = REFERENCE;
+        let bound = gamma * (actions as f64).ln() / (beta * (1.0 - gamma));
         gaps.push(GapRow {
             beta,
             mdps: config.exact_mdps,
@@ -149,7 +186,8 @@ pub fn run(
     for gamma in DISCOUNTS {
         for score_scale in SCALES {
             for update in UPDATES {
-                let swept = on_all(gamma, score_scale, update.under_uniform())?;
+                let processes = Processes { gamma, ..REFERENCE };
+                let swept = on_all(Setting { processes, scale: score_scale, ..BASE }, update)?;
                 certificates.push(CertificateRow {
                     update: update.name(),
                     gamma,
@@ -163,5 +201,20 @@ pub fn run(
             }
         }
     }
-    Ok((gaps, certificates))
+    for setting in CHOICES {
+        let [one, twenty] = [1.0, 20.0].map(|beta| gap(&on_all(setting, Update::Boltzmann(beta))?));
+        let ((one, twenty), processes) = ((one?, twenty?), setting.processes);
+        choices.push(ChoiceRow {
+            states: processes.states,
+            actions: processes.actions,
+            rewards: format!("U({}, 1)", processes.least_reward),
+            features: setting.features.name(),
+            mdps: config.exact_mdps,
+            gap_1: one.mean,
+            gap_1_sem: one.sem,
+            gap_20: twenty.mean,
+            gap_20_sem: twenty.sem,
+        });
+    }
+    Ok((gaps, certificates, choices))
 }

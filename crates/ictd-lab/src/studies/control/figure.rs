@@ -7,8 +7,8 @@ use crate::counted;
 use crate::figure::style::{INK, MUTED, PALETTE};
 use crate::figure::{Axis, Chart, Color, Grid, Scene, Series};
 
-/// Settings that are drawn: the three updates.
-const DRAWN: usize = 3;
+/// Settings that are drawn: the one that is judged, Boltzmann's backup, and features that overlap most.
+const DRAWN: [usize; 3] = [0, 2, 4];
 
 impl ControlStudy {
     /// The drawing.
@@ -20,22 +20,23 @@ impl ControlStudy {
     fn curves_chart(&self) -> Chart {
         let curve = |(s, color): (usize, Color)| {
             let rows: Vec<&CurveRow> = self.curves.iter().filter(|r| r.setting == s).collect();
-            let points = rows.iter().map(|r| (r.update as f64, r.mean)).collect();
-            let name = self.learning.get(s).map_or_else(String::new, |row| row.update.clone());
+            let points = rows.iter().map(|r| (1.0 + r.update as f64, r.mean)).collect();
+            let row = self.learning.get(s);
+            let name = row.map_or_else(String::new, |row| format!("{}; {}", row.update, row.features));
             let band = rows.iter().map(|r| (r.mean - r.sem, r.mean + r.sem)).collect();
             Series::new(name, color, points).with_band(band)
         };
-        let last = self.config.updates as f64;
+        let last = 1.0 + self.config.updates as f64;
         let level =
-            |name: &str, color, of: f64| Series::new(name, color, vec![(0.0, of), (last, of)]).dashed();
-        let mut series: Vec<Series> = (0..DRAWN).zip(PALETTE).map(curve).collect();
+            |name: &str, color, of: f64| Series::new(name, color, vec![(1.0, of), (last, of)]).dashed();
+        let mut series: Vec<Series> = DRAWN.into_iter().zip(PALETTE).map(curve).collect();
         if let Some(row) = self.learning.first() {
             series.push(level("best policy", INK, row.optimum));
             series.push(level("best policy with ε", MUTED, row.epsilon_optimum));
         }
         Chart::new(
             "(a) Return of the policy",
-            Axis::linear("update"),
+            Axis::log("updates + 1"),
             Axis::linear("return per step"),
             series,
         )
@@ -54,7 +55,7 @@ impl ControlStudy {
         let bound = self.gap.iter().map(|r| (r.beta, r.bound)).collect();
         series.push(Series::new("bound", INK, bound).dashed());
         series.push(Series::new("reference", PALETTE[2], GAPS.to_vec()));
-        let y = Axis::log("‖*Q* − *Q*^{*}‖_{∞}");
+        let y = Axis::log("largest |*Q* − *Q*_{best}|");
         Chart::new("(b) Boltzmann TD and the optimum", Axis::log("β"), y, series).noted(format!(
             "exact expectations, {} layers, {}",
             self.config.sweeps,

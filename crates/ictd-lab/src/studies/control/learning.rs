@@ -6,10 +6,11 @@ use ictd::task::Mdp;
 use serde::Serialize;
 
 use super::ControlStudyConfig;
-use super::setting::{ACTIONS, GAMMA, PairFeatures, STATES, Update, mdp};
+use super::setting::{PairFeatures, Processes, Update};
 use crate::studies::{in_parallel, mean_sem};
 use crate::{LabError, Progress};
 
+const PROCESSES: Processes = Processes::REFERENCE;
 /// The reference's ε and score scale.
 const EPSILON: f64 = 0.1;
 const SCALE: f64 = 12.0;
@@ -37,8 +38,8 @@ pub const SETTINGS: [Setting; 7] = [
     BASE,
     Setting { update: Update::ExpectedSarsa, ..BASE },
     Setting { update: Update::Boltzmann(20.0), ..BASE },
-    Setting { features: PairFeatures::Random(36), ..BASE },
     Setting { features: PairFeatures::Random(9), ..BASE },
+    Setting { features: PairFeatures::Random(4), ..BASE },
     // Features, not scores, multiplied by 12: a table.
     Setting { scale: SCALE * SCALE, ..BASE },
     Setting { restarts: true, ..BASE },
@@ -55,6 +56,9 @@ pub struct LearningRow {
     /// Before the first update, when all actions are alike.
     pub start: f64,
     pub start_sem: f64,
+    /// The same when equal values favour the first action.
+    pub start_first_action: f64,
+    pub start_first_action_sem: f64,
     /// After the first update.
     pub first: f64,
     /// After the last one.
@@ -93,6 +97,7 @@ pub struct MdpRow {
 struct Learned {
     /// The return before the first and after every update.
     returns: Vec<f64>,
+    start_first_action: f64,
     optimum: f64,
     epsilon_optimum: f64,
     end_average: f64,
@@ -104,33 +109,35 @@ fn learn(
     index: u64,
     progress: &Progress,
 ) -> Result<Learned, LabError> {
-    let mdp = mdp(config.seed, index, GAMMA)?;
-    let features = setting.features.table(setting.scale, config.seed, index);
+    let (actions, gamma, pairs) = (PROCESSES.actions, PROCESSES.gamma, PROCESSES.pairs());
+    let mdp = PROCESSES.draw(config.seed, index)?;
+    let features = setting.features.table(pairs, setting.scale, config.seed, index);
     let mut stream = Stream::new(config.seed, Purpose::Trajectory, index);
     let mut walk = Rollout::new(&mdp, &mut stream)?;
-    let mut q = vec![0.0; STATES * ACTIONS];
-    let mut policy = epsilon_greedy(&q, ACTIONS, EPSILON)?;
+    let mut q = vec![0.0; pairs];
+    let mut policy = epsilon_greedy(&q, actions, EPSILON)?;
     let mut returns = vec![mdp.policy_return(&policy)?];
     for layer in 1..=config.updates {
         if setting.restarts {
             walk.restart(&mut stream);
         }
         let transitions = walk.sample(&policy, config.transitions, &mut stream)?;
-        let context = PairContext::new(features.clone(), ACTIONS, transitions)?;
+        let context = PairContext::new(features.clone(), actions, transitions)?;
         let backup = setting.update.under(&policy);
-        let layer =
-            ControlConfig { backup, temperature: 1.0, gamma: GAMMA, step_sizes: vec![step_size(layer)] };
+        let layer = ControlConfig { backup, temperature: 1.0, gamma, step_sizes: vec![step_size(layer)] };
         q = PairOperator::empirical(&layer.check()?, &context)?.run(&q)?.swap_remove(1);
-        policy = epsilon_greedy(&q, ACTIONS, EPSILON)?;
+        policy = epsilon_greedy(&q, actions, EPSILON)?;
         returns.push(mdp.policy_return(&policy)?);
         progress.step(1)?;
     }
     let best = mdp.optimal_action_values()?;
     let earned = |epsilon| -> Result<f64, LabError> {
-        Ok(mdp.policy_return(&epsilon_greedy(best.as_slice(), ACTIONS, epsilon)?)?)
+        Ok(mdp.policy_return(&epsilon_greedy(best.as_slice(), actions, epsilon)?)?)
     };
+    let first_action: Vec<f64> = (0..pairs).map(|pair| f64::from(u8::from(pair % actions == 0))).collect();
     Ok(Learned {
         returns,
+        start_first_action: mdp.policy_return(&epsilon_greedy(&first_action, actions, EPSILON)?)?,
         optimum: earned(0.0)?,
         epsilon_optimum: earned(EPSILON)?,
         end_average: average_reward(&mdp, &policy)?,
@@ -162,7 +169,7 @@ pub fn run(
         }
         let last = config.updates;
         let (start, end) = (mean(&|l| l.returns[0])?, mean(&|l| l.returns[last])?);
-        let optimum = mean(&|l| l.optimum)?;
+        let (optimum, first_action) = (mean(&|l| l.optimum)?, mean(&|l| l.start_first_action)?);
         rows.push(LearningRow {
             update: setting.update.name(),
             features: setting.features.name(),
@@ -171,6 +178,8 @@ pub fn run(
             mdps: config.mdps,
             start: start.mean,
             start_sem: start.sem,
+            start_first_action: first_action.mean,
+            start_first_action_sem: first_action.sem,
             first: mean(&|l| l.returns[1])?.mean,
             end: end.mean,
             end_sem: end.sem,

@@ -16,7 +16,7 @@ use crate::files::OutputDir;
 use crate::memory::{self, DOUBLE};
 use crate::report::Report as _;
 use crate::{LabError, Progress};
-use exact::{CertificateRow, GapRow};
+use exact::{CertificateRow, ChoiceRow, GapRow};
 use learning::{CurveRow, LearningRow, MdpRow};
 use verify::VerificationRow;
 
@@ -68,7 +68,7 @@ impl ControlStudyConfig {
         check_range("exact-mdps", self.exact_mdps, 1..=100_000)?;
         check_range("sweeps", self.sweeps, 1..=100_000)?;
         // Curves of all settings and processes; histories and a batch of a thread at a time.
-        let pairs = (setting::STATES * setting::ACTIONS) as f64;
+        let pairs = setting::Processes::REFERENCE.pairs() as f64;
         let curves = learning::SETTINGS.len() as f64 * self.mdps as f64 * (self.updates + 1) as f64;
         let batch = 7.0 * self.transitions as f64 + (self.sweeps + 1) as f64 * pairs + 8.0 * pairs * pairs;
         let exact = exact::num_rows() as f64 * self.exact_mdps as f64 * 8.0;
@@ -87,6 +87,7 @@ pub struct ControlStudy {
     mdps: Vec<MdpRow>,
     gap: Vec<GapRow>,
     certificates: Vec<CertificateRow>,
+    choices: Vec<ChoiceRow>,
     claims: Vec<Claim>,
 }
 
@@ -109,13 +110,14 @@ pub fn run(config: &ControlStudyConfig, progress: &Progress) -> Result<ControlSt
         mdps: Vec::new(),
         gap: Vec::new(),
         certificates: Vec::new(),
+        choices: Vec::new(),
         claims: Vec::new(),
     };
     if !config.verify {
         progress.rename("control: policies that improve");
         (found.learning, found.curves, found.mdps) = learning::run(config, progress)?;
         progress.rename("control: exact expectations");
-        (found.gap, found.certificates) = exact::run(config, progress)?;
+        (found.gap, found.certificates, found.choices) = exact::run(config, progress)?;
     }
     found.claims = claims::judge(&found);
     Ok(found)

@@ -1,20 +1,39 @@
 //! What runs have in common: the random processes, features of pairs, updates.
 
 use ictd::Matrix;
-use ictd::control::{Backup, uniform_policy};
+use ictd::control::Backup;
 use ictd::random::{Purpose, Stream};
 use ictd::task::Mdp;
 
 use crate::LabError;
 
-/// Sizes of the reference runs.
-pub const STATES: usize = 9;
-pub const ACTIONS: usize = 4;
-pub const GAMMA: f64 = 0.5;
+/// Random decision processes: Dirichlet(1) transitions, uniform rewards, uniform start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Processes {
+    pub states: usize,
+    pub actions: usize,
+    pub gamma: f64,
+    /// The least reward: rewards are U(least, 1).
+    pub least_reward: f64,
+}
 
-/// Random decision process `index`: Dirichlet(1) transitions, rewards U(-1, 1), uniform start.
-pub fn mdp(seed: u64, index: u64, gamma: f64) -> Result<Mdp, LabError> {
-    Ok(Mdp::dirichlet(STATES, ACTIONS, gamma, &mut Stream::new(seed, Purpose::Task, index))?)
+impl Processes {
+    /// Those of the reference runs.
+    pub const REFERENCE: Self = Self { states: 9, actions: 4, gamma: 0.5, least_reward: -1.0 };
+
+    /// Number of pairs.
+    pub fn pairs(&self) -> usize {
+        self.states * self.actions
+    }
+
+    /// Process `index`.
+    pub fn draw(&self, seed: u64, index: u64) -> Result<Mdp, LabError> {
+        let mut stream = Stream::new(seed, Purpose::Task, index);
+        let mut mdp = Mdp::dirichlet(self.states, self.actions, self.gamma, &mut stream)?;
+        let (middle, half) = (0.5 * (1.0 + self.least_reward), 0.5 * (1.0 - self.least_reward));
+        mdp.rewards = mdp.rewards.map(|r| middle + half * r);
+        Ok(mdp)
+    }
 }
 
 /// Features of the pairs.
@@ -35,8 +54,7 @@ impl PairFeatures {
     }
 
     /// One row per pair, of length √scale, so that the score of a pair with itself is the scale.
-    pub fn table(self, scale: f64, seed: u64, index: u64) -> Matrix {
-        let pairs = STATES * ACTIONS;
+    pub fn table(self, pairs: usize, scale: f64, seed: u64, index: u64) -> Matrix {
         match self {
             Self::OneHot => Matrix::identity(pairs).map(|x| scale.sqrt() * x),
             Self::Random(d) => {
@@ -76,10 +94,5 @@ impl Update {
             Self::ExpectedSarsa => Backup::ExpectedSarsa(policy.clone()),
             Self::Boltzmann(beta) => Backup::Boltzmann(beta),
         }
-    }
-
-    /// The backup under the policy that takes every action alike.
-    pub fn under_uniform(self) -> Backup {
-        self.under(&uniform_policy(STATES, ACTIONS))
     }
 }

@@ -15,7 +15,7 @@ impl Report for ControlStudy {
         let why: String = why.map(|c| format!("{}: {}\n", c.id, c.why)).collect();
         [
             wrapped(head, width),
-            self.shown(&["verification", "learning", "gap", "certificates"], width),
+            self.shown(&["verification", "learning", "gap", "gap_choices", "certificates"], width),
             claims,
             wrapped(&why, width),
         ]
@@ -37,6 +37,7 @@ impl Report for ControlStudy {
             Records::of("learning_curves", &self.curves)?,
             Records::of("learning_mdps", &self.mdps)?,
             Records::of("gap", &self.gap)?,
+            Records::of("gap_choices", &self.choices)?,
             Records::of("certificates", &self.certificates)?,
         ])
     }
