@@ -21,7 +21,7 @@ use learning::{CurveRow, LearningRow, MdpRow};
 use verify::VerificationRow;
 
 /// Control, past the paper: judged by `ictd control`, and no part of [`STUDIES`](super::STUDIES), whose claims are about the paper.
-pub const STUDY: Study = Study::new("control", Section::Others, &claims::ALL, |plan, out| judge(plan, out));
+pub const STUDY: Study = Study::new("control", Section::Others, &claims::ALL, judge);
 
 /// What to run. The defaults are the sizes of the reference figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
