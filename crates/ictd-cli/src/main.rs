@@ -4,6 +4,7 @@ mod bound;
 mod branches;
 mod certify;
 mod circuit;
+mod control;
 mod convert;
 mod evaluate;
 mod explore;
@@ -77,6 +78,11 @@ enum Command {
     Branches(branches::Arguments),
     /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
     Mirror(mirror::Arguments),
+    /// Improve policies by attention: SARSA, Expected SARSA and Boltzmann TD on pairs of states and actions
+    ///
+    /// Compares attention with the algorithms, improves policies of random decision processes, follows the gap to the best values
+    /// over β and asks what is certified. Exit code 1 where a criterion is not met.
+    Control(control::Arguments),
     /// Certify whether layers converge with depth on a task or a context, and say what to change if not
     ///
     /// The status is "certified" when every layer contracts, "estimated" when errors vanish in the long run
@@ -149,7 +155,7 @@ struct Common {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Directory for figures and tables, created if needed [default: out/COMMAND for verify, msve,
-    /// readings, branches, mirror, regimes, bound, neu and circuit; the others write files only when it is given]
+    /// readings, branches, mirror, control, regimes, bound, neu and circuit; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -250,6 +256,7 @@ fn main() -> ExitCode {
         Command::Readings(arguments) => readings::run(arguments, progress),
         Command::Branches(arguments) => branches::run(arguments, progress),
         Command::Mirror(arguments) => mirror::run(arguments, progress),
+        Command::Control(arguments) => control::run(arguments, progress),
         Command::Certify(arguments) => certify::run(arguments, progress),
         Command::Regimes(arguments) => regimes::run(arguments, progress),
         Command::Bound(arguments) => bound::run(arguments, progress),

@@ -25,6 +25,7 @@ fn sizes_that_no_memory_holds_are_refused_before_the_work() {
         "branches --seeds 100000",
         "readings --seeds 100000",
         "mirror --seeds 100000 --epochs 1000000",
+        "control --mdps 100000 --updates 100000",
         "neu --task dense --states 3 --features 1000 --samples 1000000",
         "task dense --states 5 --features 1000 --trajectory 10000000",
     ] {

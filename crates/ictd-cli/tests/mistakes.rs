@@ -20,6 +20,7 @@ const SMALL: [(&str, &[&str]); 16] = [
     ("readings", &["--set=epochs=1", "--seeds=1"]),
     ("branches", &["--set=epochs=1", "--seeds=1"]),
     ("mirror", &["--epochs=1", "--seeds=1", "--tasks=1"]),
+    ("control", &["--verify", "--trials=1"]),
     ("certify", &["--states=4"]),
     ("regimes", &["--tasks=1", "--states=2"]),
     ("bound", &["--task=coin", "--lengths=10", "--contexts=2"]),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::{assert_refused, ictd_in};
 
 /// Commands that take minutes.
-const LONG: [(&str, &[&str]); 19] = [
+const LONG: [(&str, &[&str]); 20] = [
     ("verify", &["--trials=100000"]),
     ("msve", &["--tasks=1000000"]),
     ("pretrain", &["--set=epochs=1000000"]),
@@ -20,6 +20,7 @@ const LONG: [(&str, &[&str]); 19] = [
     ("branches", &["--seeds=1000"]),
     ("branches", &["--task=loop", "--states=5000"]),
     ("mirror", &["--seeds=1000"]),
+    ("control", &["--mdps=10000"]),
     ("certify", &["--states=500"]),
     ("certify", &["--states=2000"]),
     ("certify", &["--tasks=1000000"]),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ictd::construction::ConstructionError;
 use ictd::context::ContextError;
+use ictd::control::{ControlError, PairContextError};
 use ictd::evaluate::LogError;
 use ictd::kernel::{AttentionError, KernelError};
 use ictd::linalg::LinalgError;
@@ -14,7 +15,7 @@ use ictd::matrix::MatrixError;
 use ictd::operator::OperatorError;
 use ictd::predecessor::PredecessorError;
 use ictd::pretrain::{ConfigError, TrainError};
-use ictd::task::TaskError;
+use ictd::task::{MdpError, TaskError};
 use ictd::theory::NeuError;
 use ictd::transformer::{AdjointError, BlockError, ForwardError, ParamsError, TransformerError};
 
@@ -104,6 +105,15 @@ pub enum LabError {
     /// A task is refused.
     #[error("{0}")]
     Task(#[from] TaskError),
+    /// A decision process or a policy is refused.
+    #[error("{0}")]
+    Mdp(#[from] MdpError),
+    /// A context of pairs is refused.
+    #[error("{0}")]
+    Pairs(#[from] PairContextError),
+    /// Control is refused.
+    #[error("{0}")]
+    Control(#[source] ControlError),
     /// A log is refused.
     #[error("{0}")]
     Log(#[from] LogError),
@@ -251,6 +261,12 @@ from_core! {
         ConstructionError::Step(e) => e.into()
     } else Construction;
     OperatorError { OperatorError::Linalg(e) => e.into(), OperatorError::Stopped(_) => Self::Stopped } else Operator;
+    ControlError {
+        ControlError::Mdp(e) => e.into(),
+        ControlError::Context(e) => e.into(),
+        ControlError::Operator(e) => e.into(),
+        e @ ControlError::Diverged { .. } => Self::diverged(e)
+    } else Control;
     TrainError {
         TrainError::Config(e) => e.into(),
         TrainError::Task(e) => e.into(),

@@ -25,7 +25,7 @@
 //!
 //! Modules in the order data moves: [`task`] makes tasks, [`context`] holds what is seen of one, [`prompt`] writes it as
 //! token matrices, [`kernel`] weighs columns, [`transformer`] runs and differentiates layers, [`td`] is the same as
-//! algorithms, [`construction`] does the same for TD(λ), SARSA and others, [`operator`] is a layer as a linear map; [`pretrain`] finds parameters, [`predecessor`] those of linear attention, [`theory`] says what depth does and why; [`evaluate`] estimates values from logged episodes.
+//! algorithms, [`construction`] does the same for TD(λ), SARSA and others, [`operator`] is a layer as a linear map; [`pretrain`] finds parameters, [`predecessor`] those of linear attention, [`theory`] says what depth does and why; [`evaluate`] estimates values from logged episodes, [`control`] does the same for pairs of states and actions, and improves policies.
 //! What users need by name stands at the root too.
 
 // A WebAssembly module has one thread; what is called rayon in the rest of the crate goes through items in their order there.
@@ -34,6 +34,7 @@ extern crate ictd_sequential as rayon;
 
 pub mod construction;
 pub mod context;
+pub mod control;
 pub mod evaluate;
 mod hessenberg;
 pub mod kernel;

@@ -122,6 +122,25 @@ impl Stream {
         }
     }
 
+    /// An exponential draw of mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(self.uniform())
+    }
+
+    /// `len` probabilities that sum to 1, all such vectors being equally likely: Dirichlet(1, …, 1), drawn as exponentials
+    /// divided by their sum.
+    ///
+    /// ```
+    /// use ictd::random::{Purpose, Stream};
+    /// let p = Stream::new(7, Purpose::Task, 0).dirichlet(4);
+    /// assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-15 && p.iter().all(|p| *p > 0.0));
+    /// ```
+    pub fn dirichlet(&mut self, len: usize) -> Vec<f64> {
+        let draws: Vec<f64> = (0..len).map(|_| self.exponential()).collect();
+        let total: f64 = draws.iter().sum();
+        draws.into_iter().map(|x| x / total).collect()
+    }
+
     /// An index drawn with the probabilities whose running sums are `cumulative`.
     ///
     /// The draw is scaled by the last running sum, so rounding in the sums never selects an index

@@ -24,6 +24,7 @@ const SMALL: [(&str, &[&str]); 15] = [
         &["--seeds=1", "--set=epochs=1", "--set=batches=1", "--set=batch=1", "--set=n=1", "--set=layers=1"],
     ),
     ("mirror", &["--seeds=1", "--epochs=2", "--tasks=1"]),
+    ("control", &["--verify", "--trials=1"]),
     ("certify", &["--states=4"]),
     ("regimes", &["--tasks=1", "--states=4"]),
     ("bound", &["--states=4", "--lengths=10", "--contexts=3"]),

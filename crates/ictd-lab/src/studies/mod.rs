@@ -9,6 +9,7 @@ pub mod branches;
 pub mod circuit;
 mod claim;
 mod compute;
+pub mod control;
 pub mod evaluate;
 pub mod fig1;
 mod fig2;

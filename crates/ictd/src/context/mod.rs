@@ -7,6 +7,7 @@
 mod statistics;
 mod tally;
 mod unit_features;
+mod weighted;
 
 pub use statistics::ContextStatistics;
 pub(crate) use tally::Tally;

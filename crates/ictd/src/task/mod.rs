@@ -9,6 +9,7 @@ mod finite;
 mod loop_chain;
 mod mdp;
 mod mrp;
+mod optimal;
 mod source;
 mod transition;
 
@@ -21,6 +22,7 @@ pub use mrp::{Mrp, MrpError};
 pub use source::{Chain, OwnTasks, StateTable, TaskSource};
 pub use transition::{TransitionError, TransitionKernel};
 
+pub(crate) use mdp::check_policy;
 pub(crate) use mrp::is_discount;
 
 use crate::matrix::Matrix;

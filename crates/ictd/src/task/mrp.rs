@@ -44,6 +44,18 @@ pub(crate) fn is_discount(gamma: f64) -> bool {
     (0.0..1.0).contains(&gamma)
 }
 
+/// Refuses an initial law that is none.
+pub(super) fn check_initial(initial: &[f64]) -> Result<(), MrpError> {
+    let sum: f64 = initial.iter().sum();
+    let bad = initial.iter().position(|p| !(0.0..=1.0).contains(p));
+    // The same slack as for rows of P.
+    if bad.is_some() || (sum - 1.0).abs() > 1e-9 {
+        let state = bad.unwrap_or(0);
+        return Err(MrpError::Initial { state, value: initial[state], sum });
+    }
+    Ok(())
+}
+
 impl Mrp {
     /// Checks the parts and puts them together.
     pub fn new(
@@ -65,13 +77,7 @@ impl Mrp {
         if !is_discount(gamma) {
             return Err(MrpError::Gamma(gamma));
         }
-        let sum: f64 = initial.iter().sum();
-        let bad = initial.iter().position(|p| !(0.0..=1.0).contains(p));
-        // The same slack as for rows of P.
-        if bad.is_some() || (sum - 1.0).abs() > 1e-9 {
-            let state = bad.unwrap_or(0);
-            return Err(MrpError::Initial { state, value: initial[state], sum });
-        }
+        check_initial(&initial)?;
         let initial_cumulative = running_sums(&initial);
         Ok(Self { transitions, rewards, gamma, initial, initial_cumulative })
     }

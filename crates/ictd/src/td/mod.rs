@@ -39,6 +39,7 @@ pub use reflected::ReflectedTd;
 pub use residual_gradient::ResidualGradientTd;
 pub use tabular::TabularTd;
 pub use weighted::WeightedSoftmaxTd;
+pub(crate) use weighted::kernel_weights;
 
 use crate::context::{Context, Role};
 use crate::transformer::{ForwardError, Transformer};

@@ -2,7 +2,7 @@
 
 use super::{Estimator, iterate, sources, td_errors, weighted_step};
 use crate::context::Context;
-use crate::kernel::{Attention, Normalization};
+use crate::kernel::{Attention, Kernel, Normalization};
 use crate::transformer::ForwardError;
 
 /// Weighted softmax TD (paper, eq:wktd-update with the weights of eq:softmax-weight-sync):
@@ -39,22 +39,23 @@ impl Estimator for WeightedSoftmaxTd {
 }
 
 impl WeightedSoftmaxTd {
-    /// K(S_{k-1}, S_j) for every transition k, from the features as defined: no score matrix, no tokens.
+    /// K(S_{k-1}, S_j) for every transition k.
     fn weights(&self, context: &Context, sources: &[usize], j: usize) -> Vec<f64> {
-        let kernel = self.attention.kernel();
-        let y = context.features_of(j);
-        let similarity = |&k: &usize| kernel.similarity().of(context.features_of(k), y);
-        let mut weights: Vec<f64> = sources.iter().map(similarity).collect();
-        kernel.weigh(&mut weights);
-        let divisor = match kernel.normalization() {
-            Normalization::ByColumn => weights.iter().sum(),
-            Normalization::ByCount => sources.len() as f64,
-        };
+        let features: Vec<&[f64]> = sources.iter().map(|&k| context.features_of(k)).collect();
+        let weights = kernel_weights(self.attention.kernel(), &features, context.features_of(j));
         let rho = self.attention.diagonal_mix();
-        let finish = |(w, &k): (f64, &usize)| {
-            let share = if divisor == 0.0 { 0.0 } else { w / divisor };
-            (1.0 - rho) * share + if k == j { rho } else { 0.0 }
-        };
-        weights.into_iter().zip(sources).map(finish).collect()
+        let mixed = |(w, &k): (f64, &usize)| (1.0 - rho) * w + if k == j { rho } else { 0.0 };
+        weights.into_iter().zip(sources).map(mixed).collect()
     }
+}
+
+/// The weight of every source for features y, as defined: no score matrix, no tokens, no mixing.
+pub(crate) fn kernel_weights(kernel: &dyn Kernel, sources: &[&[f64]], y: &[f64]) -> Vec<f64> {
+    let mut weights: Vec<f64> = sources.iter().map(|x| kernel.similarity().of(x, y)).collect();
+    kernel.weigh(&mut weights);
+    let divisor = match kernel.normalization() {
+        Normalization::ByColumn => weights.iter().sum(),
+        Normalization::ByCount => sources.len() as f64,
+    };
+    weights.into_iter().map(|w| if divisor == 0.0 { 0.0 } else { w / divisor }).collect()
 }
