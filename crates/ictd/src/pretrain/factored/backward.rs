@@ -29,7 +29,7 @@ pub(super) fn backward<M: Machine>(
         let arrays = Arrays {
             stride,
             // With lengths that depend on the sizes alone.
-            features: &buffers.features[t..t + layout.span(stride)],
+            features: &buffers.features[t..t + layout.span::<M>(stride)],
             blocks: &buffers.blocks[..layout.pairs() * d * d],
             scratch: &mut buffers.scratch[..layout.scratch()],
             accumulators: &mut buffers.accumulators[..num_accumulators],

@@ -61,8 +61,8 @@ pub(super) fn forward<M: Machine>(
         let arrays = Arrays {
             stride,
             // With lengths that depend on the sizes alone.
-            features: &buffers.features[t..t + layout.span(stride)],
-            common: &buffers.common[t..t + layout.common_span(stride)],
+            features: &buffers.features[t..t + layout.span::<M>(stride)],
+            common: &buffers.common[t..t + layout.common_span::<M>(stride)],
             blocks: &buffers.blocks[..pairs * d * d],
         };
         let scratch = &mut buffers.scratch[..layout.scratch()];

@@ -77,13 +77,13 @@ impl Layout {
     }
     /// How far a block of windows reaches in the features and rewards, from its first window on.
     #[inline(always)]
-    fn span(self, stride: usize) -> usize {
-        self.d * stride + self.n + WIDTH
+    fn span<M: Machine>(self, stride: usize) -> usize {
+        self.d * stride + self.n + M::LANES
     }
     /// How far a block of windows reaches in c, from its first window on.
     #[inline(always)]
-    fn common_span(self, stride: usize) -> usize {
-        (self.pairs() - 1) * stride + self.n + WIDTH
+    fn common_span<M: Machine>(self, stride: usize) -> usize {
+        (self.pairs() - 1) * stride + self.n + M::LANES
     }
     /// The paper's sizes and columns as constants: the compiler then unrolls every loop over them and drops the checks of
     /// every access.
