@@ -130,3 +130,48 @@ fn certificate(found: &ControlStudy) -> Claim {
     )
     .with_slack(tightest)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ControlStudyConfig, run};
+    use super::*;
+    use crate::Progress;
+
+    /// Each claim fails by what it is about, and by nothing else; what is no number passes nowhere.
+    #[test]
+    fn one_change_fails_its_claim() {
+        let small =
+            ControlStudyConfig { mdps: 2, updates: 3, exact_mdps: 2, trials: 2, ..Default::default() };
+        let mut good = run(&small, &Progress::default()).unwrap();
+        // The means of the reference, which two processes do not have.
+        good.learning
+            .iter_mut()
+            .for_each(|row| (row.end, row.optimum, row.improved) = (END, OPTIMUM, row.mdps));
+        let failed = |change: &dyn Fn(&mut ControlStudy)| -> Vec<(String, Verdict)> {
+            let mut found = good.clone();
+            change(&mut found);
+            let judged = judge(&found).into_iter();
+            judged.filter(|c| c.verdict != Verdict::Reproduced).map(|c| (c.id, c.verdict)).collect()
+        };
+        let only = |claim: &str, verdict| vec![(claim.to_owned(), verdict)];
+        assert_eq!(failed(&|_| {}), []);
+        assert_eq!(failed(&|f| f.verification[1].attention = 1e-11), only(ALL[0], Verdict::NotReproduced));
+        assert_eq!(
+            failed(&|f| f.verification[0].transformer = Some(f64::NAN)),
+            only(ALL[0], Verdict::NotReproduced)
+        );
+        assert_eq!(failed(&|f| f.learning[0].improved -= 1), only(ALL[1], Verdict::Partly));
+        assert_eq!(failed(&|f| f.learning[0].end = f64::NAN), only(ALL[1], Verdict::Partly));
+        assert_eq!(
+            failed(&|f| f.learning[0].optimum += 4.0 * f.learning[0].optimum_sem),
+            only(ALL[1], Verdict::Partly)
+        );
+        // Other settings are shown and not judged.
+        assert_eq!(failed(&|f| f.learning[1].end = 0.0), []);
+        assert_eq!(failed(&|f| f.gap[3].below = 0), only(ALL[2], Verdict::Partly));
+        assert_eq!(failed(&|f| f.gap[3].gap = f64::NAN), only(ALL[2], Verdict::Partly));
+        assert_eq!(failed(&|f| f.certificates[4].exceeded = 1), only(ALL[3], Verdict::NotReproduced));
+        let none = |f: &mut ControlStudy| f.certificates.iter_mut().for_each(|r| r.certified = 0);
+        assert_eq!(failed(&none), only(ALL[3], Verdict::NotReproduced));
+    }
+}
