@@ -135,6 +135,7 @@ fn constructed(
         ("temperature", arguments.temperature.is_some()),
         ("diagonal-mix", arguments.diagonal_mix.is_some()),
         ("fixed-point", arguments.fixed_point),
+        ("attention", arguments.attention),
         ("tolerance", arguments.tolerance.is_some()),
         ("precision", arguments.precision.is_some()),
         ("memory", arguments.memory.is_some()),

@@ -115,6 +115,7 @@ fn combinations_without_meaning_are_one_line_that_names_them() {
         (&["--construction", "td", "--temperature", "2"], "temperature"),
         (&["--construction", "td", "--diagonal-mix", "0.5"], "diagonal-mix"),
         (&["--construction", "td", "--fixed-point"], "fixed-point"),
+        (&["--construction", "td", "--attention"], "attention"),
         (&["--construction", "td", "--tolerance", "0.1"], "tolerance"),
         (&["--construction", "tdlambda"], "construction"),
     ];
