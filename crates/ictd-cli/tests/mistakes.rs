@@ -12,7 +12,7 @@ use assert_cmd::Command;
 use common::ictd;
 
 /// What is asked of a command beside the mistake, so that one that is none takes no time.
-const SMALL: [(&str, &[&str]); 16] = [
+const SMALL: [(&str, &[&str]); 17] = [
     ("reproduce", &["--only=tsm-cost"]),
     ("verify", &["--trials=1", "--layers=1"]),
     ("msve", &["--tasks=2", "--lengths=1,2", "--layers=1"]),

@@ -10,7 +10,7 @@ use super::trees::Tree;
 use super::{Attack, Case, Lab, small};
 
 /// Small settings of each command, without which most cases would take minutes.
-const SMALL: [(&str, &[&str]); 15] = [
+const SMALL: [(&str, &[&str]); 16] = [
     ("reproduce", &["--only=fig4", "--quick", "--seeds=1"]),
     ("verify", &["--trials=2", "--layers=2", "--length=3", "--features=2", "--states=3"]),
     ("msve", &["--tasks=2", "--layers=2", "--lengths=3,5"]),
