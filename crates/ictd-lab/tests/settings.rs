@@ -35,7 +35,7 @@ fn mistakes_name_the_key_and_the_range() {
         ("rho.strat=0.5", ["rho.strat", "did you mean 'start'?"]),
         ("rho=0.5", ["rho", "start"]),
         ("tau=0", ["temperature", "> 0"]),
-        ("kernel=rbf", ["kernel is rbf", "softmax, linear"]),
+        ("kernel=tabular", ["kernel is tabular", "softmax, linear"]),
         ("kernel=nobody", ["kernel", "elu1"]),
         ("tau", ["tau", "key=value"]),
     ] {
