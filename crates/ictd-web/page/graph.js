@@ -169,7 +169,7 @@ export class Graph {
         "data-state": s,
         "data-value": estimate,
         "data-reward": process.rewards[s],
-        "aria-label": `State ${names[s]}: reward ${num(process.rewards[s])}, estimate ${num(estimate)}, exact value ${num(exact)}. Enter edits it, arrow keys move it, Delete removes it.`,
+        "aria-label": `State ${names[s]}: reward ${num(process.rewards[s])}, estimate ${num(estimate)}, exact value ${num(exact)}. Enter edits it, ${process.features[s].length === 2 ? "arrow keys move it, " : ""}Delete removes it.`,
       });
       this.states.put(`h${s}`, "circle", { class: "hit grab", cx: x, cy: y, r: RADIUS + 4, "data-state": s });
       this.texts.put(s, "text", { class: "cell strong", x, y: y + 4.5, style: `fill: ${inkOn(estimate ?? 0, limit)}` }, names[s]);

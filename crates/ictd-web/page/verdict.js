@@ -1,7 +1,7 @@
 // The verdict on depth: one sentence, the numbers behind it, and what would help.
 
 import { html, num } from "ictd/draw";
-import { remember, state, undo, undoable, update } from "ictd/state";
+import { reading, remember, state, undo, undoable, update } from "ictd/state";
 
 const SENTENCES = {
   certified: "Depth converges, by proof: every layer brings every state nearer to the limit.",
@@ -32,7 +32,8 @@ export function patchOf(options) {
     else if (FLAGS[flag]) patch[FLAGS[flag]] = WORDS.has(FLAGS[flag]) ? words.shift() : Number(words.shift());
     else return null;
   }
-  return Object.keys(patch).length > 0 && (patch.layers ?? 1) <= 60 ? patch : null;
+  const fits = Object.entries(patch).every(([name, value]) => name === "unit" || reading(name, String(value)) !== undefined);
+  return fits && Object.keys(patch).length > 0 ? patch : null;
 }
 
 const fact = (key, name) => {
@@ -46,6 +47,9 @@ const fact = (key, name) => {
   };
   return { root, set, note };
 };
+
+/** What a suggestion changes, without digits that say nothing. */
+const brief = (change) => change.replace(/(\d\.\d{4,})/g, (x) => String(Number(Number(x).toPrecision(4))));
 
 /** The card. */
 export class Verdict {
@@ -117,8 +121,11 @@ export class Verdict {
     radius.set(spectral_radius, near(spectral_radius), below(spectral_radius));
     radius.note.textContent =
       spectral_radius === null ? "not found" : below(spectral_radius) ? "below 1: errors vanish" : "not below 1: errors stay or grow";
-    room.set(margin, num(min_diag - required_diag), min_diag > required_diag);
-    room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}`;
+    // Weights are those of states that were left. One that was only reached has none on itself, and the assumption is not about it.
+    const holds = min_diag > required_diag;
+    const partly = holds && !below(norm_inf);
+    room.set(margin, num(min_diag - required_diag), partly ? undefined : holds);
+    room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}${partly ? "; but only states that were left count here, and some were only reached" : ""}`;
     step.set(
       steps.largest_stable,
       steps.largest_stable === null ? "none" : num(steps.largest_stable),
@@ -134,17 +141,13 @@ export class Verdict {
     const buttons = usable.slice(0, SHOWN).map(({ change, options, patch, status, error_at_depth, helps }) => {
       const error = error_at_depth === null ? "" : `, error ${num(error_at_depth, 2)} of the largest value`;
       const apply = () => {
-        remember(change);
+        remember(brief(change));
         update(patch);
       };
       return html(
         "button",
         { type: "button", class: "suggestion", "data-options": options, onclick: apply },
-        html(
-          "b",
-          {},
-          change.replace(/(\d\.\d{4,})/g, (x) => String(Number(Number(x).toPrecision(4)))),
-        ),
+        html("b", {}, brief(change)),
         html("span", { class: "soft" }, status ? `${status}${error}${helps ? `, ${helps}` : ""}` : "deep enough for 1 %"),
       );
     });
