@@ -183,7 +183,7 @@ export class Chart {
   /** Room for the names of ticks: more where they are long. */
   margin(y) {
     const names = y.log ? [] : ticks(y.least, y.most, 4).map((value) => tick(value).length);
-    return Math.max(this.left, 10 + 7.6 * Math.max(0, ...names));
+    return Math.max(this.left, 11 + 8.6 * Math.max(0, ...names));
   }
 
   axes({ x, y }, { px, py, left, width, height, top, bottom }) {

@@ -336,7 +336,7 @@ function head({ heading, legend }, width) {
   const y = 2 * TEXT - HEAD + 10;
   const left = line(y, { fill });
   left.textContent = from;
-  const start = 14 + 7.6 * from.length;
+  const start = 14 + 9 * from.length;
   const scale = svg("linearGradient", { id: "scale" });
   colors.forEach((color, k) => scale.append(svg("stop", { offset: k / (colors.length - 1), "stop-color": color })));
   const bar = svg("rect", { x: start, y: y - 9, width: Math.min(90, width / 3), height: 9, fill: "url(#scale)", stroke: fill });

@@ -94,7 +94,7 @@ export class Verdict {
     this.root.dataset.status = status;
     this.status.textContent = status;
     this.sentence.textContent = SENTENCES[status];
-    this.say(contraction, stability, steps);
+    this.say(contraction, stability, steps, reasons);
     this.reasons.replaceChildren(...reasons.map((reason) => html("li", {}, reason)));
     this.best.textContent = suggestion.replace(/ \(--[^)]*\)/, "");
     const layers = /--layers (\d+)/.exec(suggestion)?.[0];
@@ -106,7 +106,7 @@ export class Verdict {
     ]);
   }
 
-  say({ norm_inf, spectral_radius, min_diag, required_diag }, { margin, regime }, steps) {
+  say({ norm_inf, spectral_radius, min_diag, required_diag }, { margin, regime }, steps, reasons) {
     const { norm, radius, margin: room, step, regime: name } = this.facts;
     const near = (value) =>
       value !== null && Math.abs(1 - value) < 5e-4 && value !== 1
@@ -121,11 +121,13 @@ export class Verdict {
     radius.set(spectral_radius, near(spectral_radius), below(spectral_radius));
     radius.note.textContent =
       spectral_radius === null ? "not found" : below(spectral_radius) ? "below 1: errors vanish" : "not below 1: errors stay or grow";
-    // Weights are those of states that were left. One that was only reached has none on itself, and the assumption is not about it.
+    // Weights are those of states that were left; one that was only reached has none on itself.
     const holds = min_diag > required_diag;
     const partly = holds && !below(norm_inf);
+    const reached = reasons.some((reason) => reason.includes("never left"));
+    const but = reached ? "only states that were left count here, and some were only reached" : "it promises nothing for steps α above 1";
     room.set(margin, num(min_diag - required_diag), partly ? undefined : holds);
-    room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}${partly ? "; but only states that were left count here, and some were only reached" : ""}`;
+    room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}${partly ? `; but ${but}` : ""}`;
     step.set(
       steps.largest_stable,
       steps.largest_stable === null ? "none" : num(steps.largest_stable),
