@@ -79,10 +79,12 @@ export class Chart {
   table() {
     const xs = [...new Set(this.data.series.flatMap(({ points }) => points.map(([x]) => x)))].sort((a, b) => a - b);
     const series = this.data.series.filter(({ points }) => points.length > 0);
-    const columns = series.flatMap(({ name, key, points, band }) => [
-      [name ?? key, new Map(points)],
-      ...(band?.length ? [0, 1].map((k) => [`${name ?? key} ${["least", "largest"][k]}`, new Map(band.map((row) => [row[0], row[1 + k]]))]) : []),
-    ]);
+    const columns = series.flatMap(({ name, key, points, band }) => {
+      const middle = [name ?? key, new Map(points)];
+      if (!band?.length) return [middle];
+      const edge = (word, k) => [`${name ?? key} ${word}`, new Map(band.map((row) => [row[0], row[k]]))];
+      return [middle, edge("least", 1), edge("largest", 2)];
+    });
     const levels = this.data.levels ?? [];
     return [
       [this.data.x.label, ...columns.map(([name]) => name), ...levels.map(({ key, kind }) => `${key} ${kind}`)],

@@ -78,10 +78,11 @@ export function scoreCell(m, i, j) {
   const s = m.sources[i];
   const title = `Score of ${token(m, s)} (${m.names[s]}) for ${token(m, j)} (${m.names[j]}): ${num(value)}`;
   if (m.kernel === "tabular") return { title, lines: [num(value)], note: "The tabular kernel asks only whether two states are the same." };
+  const apart = `(z<sub>${s}</sub> − z<sub>${j}</sub>)`;
   if (!m.plain)
     return {
       title,
-      lines: [m.kernel === "rbf" ? `(z<sub>${s}</sub> − z<sub>${j}</sub>)ᵀ A (z<sub>${s}</sub> − z<sub>${j}</sub>) = ${num(value)}` : `z<sub>${s}</sub>ᵀ A z<sub>${j}</sub> = ${num(value)}`],
+      lines: [m.kernel === "rbf" ? `${apart}ᵀ A ${apart} = ${num(value)}` : `z<sub>${s}</sub>ᵀ A z<sub>${j}</sub> = ${num(value)}`],
       note: "A is a trained matrix here: it may compare rewards and memories too.",
     };
   const x = m.columns[s].x;
@@ -172,17 +173,16 @@ export function paramCell(m, name, row, column) {
   const value = m[name][row][column];
   const [to, from] = [m.rows[row], m.rows[column]];
   const title = `${name}, ${to} and ${from}: ${num(value)}`;
+  const product = m.kernel === "rbf" ? "squared distance" : "product";
+  const reading = {
+    rbf: `the score has ${num(value)} times the difference of ${to} times the difference of ${from}, of source and column`,
+    tabular: "the tabular kernel does not use A: it asks whether two states are the same",
+  }[m.kernel] ?? `the score has ${num(value)} times the source's ${to} times the column's ${from}`;
   if (name === "A")
     return {
       title,
-      lines: [
-        m.kernel === "rbf"
-          ? `the score has ${num(value)} times the difference of ${to} times the difference of ${from}, of source and column`
-          : m.kernel === "tabular"
-            ? "the tabular kernel does not use A: it asks whether two states are the same"
-            : `the score has ${num(value)} times the source's ${to} times the column's ${from}`,
-      ],
-      note: m.plain && m.kernel !== "tabular" ? `A is the identity on features: the score is their ${m.kernel === "rbf" ? "squared distance" : "product"}.` : "",
+      lines: [reading],
+      note: m.plain && m.kernel !== "tabular" ? `A is the identity on features: the score is their ${product}.` : "",
     };
   const note = m.plain ? "Only value is written: reward plus target minus value, which is the TD error." : "";
   return { title, lines: [`a column's ${to} gets ${num(value)} times the ${from} of what it reads`], note };

@@ -66,7 +66,8 @@ export class Ledger {
     });
     // Columns are as wide as the longest number needs.
     const longest = Math.max(...this.rows.flatMap(({ cells }) => cells.map(({ said }) => said.length)));
-    if (this.longest !== longest) this.table.style.setProperty("--cell", `${Math.max(46, Math.ceil(8.6 * (this.longest = longest) + 8))}px`);
+    if (this.longest !== longest) this.table.style.setProperty("--cell", `${Math.max(46, Math.ceil(8.6 * longest + 8))}px`);
+    this.longest = longest;
     if (this.marked === marked) return;
     for (const [column, on] of [
       [this.marked, false],

@@ -91,7 +91,8 @@ const works = (question) => {
 /** What to change where nothing can be drawn: back to what could be, or, of a link, without what cannot be used. */
 function remedy() {
   if (good?.scene === state.scene) return [good, "Nothing was changed"];
-  if (state.own && !works(() => processOf({ ...state, window: null }))) return [{ own: null, chosen: null }, "The drawn process is shown instead"];
+  const usable = () => processOf({ ...state, window: null });
+  if (state.own && !works(usable)) return [{ own: null, chosen: null }, "The drawn process is shown instead"];
   if (state.block && !works(() => model(state))) return [{ block: null }, "θ_* is shown instead"];
   return [null, ""];
 }

@@ -46,10 +46,10 @@ const BAND = 136;
 /** How scores are made, where it is not by a product of features. */
 const SCORES = { rbf: "distances", tabular: "same state?" };
 
-const OTHER_WORDS = `
+const otherWords = (known) => `
 <h2>Inside trained parameters</h2>
 <p>The same machine, with a V and an A that nobody wrote by hand. What V reads is no longer bound to be the TD error, and A may compare tokens in another way.</p>
-<p>Compare row by row: where these parameters do what TD does, the numbers move towards the <b class="exact-text">exact ones</b>; the mirror block learns about <b class="td-text">reflected
+<p>Compare row by row: where these parameters do what TD does, the numbers ${known ? 'move towards the <b class="exact-text">exact ones</b>' : "are TD's"}; the mirror block learns about <b class="td-text">reflected
 transitions</b> instead. Where no algorithm corresponds, the right side shows TD errors of the values, and what each source really adds.</p>
 <p class="soft">Point at any number to see where it comes from.</p>`;
 
@@ -325,7 +325,7 @@ function draw() {
     });
   }
   parts.ledger.draw({ layer: m.layer, names: m.names, sides, marked: hover.column });
-  say(!m.plain ? OTHER_WORDS : m.process ? WORDS : WINDOW_WORDS);
+  say(!m.plain ? otherWords(m.process !== null) : m.process ? WORDS : WINDOW_WORDS);
 }
 
 export const scene = {

@@ -135,7 +135,7 @@ function mount() {
   parts.scale = html("p", { class: "scales soft" });
   parts.row = html("div", { class: "seed-row", tabindex: 0, role: "group", "aria-label": "Seeds" });
   parts.more = html("b", { id: "more-seeds", hidden: true }, "Scroll the cards to see all seeds.");
-  const fits = ({ scrollHeight, clientHeight, scrollWidth, clientWidth }) => scrollHeight <= clientHeight + 4 && scrollWidth <= clientWidth + 4;
+  const fits = (row) => row.scrollHeight <= row.clientHeight + 4 && row.scrollWidth <= row.clientWidth + 4;
   parts.watch = new ResizeObserver(() => {
     parts.more.hidden = fits(parts.row);
   });

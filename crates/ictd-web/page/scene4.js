@@ -262,14 +262,16 @@ function draw() {
   if (shown.checkpoint) drawCheckpoint(shown.checkpoint);
 }
 
-const isFile = (event) => state.scene !== scene.key && event.dataTransfer.types.includes("Files");
+// What is dropped on another scene would take the place of the page, unless a field takes it as text; a file is shown here instead.
+const leaves = ({ dataTransfer, target }) =>
+  state.scene !== scene.key && (dataTransfer.types.includes("Files") || !target.closest?.("input"));
 
-// A file that is dropped on another scene would take the place of the page; it is shown here instead.
-addEventListener("dragover", (event) => isFile(event) && event.preventDefault());
+addEventListener("dragover", (event) => leaves(event) && event.preventDefault());
 addEventListener("drop", (event) => {
-  if (!isFile(event)) return;
+  if (!leaves(event)) return;
   event.preventDefault();
   const [file] = event.dataTransfer.files;
+  if (!file) return;
   update({ scene: scene.key }, { step: true });
   // The scene is there after the next frame.
   requestAnimationFrame(() => requestAnimationFrame(() => parts.upload.read(file)));

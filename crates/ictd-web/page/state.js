@@ -166,7 +166,7 @@ export function remember(label) {
 }
 
 /** What is under the pointer, and which scene is shown, are no changes. */
-const differs = (memory) => Object.keys(memory.state).some((name) => !["hover", "scene"].includes(name) && memory.state[name] !== state[name]);
+const differs = ({ state: was }) => Object.keys(was).some((name) => name !== "hover" && name !== "scene" && was[name] !== state[name]);
 
 /** What `undo` would take back, or null. */
 export const undoable = () => memories.at(-1)?.label ?? null;

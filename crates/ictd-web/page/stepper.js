@@ -74,11 +74,12 @@ export class Stepper {
     const largest = most(result.attention);
     const share = largest > 100 ? largest : 1;
     const other = plain ? "TD" : result.algorithm;
-    const said = result.overflow !== undefined
-      ? `values overflow in layer ${result.overflow}: the layers before it are shown`
-      : result.td
-        ? `<span class="attention-text">attention</span> = <span class="td-text">${other}</span> within <b>${num(result.difference / share)}</b>${share > 1 ? " of the largest value" : ""}`
-        : "no TD algorithm corresponds to these parameters";
+    const said =
+      result.overflow !== undefined
+        ? `values overflow in layer ${result.overflow}: the layers before it are shown`
+        : result.td
+          ? `<span class="attention-text">attention</span> = <span class="td-text">${other}</span> within <b>${num(result.difference / share)}</b>${share > 1 ? " of the largest value" : ""}`
+          : "no TD algorithm corresponds to these parameters";
     write(this.gap, said);
     this.gap.dataset.difference = result.difference;
   }

@@ -29,7 +29,7 @@ export function patchOf(options) {
   while (words.length > 0) {
     const flag = words.shift();
     if (flag === "--unit-norm") patch.unit = true;
-    else if (FLAGS[flag]) patch[FLAGS[flag]] = WORDS.has(FLAGS[flag]) ? words.shift() : Number(words.shift());
+    else if (FLAGS[flag]) patch[FLAGS[flag]] = WORDS.has(FLAGS[flag]) ? words.shift() : Number(Number(words.shift()).toPrecision(12));
     else return null;
   }
   const fits = Object.entries(patch).every(([name, value]) => name === "unit" || reading(name, String(value)) !== undefined);

@@ -26,7 +26,7 @@ pub struct Model {
 }
 
 /// What a network that was asked about a source does in a context, where it can run but is not asked the same.
-const ASKED_A_SOURCE: &str = "in training the query was the last source, its reward in sight and no state after it; \
+const ASKED_A_SOURCE: &str = "in training the query was the last source, with no state after it; \
     here the last source is followed by one more column, the query, from which nothing is read";
 
 #[derive(Clone, Debug, Serialize)]

@@ -5,7 +5,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { folder, formula, notice, open, settled, start } from "./browser.mjs";
-import { ictd, same } from "./cli.mjs";
+import { ictd, near, onContext, same } from "./cli.mjs";
 
 let browser;
 before(async () => (browser = await start()));
@@ -110,6 +110,24 @@ test("text is pasted", async () => {
   await page.locator("#use-pasted").click();
   await page.locator("#evaluate").waitFor();
   assert.equal(await failure(page), "");
+  await check();
+});
+
+test("a checkpoint of other prompts is stepped into with a note, and its numbers are those of its matrices", async () => {
+  const { page, check } = await open(browser, { hash: "#scene=own" });
+  const place = folder();
+  ictd("pretrain", "--set", "epochs=20", "--set", "query=source", "--seeds", "0..1", "--json", "--out", place);
+  const file = readdirSync(place, { recursive: true }).map((name) => join(place, name)).find((name) => name.endsWith(".safetensors"));
+  await choose(page, file);
+  await page.locator("#step-into-file").waitFor();
+  assert.match(await page.locator("#checkpoint-words").textContent(), /the query was the last source/);
+  await page.locator("#step-into-file").click();
+  await settled(page);
+  const { context, options } = await page.evaluate(() => window.ictd.shown());
+  const { values } = onContext(place, "forward", context, options);
+  const cells = await page.locator('[data-side="attention"]').evaluateAll((all) => all.map(({ dataset }) => ({ ...dataset })));
+  assert.equal(cells.length, values[0].length);
+  for (const { column, layer, value } of cells) near(Number(value), values[layer][column], `layer ${layer}, column ${column}`, Math.max(Math.abs(value), 1e-3));
   await check();
 });
 
