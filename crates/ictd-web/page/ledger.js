@@ -64,9 +64,9 @@ export class Ledger {
         cell.dataset.layer = layer;
       });
     });
-    // Columns are as wide as the longest number needs.
+    // Columns are as wide as the longest number needs; five letters fit anyway.
     const longest = Math.max(...this.rows.flatMap(({ cells }) => cells.map(({ said }) => said.length)));
-    if (this.longest !== longest) this.table.style.setProperty("--cell", `${Math.max(46, Math.ceil(8.6 * longest + 8))}px`);
+    if (this.longest !== longest) this.table.style.setProperty("--cell", `${longest > 5 ? Math.ceil(8.6 * longest + 8) : 46}px`);
     this.longest = longest;
     if (this.marked === marked) return;
     for (const [column, on] of [
