@@ -88,6 +88,7 @@
   const address = (text) => `data:text/javascript;charset=utf-8,${encodeURIComponent(text)}`;
   const map = document.createElement("script");
   map.type = "importmap";
+  map.nonce = "ictd";
   map.textContent = JSON.stringify({ imports: Object.fromEntries(modules.map(([name, text]) => [`ictd/${name}`, address(text)])) });
   document.head.append(map);
   document.getElementById("engine").bytes = () => unpack("engine");

@@ -18,7 +18,7 @@ const GUIDE: &str = "docs/how-it-works.md";
 /// Unpacks modules and engine in the page.
 const START: &str = "crates/ictd-web/start.js";
 /// What starts the page: its first module.
-const MAIN: &str = r#"<script type="module">import "ictd/main";</script>"#;
+const MAIN: &str = r#"<script type="module" nonce="ictd">import "ictd/main";</script>"#;
 const ENGINE: &str = "target/wasm32-unknown-unknown/explorer/ictd_web.wasm";
 /// The file that is made.
 const FILE: &str = "target/explorer/ictd-explorer.html";
@@ -128,7 +128,7 @@ fn assemble() -> io::Result<PathBuf> {
         format!("<script type=\"text/markdown\" id=\"how-it-works\">{guide}</script>"),
         packed("engine", &engine),
         packed("modules", modules.as_bytes()),
-        format!("<script>\n{start}</script>"),
+        format!("<script nonce=\"ictd\">\n{start}</script>"),
         MAIN.to_owned(),
     ];
     let size = scripts[1].len();

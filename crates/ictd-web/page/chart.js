@@ -78,10 +78,17 @@ export class Chart {
 
   table() {
     const xs = [...new Set(this.data.series.flatMap(({ points }) => points.map(([x]) => x)))].sort((a, b) => a - b);
-    const columns = this.data.series.map(({ points }) => new Map(points));
+    const series = this.data.series.filter(({ points }) => points.length > 0);
+    const columns = series.flatMap(({ name, key, points, band }) => {
+      const middle = [name ?? key, new Map(points)];
+      if (!band?.length) return [middle];
+      const edge = (word, k) => [`${name ?? key} ${word}`, new Map(band.map((row) => [row[0], row[k]]))];
+      return [middle, edge("least", 1), edge("largest", 2)];
+    });
+    const levels = this.data.levels ?? [];
     return [
-      [this.data.x.label, ...this.data.series.map(({ name, key }) => name ?? key)],
-      ...xs.map((x) => [x, ...columns.map((c) => c.get(x) ?? "")]),
+      [this.data.x.label, ...columns.map(([name]) => name), ...levels.map(({ key, kind }) => `${key} ${kind}`)],
+      ...xs.map((x) => [x, ...columns.map(([, at]) => at.get(x) ?? ""), ...levels.map(({ at }) => at)]),
     ];
   }
 
@@ -118,12 +125,13 @@ export class Chart {
 
   /**
    * Draws `{x: {label, least, most, whole}, y: {label, least, most, log}, series, rule, names, levels}`: series are
-   * `{key, name, points: [[x, y]], className, dots, band: [[x, low, high]]}`, levels horizontal lines `{key, at, name, className}`.
+   * `{key, name, points: [[x, y]], className, dots, band: [[x, low, high]]}`, levels horizontal lines `{key, kind, at, name, className}`.
    */
   draw(data) {
-    const { picture, left, right, height } = this;
+    const { picture, right, height } = this;
     if (picture.width === 0) return;
     this.data = data;
+    const left = this.margin(data.y);
     const width = Math.max(data.minimum ?? 280, picture.width);
     const bottom = height - TEXT * 2 - 12;
     const top = 10;
@@ -141,7 +149,7 @@ export class Chart {
     for (const [name, value] of Object.entries({ x: left - 5, y: top - 5, width: width - left - right + 10, height: bottom - top + 10 }))
       this.window.setAttribute(name, value);
     picture.size(width, height);
-    this.axes(data, { px, py, width, height, top, bottom });
+    this.axes(data, { px, py, left, width, height, top, bottom });
     this.bands.begin();
     this.lines.begin();
     this.dots.begin();
@@ -171,11 +179,17 @@ export class Chart {
     this.bands.end();
     this.lines.end();
     this.dots.end();
-    this.overlay(data, { px, py, width, top, bottom });
+    this.overlay(data, { px, py, left, width, top, bottom });
   }
 
-  axes({ x, y }, { px, py, width, height, top, bottom }) {
-    const { back, left, right } = this;
+  /** Room for the names of ticks: more where they are long. */
+  margin(y) {
+    const names = y.log ? [] : ticks(y.least, y.most, 4).map((value) => tick(value).length);
+    return Math.max(this.left, 11 + 8.6 * Math.max(0, ...names));
+  }
+
+  axes({ x, y }, { px, py, left, width, height, top, bottom }) {
+    const { back, right } = this;
     back.begin();
     const vertical = y.log ? powers(y.least, y.most) : ticks(y.least, y.most, 4);
     for (const value of vertical) {
@@ -198,8 +212,8 @@ export class Chart {
     back.end();
   }
 
-  overlay({ levels = [], rule }, { px, py, width, top, bottom }) {
-    const { front, left, right } = this;
+  overlay({ levels = [], rule }, { px, py, left, width, top, bottom }) {
+    const { front, right } = this;
     front.begin();
     const places = spread(
       levels.map(({ at }) => py(at)),

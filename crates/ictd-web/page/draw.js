@@ -20,6 +20,40 @@ export function html(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Text from elsewhere (a file, an address) for use inside `rich`: it stays as it is written. */
+export const plain = (text) => String(text).replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
+
+const MARK = /<(\/?)(p|h2|b|i|br|sub|small|code|span)(?: class="([a-z -]+)")?>/;
+const LETTERS = { "&amp;": "&", "&lt;": "<", "&gt;": ">" };
+
+/**
+ * Text with a few marks as nodes: `<b>`, `<i>`, `<sub>`, `<small>`, `<code>`, `<span class="…">`, `<p>`, `<h2>`, `<br>`. Everything else
+ * is text, so that no text can become a program; nothing in the page makes elements of text in another way.
+ */
+export function rich(text) {
+  const root = document.createDocumentFragment();
+  let inside = root;
+  text.split(new RegExp(MARK, "g")).forEach((part, k, parts) => {
+    if (k % 4 === 0) {
+      if (part) inside.append(part.replace(/&(?:amp|lt|gt);/g, (c) => LETTERS[c]));
+    } else if (k % 4 === 2) {
+      if (parts[k - 1]) inside = inside.parentNode ?? root;
+      else {
+        const element = inside.appendChild(html(part, { class: parts[k + 1] }));
+        if (part !== "br") inside = element;
+      }
+    }
+  });
+  return root;
+}
+
+/** Puts text with marks into an element, where it is another than before. */
+export function write(element, text) {
+  if (element.written === text) return;
+  element.written = text;
+  element.replaceChildren(rich(text));
+}
+
 /** An SVG element with attributes. */
 export function svg(tag, attributes = {}) {
   const element = document.createElementNS(SPACE, tag);
@@ -36,6 +70,9 @@ export function num(value, digits = 3) {
   const text = small || size >= 1e5 ? value.toExponential(1) : value.toFixed(size >= 100 ? 1 : digits);
   return text.replace("e+", "e").replace(/-/g, "−");
 }
+
+/** A parameter in a formula: as many digits as the arithmetic written with it needs. */
+export const exact = (value) => String(Number(value.toPrecision(6))).replace("e+", "e").replaceAll("-", "−");
 
 /** A number for a cell: this many digits after the point, no leading zero, nothing where it rounds to 0. */
 export function short(value, digits) {
@@ -172,6 +209,12 @@ const room = new ResizeObserver((entries) => {
   }
 });
 
+/** The colours of a scale, from blue (where numbers have signs) to red. */
+export function ramp(signed) {
+  const colors = (signed ? [-1, 0, 1] : [0, 1]).map((value) => diverging(value, 1));
+  return html("i", { class: "ramp", "data-colors": colors.join(";"), style: `background: linear-gradient(to right, ${colors})` });
+}
+
 /**
  * A picture: `root` goes into the page, `layer(name)` gives groups to draw in, `size(w, h)` sets its extent. `numbers()`, where given,
  * returns rows for "copy numbers".
@@ -213,9 +256,9 @@ export class Picture {
     else if (!this.keys) this.frame.removeAttribute("tabindex");
   }
 
-  /** The caption, as HTML of the page's own making. */
+  /** The caption, with marks as `rich` has them. */
   title(text) {
-    if (this.heading.innerHTML !== text) this.heading.innerHTML = text;
+    write(this.heading, text);
   }
 
   /** What a reader who cannot see the picture is told. */
@@ -230,12 +273,7 @@ export class Picture {
     const said = `${name},${end},${signed}`;
     if (this.scaled === said) return;
     this.scaled = said;
-    const from = signed ? `${diverging(-1, 1)}, ${diverging(0, 1)}, ${diverging(1, 1)}` : `${diverging(0, 1)}, ${diverging(1, 1)}`;
-    this.legend.replaceChildren(
-      signed ? `−${end}` : "0",
-      html("i", { class: "ramp", style: `background: linear-gradient(to right, ${from})` }),
-      end,
-    );
+    this.legend.replaceChildren(signed ? `−${end}` : "0", ramp(signed), end);
   }
 
   menu(title) {
@@ -275,6 +313,38 @@ const STYLED = [
   "stroke-linejoin",
 ];
 
+/** Room above a saved picture for its title and its scale, pixels. */
+const HEAD = 46;
+
+/** The caption as SVG: the title in its colours, and below it the scale. */
+function head({ heading, legend }, width) {
+  const { fontFamily: family } = getComputedStyle(heading);
+  const line = (y, more) => svg("text", { x: 8, y, "font-size": TEXT, "font-family": family, ...more });
+  const title = line(TEXT - HEAD + 5);
+  const walk = document.createTreeWalker(heading, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const { color: fill, fontWeight, verticalAlign } = getComputedStyle(walk.currentNode.parentElement);
+    const part = svg("tspan", { fill, "font-weight": fontWeight, ...(verticalAlign === "sub" ? { "font-size": "0.8em" } : {}) });
+    part.textContent = walk.currentNode.data;
+    title.append(part);
+  }
+  const ramp = legend.querySelector(".ramp");
+  if (!ramp) return [title];
+  const colors = ramp.dataset.colors.split(";");
+  const [from, to] = [legend.firstChild.data, legend.lastChild.data];
+  const fill = getComputedStyle(legend).color;
+  const y = 2 * TEXT - HEAD + 10;
+  const left = line(y, { fill });
+  left.textContent = from;
+  const start = 14 + 9 * from.length;
+  const scale = svg("linearGradient", { id: "scale" });
+  colors.forEach((color, k) => scale.append(svg("stop", { offset: k / (colors.length - 1), "stop-color": color })));
+  const bar = svg("rect", { x: start, y: y - 9, width: Math.min(90, width / 3), height: 9, fill: "url(#scale)", stroke: fill });
+  const right = line(y, { fill, x: start + Math.min(90, width / 3) + 6 });
+  right.textContent = to;
+  return [title, scale, left, bar, right];
+}
+
 /** Downloads a picture with the colours that it has now, which its file needs written out. */
 function saveSvg(picture, title) {
   const copy = picture.svg.cloneNode(true);
@@ -284,8 +354,11 @@ function saveSvg(picture, title) {
     for (const name of STYLED) element.setAttribute(name, style.getPropertyValue(name));
   });
   copy.setAttribute("xmlns", SPACE);
-  const back = svg("rect", { width: "100%", height: "100%", fill: ENDS[dark() ? "dark" : "light"].back });
-  copy.prepend(back);
+  const [width, height] = ["width", "height"].map((name) => Number(picture.svg.getAttribute(name)));
+  copy.setAttribute("viewBox", `0 ${-HEAD} ${width} ${height + HEAD}`);
+  copy.setAttribute("height", height + HEAD);
+  const back = svg("rect", { y: -HEAD, width: "100%", height: "100%", fill: ENDS[dark() ? "dark" : "light"].back });
+  copy.prepend(back, ...head(picture, width));
   const address = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
   html("a", { href: address, download: `${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.svg` }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);

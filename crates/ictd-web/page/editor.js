@@ -1,6 +1,7 @@
 // The editor of a state: its reward, its features, adding and removing.
 
-import { html, num } from "ictd/draw";
+import { html, num, write } from "ictd/draw";
+import { tell } from "ictd/explain";
 import { remember, state, update } from "ictd/state";
 import { MOST_STATES, letter, processOf } from "ictd/model";
 import { withFeatures, withReward, withState, withoutState } from "ictd/own";
@@ -9,16 +10,18 @@ import { withFeatures, withReward, withState, withoutState } from "ictd/own";
 const REACH = 2;
 const FAR = 100;
 
-/** Changes that follow each other within this many milliseconds are undone together, as those of a drag. */
-const TOGETHER = 1500;
-let latest = { label: "", at: 0 };
-
-/** Changes the process; the address then spells it out. */
+/** Changes the process; the address then spells it out. What the engine refuses is said, and is not done. */
 function edit(label, change, ...inputs) {
-  const at = performance.now();
-  if (latest.label !== label || at - latest.at > TOGETHER) remember(label);
-  latest = { label, at };
-  update({ own: change(processOf(state), ...inputs) });
+  const own = change(processOf(state), ...inputs);
+  try {
+    processOf({ ...state, own });
+  } catch (error) {
+    tell(`${error.message}. Nothing was changed.`);
+    return false;
+  }
+  remember(label);
+  update({ own });
+  return true;
 }
 
 /** Sets the reward on leaving a state. */
@@ -30,18 +33,17 @@ export const setFeatures = (s, x) => edit(`the features of ${letter(s)}`, withFe
 export function addState(s) {
   const m = processOf(state).P.length;
   if (m >= MOST_STATES) return;
-  edit(`the state ${letter(m)}`, withState, s);
-  update({ chosen: m });
+  if (edit(`the state ${letter(m)}`, withState, s)) update({ chosen: m });
 }
 
 /** Removes a state, unless it is one of the last two. */
 export function removeState(s) {
   if (processOf(state).P.length <= 2) return;
-  edit(`removing ${letter(s)}`, withoutState, s);
-  update({ chosen: null, hover: null });
+  if (edit(`removing ${letter(s)}`, withoutState, s)) update({ chosen: null, hover: null });
 }
 
 function line(label, set) {
+  let used = 0;
   const range = html("input", {
     type: "range",
     min: -REACH,
@@ -57,13 +59,18 @@ function line(label, set) {
     onchange: () => {
       const value = Number(exact.value);
       if (exact.value !== "" && Math.abs(value) <= FAR) set(value);
+      else {
+        tell(`${label}: expected a number from −${FAR} to ${FAR}${exact.value ? `, found ${exact.value}` : ""}.`);
+        exact.value = used;
+      }
     },
   });
   const root = html("div", { class: "row" }, html("span", {}, label), range, exact);
   const sync = (value) => {
+    used = Number(value.toFixed(4));
     range.value = value;
     range.style.setProperty("--share", `${50 + (50 * Math.max(-REACH, Math.min(REACH, value))) / REACH}%`);
-    if (document.activeElement !== exact) exact.value = Number(value.toFixed(4));
+    if (document.activeElement !== exact) exact.value = used;
   };
   return { root, sync, exact };
 }
@@ -72,8 +79,6 @@ function line(label, set) {
 export class Editor {
   constructor() {
     this.hint = html("div", { class: "soft" });
-    this.hint.innerHTML =
-      "<p>Inside a state its estimate after this layer, around it the exact value; the wider an arrow, the likelier.</p><p>Click a state to edit it. Drag it, or press arrow keys, to move its features.</p>";
     this.title = html("b");
     this.lines = html("div", { class: "lines" });
     this.add = html("button", { type: "button", class: "small", onclick: () => addState(state.chosen) }, "Add one after it");
@@ -116,6 +121,12 @@ export class Editor {
   draw(process, chosen) {
     const open = chosen !== null && chosen < process.P.length;
     this.hint.hidden = open;
+    // Only features in the plane are places.
+    const drag = process.features[0].length === 2 ? " Drag it, or press arrow keys, to move its features." : "";
+    write(
+      this.hint,
+      `<p>Inside a state its estimate after this layer, around it the exact value; the wider an arrow, the likelier.</p><p>Click a state to edit it.${drag}</p>`,
+    );
     this.panel.hidden = !open;
     if (!open) return;
     this.build(process.features[0].length);

@@ -1,6 +1,6 @@
 // Values of states with their intervals, one line each.
 
-import { Picture, TEXT, num } from "ictd/draw";
+import { Picture, TEXT, num, plain } from "ictd/draw";
 import { reads } from "ictd/explain";
 import { ticks } from "ictd/chart";
 
@@ -42,9 +42,12 @@ export class Estimates {
   }
 
   table() {
+    const { all } = this.data;
+    const parts = ({ state }) => (typeof state === "object" && state !== null ? Object.values(state) : [state]);
+    const names = typeof all[0].state === "object" && all[0].state !== null ? Object.keys(all[0].state) : ["state"];
     return [
-      ["state", "visits", "value", "low", "high"],
-      ...this.data.all.map(({ state, visits, value, low, high }) => [stateName(state), visits, value, low, high]),
+      [...names, "visits", "value", "low", "high"],
+      ...all.map((row) => [...parts(row), row.visits, row.value, row.low, row.high]),
     ];
   }
 
@@ -52,7 +55,7 @@ export class Estimates {
     const lines = [`value ${num(value)}`, `95 % interval from ${num(low)} to ${num(high)}`];
     if (exact !== undefined) lines.push(`<span class="exact-text">exact value ${num(exact)}</span>`);
     return {
-      title: stateName(state),
+      title: plain(stateName(state)),
       lines,
       note: `${visits} visits in the log.${extrapolated ? " Like no state of the log: do not rely on it." : ""}`,
     };

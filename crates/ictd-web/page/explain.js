@@ -1,32 +1,33 @@
 // What you see: the scene's words on the right, and below them the number under the pointer or the keyboard's cursor.
 
-import { html, num } from "ictd/draw";
+import { html, num, rich, write } from "ictd/draw";
 
 const words = document.getElementById("text");
 const formula = document.getElementById("formula");
+const notice = document.getElementById("notice");
 let asked = null;
 
-/** The scene's own words, as HTML of the page's own making. */
-export function say(text) {
-  if (words.innerHTML !== text) words.innerHTML = text;
+/** One line at the foot of the page, until something is changed. */
+export function tell(line) {
+  notice.textContent = line ?? "";
+  notice.hidden = !line;
 }
 
-/** Shows `{title, lines, note}`: a number, the formula behind it with its numbers filled in, and what it means. Null shows nothing. */
+/** The scene's own words, with marks as `rich` has them. */
+export function say(text) {
+  write(words, text);
+}
+
+/**
+ * Shows `{title, lines, note}`: a number, the formula behind it with its numbers filled in, and what it means, with marks as `rich` has
+ * them. Null shows nothing.
+ */
 export function show(said) {
   formula.hidden = !said;
   if (!said) return;
-  const parts = [html("h3")];
-  parts[0].innerHTML = said.title;
-  for (const line of said.lines ?? []) {
-    const row = html("p", { class: "line" });
-    row.innerHTML = line;
-    parts.push(row);
-  }
-  if (said.note) {
-    const row = html("p", { class: "note" });
-    row.innerHTML = said.note;
-    parts.push(row);
-  }
+  const parts = [html("h3", {}, rich(said.title))];
+  for (const line of said.lines ?? []) parts.push(html("p", { class: "line" }, rich(line)));
+  if (said.note) parts.push(html("p", { class: "note" }, rich(said.note)));
   formula.replaceChildren(...parts);
 }
 
@@ -50,11 +51,11 @@ export function reads(picture, { at, move, explain, enter = () => {} }) {
   const go = (next) => {
     place = next;
     enter(next);
-    ask(next ? () => explain(next) : null);
+    ask(next === null ? null : () => explain(next));
   };
   const look = (event) => {
     const next = at(event.target, event);
-    if (next && JSON.stringify(next) !== JSON.stringify(place)) go(next);
+    if (next !== null && JSON.stringify(next) !== JSON.stringify(place)) go(next);
   };
   picture.svg.addEventListener("pointermove", look);
   // A finger that taps does not move.
@@ -73,7 +74,7 @@ export function reads(picture, { at, move, explain, enter = () => {} }) {
     if (event.key === "Escape") go(null);
     if (!step || event.target !== picture.frame) return;
     event.preventDefault();
-    go(place ? move(place, ...step) : move(null, 0, 0));
+    go(place === null ? move(null, 0, 0) : move(place, ...step));
   });
   picture.frame.addEventListener("blur", () => go(null));
 }

@@ -145,6 +145,7 @@ export class Graph {
   nodes({ process, names, estimates, limit, chosen, marked }, points, middle) {
     this.states.begin();
     this.texts.begin();
+    const taken = [];
     points.forEach(([x, y], s) => {
       const estimate = estimates[s];
       const exact = process.values[s];
@@ -169,18 +170,20 @@ export class Graph {
         "data-state": s,
         "data-value": estimate,
         "data-reward": process.rewards[s],
-        "aria-label": `State ${names[s]}: reward ${num(process.rewards[s])}, estimate ${num(estimate)}, exact value ${num(exact)}. Enter edits it, arrow keys move it, Delete removes it.`,
+        "aria-label": `State ${names[s]}: reward ${num(process.rewards[s])}, estimate ${num(estimate)}, exact value ${num(exact)}. Enter edits it, ${process.features[s].length === 2 ? "arrow keys move it, " : ""}Delete removes it.`,
       });
       this.states.put(`h${s}`, "circle", { class: "hit grab", cx: x, cy: y, r: RADIUS + 4, "data-state": s });
       this.texts.put(s, "text", { class: "cell strong", x, y: y + 4.5, style: `fill: ${inkOn(estimate ?? 0, limit)}` }, names[s]);
       const [dx, dy] = outward([x, y], middle);
       const anchor = Math.abs(dx) < 0.4 ? "middle" : dx < 0 ? "end" : "start";
-      this.texts.put(
-        `t${s}`,
-        "text",
-        { class: "name halo", x: x + dx * (RADIUS + 8), y: y + dy * (RADIUS + 13) + 4.5, "text-anchor": anchor },
-        `r ${num(process.rewards[s], 2)}`,
-      );
+      const at = { x: x + dx * (RADIUS + 8), y: y + dy * (RADIUS + 13) + 4.5 };
+      const text = `r ${num(process.rewards[s], 2)}`;
+      const size = 8.6 * text.length;
+      const left = at.x - { start: 0, middle: size / 2, end: size }[anchor];
+      // Rewards that would cover each other are left out; pointing at the state still tells them.
+      if (taken.some(([from, to, line]) => left < to && from < left + size && Math.abs(line - at.y) < TEXT)) return;
+      taken.push([left, left + size, at.y]);
+      this.texts.put(`t${s}`, "text", { class: "name halo", ...at, "text-anchor": anchor }, text);
     });
     this.states.end();
     this.texts.end();

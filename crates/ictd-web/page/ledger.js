@@ -5,8 +5,8 @@ import { ask } from "ictd/explain";
 
 /** Powers of ten with one digit, no leading zeros: columns stay as narrow as values need. */
 const brief = (value) =>
-  value !== 0 && Math.abs(value) < 5e-4
-    ? value.toExponential(0).replace(/-/g, "−")
+  value !== 0 && (Math.abs(value) < 5e-4 || Math.abs(value) >= 1e4)
+    ? value.toExponential(Math.abs(value) >= 1e4 ? 1 : 0).replace("e+", "e").replace(/-/g, "−")
     : num(value, Math.abs(value) >= 10 ? 1 : 3).replace(/^(−?)0\./, "$1.");
 
 /** A table of values after the layer. `explain(j)` says what a column is. */
@@ -59,11 +59,15 @@ export class Ledger {
         const cell = this.rows[k].cells[j];
         if (cell.value === value && cell.dataset.layer === String(layer)) return;
         cell.value = value;
-        cell.textContent = brief(value);
+        cell.textContent = cell.said = brief(value);
         cell.dataset.value = value;
         cell.dataset.layer = layer;
       });
     });
+    // Columns are as wide as the longest number needs; five letters fit anyway.
+    const longest = Math.max(...this.rows.flatMap(({ cells }) => cells.map(({ said }) => said.length)));
+    if (this.longest !== longest) this.table.style.setProperty("--cell", `${longest > 5 ? Math.ceil(8.6 * longest + 8) : 46}px`);
+    this.longest = longest;
     if (this.marked === marked) return;
     for (const [column, on] of [
       [this.marked, false],

@@ -3,7 +3,8 @@
 import { ready } from "ictd/engine";
 import { openDoor } from "ictd/door";
 import { html } from "ictd/draw";
-import { again, ask, say } from "ictd/explain";
+import { again, ask, say, tell } from "ictd/explain";
+import { model, processOf } from "ictd/model";
 import { field, restore, state, subscribe, undo, undoable, update, word } from "ictd/state";
 import { dark, toggle } from "ictd/theme";
 import { openTour } from "ictd/tour";
@@ -20,8 +21,10 @@ const scenes = [layerScene, depthScene, trainScene, ownScene];
 
 const get = (id) => document.getElementById(id);
 const mounted = new Map();
-const notice = get("notice");
 let shown = null;
+// The last state that could be drawn, and whether a refusal is to be read in the frame that comes.
+let good = null;
+let refused = false;
 
 field("scene", scenes[0].key, word(scenes.map(({ key }) => key)));
 
@@ -76,7 +79,25 @@ function enter(scene) {
   shown = scene;
 }
 
-/** Draws a frame. What a scene cannot show is said in one line; what was shown before stays. */
+const works = (question) => {
+  try {
+    question();
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** What to change where nothing can be drawn: back to what could be, or, of a link, without what cannot be used. */
+function remedy() {
+  if (good?.scene === state.scene) return [good, "Nothing was changed"];
+  const usable = () => processOf({ ...state, window: null });
+  if (state.own && !works(usable)) return [{ own: null, chosen: null }, "The drawn process is shown instead"];
+  if (state.block && !works(() => model(state))) return [{ block: null }, "θ_* is shown instead"];
+  return [null, ""];
+}
+
+/** Draws a frame. What a scene cannot show is said in one line, and what could be shown before is shown again. */
 function frame(refresh) {
   return (_, changed) => {
     const scene = scenes.find(({ key }) => key === state.scene);
@@ -84,10 +105,16 @@ function frame(refresh) {
     if (entering) enter(scene);
     try {
       scene.draw(state, entering ? new Set([...changed, "room"]) : changed);
-      notice.hidden = true;
+      good = { ...state };
+      const idle = [...changed].every((name) => name === "hover" || name === "room");
+      if (!refused && !idle) tell(null);
+      refused = false;
     } catch (error) {
-      notice.textContent = error.message;
-      notice.hidden = false;
+      const [patch, words] = remedy();
+      good = null;
+      if (patch) update(patch);
+      refused = patch !== null;
+      tell(patch ? `${error.message}. ${words}.` : error.message);
     }
     refresh();
     again();
@@ -103,6 +130,11 @@ addEventListener("keydown", (event) => {
 });
 
 async function start() {
+  // An address is what is shown: the way to the picture must not be one.
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    get("picture").focus();
+  });
   openDoor();
   tabs();
   sheet();
@@ -116,6 +148,5 @@ async function start() {
 }
 
 start().catch((error) => {
-  notice.textContent = `This browser cannot run the page: ${error.message}`;
-  notice.hidden = false;
+  tell(`This browser cannot run the page: ${error.message}`);
 });

@@ -1,7 +1,7 @@
 // Scene 1's numbers: from the state to the process, the trajectory and the layers, all of them the engine's.
 
 import { call } from "ictd/engine";
-import { field, flag, number, whole, word } from "ictd/state";
+import { field, flag, number, unsaid, whole, word } from "ictd/state";
 import { blockCodec, ownOptions } from "ictd/block";
 import { ownCodec } from "ictd/own";
 
@@ -41,14 +41,14 @@ field("gamma", 0.8, number(0, 0.999));
 field("n", 12, whole(1, 60));
 field("walk", 5, whole(0, 99999));
 field("kernel", "softmax", word(KERNELS.map(([key]) => key)));
-field("tau", 0.1, number(0.001, 1000));
-field("alpha", 1, number(0, 100));
+field("tau", 0.1, number(0.0001, 10000));
+field("alpha", 1, number(0.0001, 100));
 field("layers", 15, whole(1, 60));
 // Whether feature vectors are divided by their lengths.
 field("unit", false, flag);
 field("layer", 1, whole(0, 60));
 // A context that comes from somewhere else (`{context, label}`), and parameters other than θ_* (`{params, options, label}`).
-field("window", null);
+field("window", null, unsaid);
 field("block", null, blockCodec);
 // What the pointer is on, which token was chosen (null: the query), and which state is being edited.
 field("hover", null);
@@ -161,6 +161,8 @@ export function model(state) {
       states: sample.states,
       names: namesOf(columns, sample.states),
       d: columns[0].x.length,
+      // The engine counts features from 0, readers from 1.
+      rows: result.row_names.map((name) => name.replace(/^x(\d+)$/, (_, k) => `x${"₁₂₃₄₅₆₇₈₉"[k] ?? Number(k) + 1}`)),
       allWeights: rows(result.weights),
       allScores: rows(result.scores),
       sums: { reads: new Map(), updates: new Map() },
@@ -175,6 +177,7 @@ export function model(state) {
     alpha: state.alpha,
     tau: state.tau,
     kernel: state.kernel,
+    rho: state.block?.options?.diagonal_mix ?? 0,
     plain: result.algorithm === PLAIN,
     before: result.tokens[layer - 1],
     after: result.tokens[layer],

@@ -46,12 +46,20 @@ const BAND = 136;
 /** How scores are made, where it is not by a product of features. */
 const SCORES = { rbf: "distances", tabular: "same state?" };
 
-const OTHER_WORDS = `
+const otherWords = (known) => `
 <h2>Inside trained parameters</h2>
 <p>The same machine, with a V and an A that nobody wrote by hand. What V reads is no longer bound to be the TD error, and A may compare tokens in another way.</p>
-<p>Compare row by row: where these parameters do what TD does, the numbers move towards the <b class="exact-text">exact ones</b>; the mirror block learns about <b class="td-text">reflected
+<p>Compare row by row: where these parameters do what TD does, the numbers ${known ? 'move towards the <b class="exact-text">exact ones</b>' : "are TD's"}; the mirror block learns about <b class="td-text">reflected
 transitions</b> instead. Where no algorithm corresponds, the right side shows TD errors of the values, and what each source really adds.</p>
 <p class="soft">Point at any number to see where it comes from.</p>`;
+
+const WINDOW_WORDS = `
+<h2>A layer on your own tokens</h2>
+<p>The tokens are a part of your log. Nothing is known of the process behind them, so there are no exact values to compare with.</p>
+<p><b class="attention-text">Attention</b> compares tokens, weighs them, and adds to each what V reads. <b class="td-text">TD learning</b> takes the
+same weights and moves each value by a weighted mean of TD errors: the numbers agree to the last digits.</p>
+<p>The window is your data and no part of the address: a link opens the same settings without it.</p>
+<p class="soft">Point at any number, or use Tab and the arrow keys, to see where it comes from.</p>`;
 
 const parts = {};
 let now = null;
@@ -192,6 +200,7 @@ function drawValues(m, limits, column) {
   const levels = m.process
     ? m.shown.map((j) => ({
         key: m.names[j],
+        kind: "exact",
         at: m.process.values[m.states[j]],
         name: m.names[j],
         className: `exact ${marked !== null && m.names[j] !== marked ? "faint" : ""}`,
@@ -228,7 +237,7 @@ function drawTop(m, hover) {
   }
   drawValues(m, m.valueRange, column < 0 ? undefined : column);
   parts.values.picture.title(
-    `Values <small><span class="attention-text">— attention</span> ${m.td ? '<span class="td-text">• TD</span>' : ""} <span class="exact-text">- - exact</span></small>`,
+    `Values <small><span class="attention-text">— attention</span> ${m.td ? '<span class="td-text">• TD</span>' : ""} ${m.process ? '<span class="exact-text">- - exact</span>' : ""}</small>`,
   );
   parts.values.picture.summary(
     `Values of ${m.shown.length} states over ${m.depth} layers; after layer ${m.layer}: ${m.shown.map((j) => `${m.names[j]} ${num(m.result.attention[m.layer][j])}`).join(", ")}`,
@@ -246,7 +255,7 @@ function drawTop(m, hover) {
 
 function drawAttention(m, hover) {
   const names = m.names;
-  const rows = m.result.row_names.map((name) => name.replace(/^x(\d+)$/, (_, k) => `x${"₁₂₃₄₅₆₇₈₉"[k] ?? Number(k) + 1}`));
+  const { rows } = m;
   const { column } = hover;
   const z = (l) => `Z<sub>${l}</sub>`;
   const common = { columns: names, rows, column };
@@ -316,7 +325,7 @@ function draw() {
     });
   }
   parts.ledger.draw({ layer: m.layer, names: m.names, sides, marked: hover.column });
-  say(m.plain ? WORDS : OTHER_WORDS);
+  say(!m.plain ? otherWords(m.process !== null) : m.process ? WORDS : WINDOW_WORDS);
 }
 
 export const scene = {

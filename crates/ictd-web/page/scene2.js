@@ -63,7 +63,7 @@ function errorPoint({ series, index }) {
   const layer = parts.chart.data.series[series].points[index][0];
   const { error, bound } = now.spectrum;
   return {
-    title: `After ${layer} layers`,
+    title: `After ${layer} ${layer === 1 ? "layer" : "layers"}`,
     lines: [`largest |v<sub>${layer}</sub> − v<sub>∞</sub>| = ${num(error[layer])}`, `proved to be at most ${num(bound[layer])}`],
     note: "v<sub>∞</sub> is what infinitely many layers would give.",
   };

@@ -1,7 +1,7 @@
 // Scene 3: train it. Settings in sentences, a card per seed, and lines of what is measured.
 
 import { button, choice, section, slider } from "ictd/controls";
-import { diverging, html, most } from "ictd/draw";
+import { html, most, ramp } from "ictd/draw";
 import { say } from "ictd/explain";
 import { BRANCHES, SeedCard, solution } from "ictd/seedcard";
 import { redraw, state, update } from "ictd/state";
@@ -100,6 +100,7 @@ function start() {
     const card = new SeedCard({ key: seed, name: `Seed ${seed}`, enter: () => into(seed) });
     parts.cards.push(card);
     parts.row.append(card.root);
+    parts.watch.observe(card.root);
   }
   parts.failure.hidden = true;
   drawn = 0;
@@ -133,6 +134,12 @@ function mount() {
   parts.failure = html("p", { class: "failure", role: "alert", hidden: true });
   parts.scale = html("p", { class: "scales soft" });
   parts.row = html("div", { class: "seed-row", tabindex: 0, role: "group", "aria-label": "Seeds" });
+  parts.more = html("b", { id: "more-seeds", hidden: true }, "Scroll the cards to see all seeds.");
+  const fits = (row) => row.scrollHeight <= row.clientHeight + 4 && row.scrollWidth <= row.clientWidth + 4;
+  parts.watch = new ResizeObserver(() => {
+    parts.more.hidden = fits(parts.row);
+  });
+  parts.watch.observe(parts.row);
   parts.targets = Object.entries(TARGETS).map(([branch, name]) => {
     const { V, A } = solution(branch, FEATURES);
     return { branch, card: new SeedCard({ key: branch, name, enter: () => stepInto({ params: { V, A } }, name) }) };
@@ -169,10 +176,9 @@ function drawScales({ V, A }) {
   const said = `${V},${A},${dark()}`;
   if (parts.scaled === said) return;
   parts.scaled = said;
-  const colors = [-1, 0, 1].map((value) => diverging(value, 1)).join(", ");
-  const ramp = (name, limit) =>
-    `<span class="legend"><b>${name}</b> −${limit}<i class="ramp" style="background: linear-gradient(to right, ${colors})"></i>${limit}</span>`;
-  parts.scale.innerHTML = `${ramp("V₀", V)} ${ramp("A₀", A)} <span>rows and columns: features 1, 2, …, reward r, target t, value v</span>`;
+  const scale = (name, limit) => html("span", { class: "legend" }, html("b", {}, name), ` −${limit}`, ramp(true), `${limit}`);
+  const names = html("span", {}, "rows and columns: features 1, 2, …, reward r, target t, value v");
+  parts.scale.replaceChildren(scale("V₀", V), scale("A₀", A), names, parts.more);
 }
 
 /** Cards in turn, as many as fit into a frame; the others in the next. */

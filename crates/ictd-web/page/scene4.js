@@ -24,6 +24,13 @@ const SHOWN = 24;
 /** The most transitions of a window: scene 1 shows them token by token. */
 const WINDOW = 40;
 
+/** What was typed for a window, a whole number; throws with a line where it is none. */
+function counted(input, what, least, most) {
+  const value = Number(input.value);
+  if (input.value !== "" && Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new Error(`${what}: expected a whole number from ${least} to ${most}${input.value ? `, found ${input.value}` : ""}`);
+}
+
 const parts = {};
 const shown = { log: null, checkpoint: null, working: null };
 let turn = 0;
@@ -85,9 +92,9 @@ async function run() {
 /** Scene 1 on a window of the log, with the kernel that the evaluation chose, or one for features of about unit size. */
 async function look() {
   const { log } = shown;
-  const from = Number(parts.from.value);
   try {
-    const { context } = await windowOf(log, from, Math.min(WINDOW, Number(parts.count.value)));
+    const from = counted(parts.from, "the first transition", 0, log.understood.counts.transitions - 1);
+    const { context } = await windowOf(log, from, counted(parts.count, "transitions of the window", 1, WINDOW));
     const { kernel, temperature } = log.evaluation?.chosen ?? {};
     const count = context.episodes.reduce((sum, { rewards }) => sum + rewards.length, 0);
     remember("the tokens of scene 1");
@@ -230,7 +237,7 @@ function drawLog({ name, understood, evaluation, exact, gamma }) {
 }
 
 function drawCheckpoint({ name, model }) {
-  const { params, options, warning } = model;
+  const { params, options, warning, note } = model;
   const first = params.layers?.[0] ?? params;
   const d = first.V.length - 3;
   parts.fileName.textContent = name;
@@ -238,7 +245,7 @@ function drawCheckpoint({ name, model }) {
   const trained = options.layers
     ? ` It was trained with L = ${options.layers}, γ = ${options.gamma}, kernel ${options.kernel}, τ = ${options.temperature}.`
     : "";
-  parts.fileWords.textContent = `${d} features, ${count}.${trained}${warning ? ` ${warning}` : ""}`;
+  parts.fileWords.textContent = `${d} features, ${count}.${trained}${warning ? ` ${warning}` : ""}${note ? ` Note: ${note}.` : ""}`;
   const names = [...Array.from({ length: d }, (_, k) => `x${"₁₂₃₄₅₆₇₈₉"[k] ?? k + 1}`), "reward", "target", "value"];
   for (const key of ["V", "A"]) {
     parts[key].draw({ values: first[key], rows: names, columns: names.map((text) => (text.length > 2 ? text[0] : text)), height: 20 });
@@ -254,5 +261,20 @@ function draw() {
   else parts.result.hidden = true;
   if (shown.checkpoint) drawCheckpoint(shown.checkpoint);
 }
+
+// What is dropped on another scene would take the place of the page, unless a field takes it as text; a file is shown here instead.
+const leaves = ({ dataTransfer, target }) =>
+  state.scene !== scene.key && (dataTransfer.types.includes("Files") || !target.closest?.("input"));
+
+addEventListener("dragover", (event) => leaves(event) && event.preventDefault());
+addEventListener("drop", (event) => {
+  if (!leaves(event)) return;
+  event.preventDefault();
+  const [file] = event.dataTransfer.files;
+  if (!file) return;
+  update({ scene: scene.key }, { step: true });
+  // The scene is there after the next frame.
+  requestAnimationFrame(() => requestAnimationFrame(() => parts.upload.read(file)));
+});
 
 export const scene = { key: "own", name: "Your own", title: "your own data", mount, draw, leave: () => {} };

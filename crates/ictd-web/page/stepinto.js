@@ -22,8 +22,12 @@ function dimensionNow() {
   return state.own ? state.own.features[0].length : 2;
 }
 
-/** Shows parameters at work in scene 1, on a process with as many features as they were trained for. */
-export function stepInto({ params, options = {} }, label) {
+/**
+ * Shows parameters at work in scene 1, on a process with as many features as they were trained for. `note` is how its tokens differ from
+ * those of training.
+ */
+export function stepInto({ params, options = {}, note }, name) {
+  const label = note ? `${name}; ${note}` : name;
   const d = dimensionOf(params);
   const gamma = options.gamma ?? state.gamma;
   remember("the parameters of scene 1");

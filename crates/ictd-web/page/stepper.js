@@ -1,6 +1,6 @@
 // The layer that is shown: play, step, and how far apart both sides are.
 
-import { html, most, num } from "ictd/draw";
+import { html, most, num, write } from "ictd/draw";
 import { state, update } from "ictd/state";
 
 /** How long a layer stays while playing, milliseconds: long enough to look, short enough for fifteen. */
@@ -69,14 +69,18 @@ export class Stepper {
     this.range.max = depth;
     this.range.value = layer;
     this.range.style.setProperty("--share", depth > 1 ? `${(100 * (layer - 1)) / (depth - 1)}%` : "100%");
-    this.words.innerHTML = `Layer <b>${layer}</b> of ${depth}`;
+    write(this.words, `Layer <b>${layer}</b> of ${depth}`);
     // Rounding is a share of the numbers it happens to: where values are huge, so is a difference that means nothing.
     const largest = most(result.attention);
     const share = largest > 100 ? largest : 1;
     const other = plain ? "TD" : result.algorithm;
-    this.gap.innerHTML = result.td
-      ? `<span class="attention-text">attention</span> = <span class="td-text">${other}</span> within <b data-difference="${result.difference}">${num(result.difference / share)}</b>${share > 1 ? " of the largest value" : ""}`
-      : "no TD algorithm corresponds to these parameters";
-    if (result.overflow !== undefined) this.gap.textContent = `values overflow in layer ${result.overflow}: the layers before it are shown`;
+    const said =
+      result.overflow !== undefined
+        ? `values overflow in layer ${result.overflow}: the layers before it are shown`
+        : result.td
+          ? `<span class="attention-text">attention</span> = <span class="td-text">${other}</span> within <b>${num(result.difference / share)}</b>${share > 1 ? " of the largest value" : ""}`
+          : "no TD algorithm corresponds to these parameters";
+    write(this.gap, said);
+    this.gap.dataset.difference = result.difference;
   }
 }

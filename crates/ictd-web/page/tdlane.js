@@ -82,10 +82,13 @@ function drawMoves(parts, m, marked) {
           className: "exact",
         }))
       : [],
-    table: [["token", "state", "before", "after"], ...values[l].map((after, j) => [j, m.names[j], values[l - 1][j], after])],
+    table: [
+      ["token", "state", "before", "after", ...(m.process ? ["exact"] : [])],
+      ...values[l].map((after, j) => [j, m.names[j], values[l - 1][j], after, ...(m.process ? [m.process.values[m.states[j]]] : [])]),
+    ],
   });
   parts.moves.picture.title(
-    `${m.plain ? "v + α·ΣK·δ" : "v"} <small>○ before <span class="${side}-text">● after</span> <span class="exact-text">— exact</span></small>`,
+    `${m.plain ? "v + α·ΣK·δ" : "v"} <small>○ before <span class="${side}-text">● after</span> ${m.process ? '<span class="exact-text">— exact</span>' : ""}</small>`,
   );
   parts.moves.picture.summary(`Values before and after step ${l}`);
 }

@@ -1,6 +1,6 @@
 // The tour: eight steps whose text is docs/how-it-works.md, each beside the picture that it is about.
 
-import { html } from "ictd/draw";
+import { html, plain, rich } from "ictd/draw";
 import { field, remember, state, subscribe, update, whole } from "ictd/state";
 
 const PLAIN = { scene: "layer", block: null, window: null };
@@ -19,11 +19,9 @@ const STEPS = [
 
 field("tour", null, whole(1, STEPS.length));
 
-const escaped = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
-
 /** The few marks that the text uses inside a line. Links lead to other pages of the docs, which are not here. */
 const inline = (text) =>
-  escaped(text.replace(/\\\*/g, "\u2217"))
+  plain(text.replace(/\\\*/g, "\u2217"))
     .replace(/`([^`]+)`/g, "<code>$1</code>")
     .replace(/\*\*([^*]+)\*\*/g, "<b>$1</b>")
     .replace(/\*([^*]+)\*/g, "<i>$1</i>")
@@ -44,7 +42,7 @@ export function sectionsOf(text) {
       const code = /^```\w*\n([\s\S]*?)\n```$/.exec(block.trim());
       const element = html(code ? "pre" : "p");
       if (code) element.textContent = code[1];
-      else element.innerHTML = inline(block.replace(/\n/g, " "));
+      else element.append(rich(inline(block.replace(/\n/g, " "))));
       body.push(element);
     }
     found.push({ title, body });

@@ -41,7 +41,7 @@ const CODECS = {
   signs: word(SIGNS.map(([key]) => key)),
   kernel: word(KERNELS.map(([key]) => key)),
   mask: word(MASKS.map(([key]) => key)),
-  rho: number(0, 1),
+  rho: number(0, 0.95),
   tau: number(0.01, 100),
   tasks: whole(1, 20000),
 };

@@ -1,7 +1,7 @@
 // The verdict on depth: one sentence, the numbers behind it, and what would help.
 
 import { html, num } from "ictd/draw";
-import { remember, state, undo, undoable, update } from "ictd/state";
+import { reading, remember, state, undo, undoable, update } from "ictd/state";
 
 const SENTENCES = {
   certified: "Depth converges, by proof: every layer brings every state nearer to the limit.",
@@ -29,10 +29,11 @@ export function patchOf(options) {
   while (words.length > 0) {
     const flag = words.shift();
     if (flag === "--unit-norm") patch.unit = true;
-    else if (FLAGS[flag]) patch[FLAGS[flag]] = WORDS.has(FLAGS[flag]) ? words.shift() : Number(words.shift());
+    else if (FLAGS[flag]) patch[FLAGS[flag]] = WORDS.has(FLAGS[flag]) ? words.shift() : Number(Number(words.shift()).toPrecision(12));
     else return null;
   }
-  return Object.keys(patch).length > 0 && (patch.layers ?? 1) <= 60 ? patch : null;
+  const fits = Object.entries(patch).every(([name, value]) => name === "unit" || reading(name, String(value)) !== undefined);
+  return fits && Object.keys(patch).length > 0 ? patch : null;
 }
 
 const fact = (key, name) => {
@@ -46,6 +47,9 @@ const fact = (key, name) => {
   };
   return { root, set, note };
 };
+
+/** What a suggestion changes, without digits that say nothing. */
+const brief = (change) => change.replace(/(\d\.\d{4,})/g, (x) => String(Number(Number(x).toPrecision(4))));
 
 /** The card. */
 export class Verdict {
@@ -90,7 +94,7 @@ export class Verdict {
     this.root.dataset.status = status;
     this.status.textContent = status;
     this.sentence.textContent = SENTENCES[status];
-    this.say(contraction, stability, steps);
+    this.say(contraction, stability, steps, reasons);
     this.reasons.replaceChildren(...reasons.map((reason) => html("li", {}, reason)));
     this.best.textContent = suggestion.replace(/ \(--[^)]*\)/, "");
     const layers = /--layers (\d+)/.exec(suggestion)?.[0];
@@ -102,7 +106,7 @@ export class Verdict {
     ]);
   }
 
-  say({ norm_inf, spectral_radius, min_diag, required_diag }, { margin, regime }, steps) {
+  say({ norm_inf, spectral_radius, min_diag, required_diag }, { margin, regime }, steps, reasons) {
     const { norm, radius, margin: room, step, regime: name } = this.facts;
     const near = (value) =>
       value !== null && Math.abs(1 - value) < 5e-4 && value !== 1
@@ -117,8 +121,13 @@ export class Verdict {
     radius.set(spectral_radius, near(spectral_radius), below(spectral_radius));
     radius.note.textContent =
       spectral_radius === null ? "not found" : below(spectral_radius) ? "below 1: errors vanish" : "not below 1: errors stay or grow";
-    room.set(margin, num(min_diag - required_diag), min_diag > required_diag);
-    room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}`;
+    // Weights are those of states that were left; one that was only reached has none on itself.
+    const holds = min_diag > required_diag;
+    const partly = holds && !below(norm_inf);
+    const reached = reasons.some((reason) => reason.includes("never left"));
+    const but = reached ? "only states that were left count here, and some were only reached" : "it promises nothing for steps α above 1";
+    room.set(margin, num(min_diag - required_diag), partly ? undefined : holds);
+    room.note.textContent = `least weight on oneself ${num(min_diag)}, wanted ${num(required_diag)}${partly ? `; but ${but}` : ""}`;
     step.set(
       steps.largest_stable,
       steps.largest_stable === null ? "none" : num(steps.largest_stable),
@@ -134,17 +143,13 @@ export class Verdict {
     const buttons = usable.slice(0, SHOWN).map(({ change, options, patch, status, error_at_depth, helps }) => {
       const error = error_at_depth === null ? "" : `, error ${num(error_at_depth, 2)} of the largest value`;
       const apply = () => {
-        remember(change);
+        remember(brief(change));
         update(patch);
       };
       return html(
         "button",
         { type: "button", class: "suggestion", "data-options": options, onclick: apply },
-        html(
-          "b",
-          {},
-          change.replace(/(\d\.\d{4,})/g, (x) => String(Number(Number(x).toPrecision(4)))),
-        ),
+        html("b", {}, brief(change)),
         html("span", { class: "soft" }, status ? `${status}${error}${helps ? `, ${helps}` : ""}` : "deep enough for 1 %"),
       );
     });

@@ -131,13 +131,12 @@ impl Training {
         pretrain::seed_result(&self.settings, self.seed, &self.trainer.into_state())
     }
 
-    /// The network as trained so far, as the forward pass takes it; refuses one that was trained on other columns than contexts
-    /// have.
+    /// The network as trained so far, as the forward pass takes it; refuses one that was trained with attention that contexts do
+    /// not have.
     pub fn model(&self) -> Result<Model, LabError> {
         let config = &self.settings.config;
         let diagonal_mix = config.rho.at(self.trainer.state().steps());
         let description = Description { diagonal_mix, ..Description::of(config) };
-        description.check_columns()?;
         let parameters = self.view().parameters()?;
         Model::of(ModelFile { parameters, description: Some(description), warning: None })
     }
@@ -190,9 +189,19 @@ mod tests {
             let error = Training::open(&overrides(&bad), 0).err().unwrap().to_string();
             assert!(!error.contains('\n') && !error.is_empty(), "{bad}: {error}");
         }
-        // What was trained with the query as a source has no context here.
-        let mut source = Training::open(&overrides(&json!({"query": "source", "epochs": 1})), 0).unwrap();
-        source.advance(1).unwrap();
-        assert!(source.model().unwrap_err().to_string().contains("query in training"));
+    }
+
+    #[test]
+    fn what_contexts_do_not_have_is_noted_or_refused() {
+        let model = |changes: Value| {
+            let mut trained = Training::open(&overrides(&changes), 0).unwrap();
+            trained.advance(1).unwrap();
+            trained.model().map(|model| serde_json::to_value(model).unwrap())
+        };
+        let source = model(json!({"query": "source", "epochs": 1})).unwrap();
+        assert!(source["note"].as_str().unwrap().contains("the last source"));
+        assert!(model(json!({"epochs": 1})).unwrap()["note"].is_null());
+        let unmixed = json!({"epochs": 1, "rho": {"start": 0.5, "end": 0.5, "query": "unmixed"}});
+        assert!(model(unmixed).unwrap_err().to_string().contains("rho.query in training"));
     }
 }

@@ -20,7 +20,8 @@ pub(crate) use context::{
     EpisodeFile, Numbers, at, nan_or_null, numbers_or_null, parse_json, read_bytes, rows,
 };
 pub(crate) use context_npz::ContextArrays;
-pub use model::{Description, ModelFile, ParamsFile, chosen, params_of, read_params};
+pub(crate) use model::params_of;
+pub use model::{Description, ModelFile, ParamsFile, chosen, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written, is_writing};
 pub use safetensors::Tensors;

@@ -73,6 +73,11 @@ impl Description {
             let expected = "a query that is no source (next, skip or stationary): contexts have no other";
             return Err(LabError::value("query in training", "source", expected));
         }
+        self.check_mixing()
+    }
+
+    /// Refuses diagonal mixing that a context does not have here.
+    pub(crate) fn check_mixing(&self) -> Result<(), LabError> {
         if self.query_mix == QueryMix::Unmixed && self.diagonal_mix != 0.0 {
             let expected = "mixed or scaled: the diagonal mixing of contexts scales a query's column";
             return Err(LabError::value("rho.query in training", "unmixed", expected));
@@ -249,11 +254,13 @@ impl ParamsFile {
 /// Reads attention parameters from JSON (`-` is standard input) or from a checkpoint in the safetensors
 /// format, whatever the file is called; refuses checkpoints of training on other columns than contexts have.
 pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
-    params_of(path, &read_bytes(path)?)
+    let file = params_of(path, &read_bytes(path)?)?;
+    file.description.as_ref().map_or(Ok(()), Description::check_columns).map_err(|e| at(path, e))?;
+    Ok(file)
 }
 
-/// As [`read_params`], of a file whose content is in memory.
-pub fn params_of(path: &Path, bytes: &[u8]) -> Result<ModelFile, LabError> {
+/// As [`read_params`], of a file whose content is in memory; also of training on other columns.
+pub(crate) fn params_of(path: &Path, bytes: &[u8]) -> Result<ModelFile, LabError> {
     if !is_checkpoint(path, bytes) {
         let file: ParamsFile = parse_json(path, bytes)?;
         return file.into_model().map_err(|e| at(path, e));
@@ -263,7 +270,7 @@ pub fn params_of(path: &Path, bytes: &[u8]) -> Result<ModelFile, LabError> {
     let description = Description::read(&tensors.metadata).map_err(failed)?;
     let parameters = checkpoint_params(&tensors).map_err(|e| at(path, e))?;
     if let Some(said) = &description {
-        said.check_columns().and_then(|()| said.check_parameters(&parameters)).map_err(|e| at(path, e))?;
+        said.check_parameters(&parameters).map_err(|e| at(path, e))?;
     }
     let warning = match &description {
         None => Some(

@@ -49,3 +49,13 @@ export const settled = (page) => page.evaluate(() => new Promise((done) => reque
 
 /** The one line in which the page says that something is wrong; empty where nothing is. */
 export const notice = (page) => page.locator("#notice").evaluate((element) => (element.hidden ? "" : element.textContent));
+
+/** What the page says about the number under the pointer or the keyboard's cursor: title and lines. */
+export const formula = (page) => page.locator("#formula > *").allTextContents();
+
+/** The number that a line of a formula comes to, after its last equals sign: three digits of every number are written. */
+export function arithmetic(line) {
+  const signs = { "÷": "/", "·": "*", "−": "-", "²": "**2", "[": "(", "]": ")" };
+  const written = line.split("=").at(-1).replace(/\d+ more: /g, "").replace(/[÷·−²[\]]/g, (sign) => signs[sign]);
+  return Function(`return ${written}`)();
+}

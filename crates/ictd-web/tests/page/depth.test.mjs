@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { folder, open, settled, start } from "./browser.mjs";
+import { folder, formula, notice, open, settled, start } from "./browser.mjs";
 import { near, onContext, same } from "./cli.mjs";
 
 let browser;
@@ -59,5 +59,29 @@ test("a sharp kernel on raw features fails, the suggestion repairs it, and it ca
   assert.notEqual(repaired.status, "refused");
   await page.locator("#undo-suggestion").click();
   same(await agrees(page), before, "undone", ["reasons"]);
+  await check();
+});
+
+test("the first point is read as the others are", async () => {
+  const { page, check } = await open(browser, { hash: "#scene=depth" });
+  await page.locator(".spectrum .frame").focus();
+  await page.keyboard.press("ArrowRight");
+  await settled(page);
+  const [first] = await formula(page);
+  assert.match(first, /^Eigenvalue/);
+  await page.keyboard.press("ArrowRight");
+  await settled(page);
+  assert.notEqual((await formula(page))[0], first);
+  await check();
+});
+
+test("a margin that is not about all states is not praised", async () => {
+  const { page, check } = await open(browser, { hash: "#scene=depth&n=1" });
+  await verdict(page).waitFor();
+  const margin = page.locator('[data-fact="margin"]');
+  assert.ok(Number(await page.locator('[data-fact="norm_inf"]').getAttribute("data-value")) >= 1);
+  assert.notEqual(await margin.getAttribute("class"), "good");
+  assert.match(await margin.locator("xpath=following-sibling::*").textContent(), /only reached/);
+  assert.equal(await notice(page), "");
   await check();
 });

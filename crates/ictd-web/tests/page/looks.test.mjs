@@ -112,3 +112,23 @@ for (const width of [1280, 390]) {
     });
   }
 }
+
+test("extremes: nothing is cut off or covers another", async () => {
+  for (const hash of ["kernel=linear&layers=60&alpha=8&layer=60", "kernel=linear&layers=60&alpha=8&layer=60&n=40", "own=100,-1,0~1:1;-100,1,0~0:0.5,1:0.5&alpha=8&layers=60&layer=40", "features=one-hot&states=16&n=60"]) {
+    const { page, check } = await open(browser, { hash: `#${hash}` });
+    assert.deepEqual(await page.evaluate(faults, [SMALLEST, CONTRAST]), [], hash);
+    const wide = await page.locator(".ledger td").evaluateAll((cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map(({ textContent }) => textContent));
+    assert.deepEqual(wide, [], `${hash}: the ledger`);
+    await check();
+  }
+});
+
+test("on paper there are pictures and no controls", async () => {
+  for (const width of [1280, 390]) {
+    const { page, check } = await open(browser, { width, hash: "#tour=2" });
+    await page.emulateMedia({ media: "print" });
+    for (const part of [".rail", ".tour", ".tools", ".menu"]) assert.equal(await page.locator(`${part}:visible`).count(), 0, part);
+    assert.ok(await page.locator(".weights svg").isVisible());
+    await check();
+  }
+});

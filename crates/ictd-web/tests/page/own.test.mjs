@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { folder, open, settled, start } from "./browser.mjs";
-import { ictd, same } from "./cli.mjs";
+import { folder, formula, notice, open, settled, start } from "./browser.mjs";
+import { ictd, near, onContext, same } from "./cli.mjs";
 
 let browser;
 before(async () => (browser = await start()));
@@ -54,6 +54,20 @@ test("a log is evaluated as the command line does it", async () => {
   await settled(page);
   assert.equal(await page.evaluate(() => document.querySelector('[aria-current="page"]').dataset.scene), "layer");
   assert.ok((await page.locator('[data-side="attention"]').count()) > 10);
+  // Nothing speaks of a process that is not there, or offers to change it.
+  assert.ok(!(await page.locator("#picture").textContent()).includes("exact"));
+  for (const label of ["Transitions n", "Kind", "States"]) assert.ok(!(await page.getByLabel(label, { exact: true }).isVisible()), label);
+  assert.match(await page.locator("#text").textContent(), /your log/);
+  // The way back and on keeps the window; a link, which cannot say it, leaves it.
+  await page.goBack();
+  await settled(page);
+  await page.goForward();
+  await settled(page);
+  assert.ok(await page.locator("#leave-window").isVisible());
+  await page.evaluate(() => (location.hash = "#n=8"));
+  await settled(page);
+  assert.ok(!(await page.locator("#leave-window").isVisible()));
+  assert.equal((await page.evaluate(() => window.ictd.shown())).context.rewards.length, 8);
   await check();
 });
 
@@ -99,6 +113,24 @@ test("text is pasted", async () => {
   await check();
 });
 
+test("a checkpoint of other prompts is stepped into with a note, and its numbers are those of its matrices", async () => {
+  const { page, check } = await open(browser, { hash: "#scene=own" });
+  const place = folder();
+  ictd("pretrain", "--set", "epochs=20", "--set", "query=source", "--seeds", "0..1", "--json", "--out", place);
+  const file = readdirSync(place, { recursive: true }).map((name) => join(place, name)).find((name) => name.endsWith(".safetensors"));
+  await choose(page, file);
+  await page.locator("#step-into-file").waitFor();
+  assert.match(await page.locator("#checkpoint-words").textContent(), /the query was the last source/);
+  await page.locator("#step-into-file").click();
+  await settled(page);
+  const { context, options } = await page.evaluate(() => window.ictd.shown());
+  const { values } = onContext(place, "forward", context, options);
+  const cells = await page.locator('[data-side="attention"]').evaluateAll((all) => all.map(({ dataset }) => ({ ...dataset })));
+  assert.equal(cells.length, values[0].length);
+  for (const { column, layer, value } of cells) near(Number(value), values[layer][column], `layer ${layer}, column ${column}`, Math.max(Math.abs(value), 1e-3));
+  await check();
+});
+
 test("a checkpoint is shown and stepped into", async () => {
   const { page, check } = await open(browser, { hash: "#scene=own" });
   const place = folder();
@@ -120,5 +152,101 @@ test("a checkpoint is shown and stepped into", async () => {
   await choose(page, join(place, "cut.safetensors"));
   await page.waitForFunction(() => !document.getElementById("failure").hidden);
   assert.ok(await page.locator("#step-into-file").isVisible());
+  await check();
+});
+
+const HOSTILE = "<img src=x onerror=window.hacked=1><b>bold</b>&lt;";
+
+test("text from files and addresses stays text", async () => {
+  const place = folder();
+  const { page, check } = await open(browser, { hash: `#scene=own&process=${HOSTILE}&tour=${HOSTILE}&block=${HOSTILE}~${HOSTILE}~1~7~AAAA` });
+  const harmless = async (what) => {
+    await settled(page);
+    const found = await page.evaluate(() => [window.hacked, document.querySelectorAll("img, #picture b b, #formula b, [onerror]").length]);
+    assert.deepEqual(found, [undefined, 0], what);
+  };
+  const file = join(place, `${HOSTILE.replaceAll("/", "")}.csv`);
+  writeFileSync(file, log().replace(",x,", `,${HOSTILE},`).replace(/^(\d+,\d+,)(\d)/gm, `$1$2${HOSTILE}`));
+  await choose(page, file);
+  await page.locator("#evaluate").waitFor();
+  await harmless("understood");
+  await page.locator("#evaluate").click();
+  await page.waitForFunction(() => document.getElementById("judgement").textContent !== "", null, { timeout: 120_000 });
+  await page.locator(".estimates .frame").focus();
+  const said = new Set();
+  for (let k = 0; k < 3; k++) {
+    await page.keyboard.press("ArrowDown");
+    await harmless("estimates");
+    said.add((await formula(page))[0]);
+  }
+  assert.ok([...said].some((title) => title.includes(HOSTILE)), `${[...said]}`);
+  await page.locator("#look").click();
+  await harmless("window");
+  assert.ok((await page.locator(".origin").textContent()).includes("<img"));
+  // A checkpoint whose header says such things, and parameters under such a name.
+  await page.locator('[data-scene="own"]').click();
+  const header = JSON.stringify({ __metadata__: { format: HOSTILE, kernel: HOSTILE }, [HOSTILE]: { dtype: HOSTILE, shape: [1], data_offsets: [0, 4] } });
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(Buffer.byteLength(header)));
+  const bad = join(place, "bad.safetensors");
+  writeFileSync(bad, Buffer.concat([length, Buffer.from(header), Buffer.alloc(4)]));
+  await choose(page, bad);
+  await page.waitForFunction(() => !document.getElementById("failure").hidden);
+  await harmless("checkpoint");
+  const matrix = (entry) => Array.from({ length: 5 }, (_, i) => Array.from({ length: 5 }, (_, j) => entry(i, j)));
+  const params = join(place, `${HOSTILE.replaceAll("/", "")}.json`);
+  writeFileSync(params, JSON.stringify({ V: matrix((i, j) => (i === 4 && j > 1 ? 1 : 0)), A: matrix((i, j) => Number(i === j)) }));
+  await choose(page, params);
+  await page.locator("#step-into-file").click();
+  await harmless("parameters");
+  const hash = await page.evaluate(() => location.hash);
+  await check();
+  const again = await open(browser, { hash });
+  assert.ok((await again.page.locator(".origin").textContent()).includes("<img"));
+  assert.equal(await again.page.evaluate(() => window.hacked), undefined);
+  // Were text to become an element after all, the browser would not run it.
+  await again.page.evaluate(() => document.body.insertAdjacentHTML("beforeend", "<img src=x onerror=window.hacked=1>"));
+  await again.page.waitForTimeout(200);
+  assert.equal(await again.page.evaluate(() => window.hacked), undefined);
+  await again.page.context().close();
+});
+
+test("the page makes no elements of text", () => {
+  const source = new URL("../../page/", import.meta.url);
+  for (const name of readdirSync(source)) assert.ok(!/innerHTML|outerHTML|insertAdjacentHTML|document\.write\(/.test(readFileSync(new URL(name, source), "utf8")), name);
+});
+
+test("a file that is dropped on another scene is shown in this one", async () => {
+  for (const scene of ["layer", "depth", "train"]) {
+    const { page, check } = await open(browser, { hash: `#scene=${scene}` });
+    await page.evaluate((text) => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([text], "walk.csv"));
+      for (const type of ["dragover", "drop"]) {
+        const event = new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true });
+        document.querySelector("h1").dispatchEvent(event);
+        if (!event.defaultPrevented) throw new Error(`${type} would leave the page`);
+      }
+    }, log());
+    await page.locator("#evaluate").waitFor();
+    await check();
+  }
+});
+
+test("a window that cannot be is refused in the page's own words", async () => {
+  const { page, check } = await open(browser, { hash: "#scene=own" });
+  const file = join(folder(), "walk.csv");
+  writeFileSync(file, log());
+  await choose(page, file);
+  await page.locator("#evaluate").waitFor();
+  for (const [id, text, words] of [["from", "-5", /whole number from 0 to \d+, found -5/], ["count", "41", /from 1 to 40, found 41/]]) {
+    const was = await page.locator(`#${id}`).inputValue();
+    await page.locator(`#${id}`).fill(text);
+    await page.locator("#look").click();
+    await settled(page);
+    assert.match(await failure(page), words);
+    await page.locator(`#${id}`).fill(was);
+  }
+  assert.equal(await notice(page), "");
   await check();
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { join } from "node:path";
-import { folder, open, settled, start } from "./browser.mjs";
+import { arithmetic, folder, formula, open, settled, start } from "./browser.mjs";
 import { ictd, onContext, near } from "./cli.mjs";
 
 let browser;
@@ -35,8 +35,8 @@ for (const query of ["next", "source"]) {
   });
 }
 
-test("a trained block is stepped into", async () => {
-  const { page, check } = await open(browser, { hash: "#scene=train&train.tasks=200" });
+for (const [what, hash] of Object.entries({ "": "", ", its query a source": "&train.query=source", ", with diagonal mixing": "&train.rho=0.3" })) test(`a trained block is stepped into${what}`, async () => {
+  const { page, check } = await open(browser, { hash: `#scene=train&train.tasks=200${hash}` });
   await page.locator("#train").click();
   await ended(page);
   await page.locator('[data-step-into="2"]').click();
@@ -46,6 +46,18 @@ test("a trained block is stepped into", async () => {
   const { values } = onContext(folder(), "forward", context, options);
   const cells = await page.locator('[data-side="attention"]').evaluateAll((all) => all.map(({ dataset }) => ({ column: dataset.column, layer: dataset.layer, value: Number(dataset.value) })));
   for (const { column, layer, value } of cells) near(value, values[layer][column], `layer ${layer}, column ${column}`, Math.max(Math.abs(value), 1e-3));
+  assert.equal((await page.locator(".origin").textContent()).includes("the query was the last source"), hash.includes("source"));
+  assert.equal(await page.getByLabel("States", { exact: true }).inputValue(), String(await page.locator(".state[data-state]").count()));
+  // The weight of the first source for itself, where mixing adds to it, and for the next column, where it does not.
+  await page.locator(".weights .frame").focus();
+  for (let k = 0; k < 2; k++) {
+    await page.keyboard.press("ArrowRight");
+    await settled(page);
+    const lines = await formula(page);
+    const at = lines.findIndex((line) => /^= .*÷/.test(line));
+    assert.equal(lines[at].includes("0.3)"), hash.includes("rho"));
+    assert.ok(Math.abs(arithmetic(lines[at]) - arithmetic(lines[at + 1])) < 2e-3, lines.join(" "));
+  }
   await check();
 });
 
