@@ -465,7 +465,7 @@ fn an_ill_conditioned_fixed_point_is_refused_not_guessed() {
     let output = forward(&String::from_utf8(run.stdout).unwrap(), &["--fixed-point"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("condition number"));
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(result["fixed_point"].is_null() && result["values"][15].as_array().unwrap().len() == 61);
 }
 
@@ -479,12 +479,12 @@ fn flat_weights_do_not_hide_the_limit_of_a_closed_context() {
         &context.to_string(),
         &["--fixed-point", "--temperature", "1e6", "--layers", "1", "--tokens", "--last"],
     );
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let limit = result["fixed_point"]["values"].as_array().unwrap();
     assert_eq!((limit.len(), &limit[0]), (1, &0.0.into()));
     assert_eq!(result["tokens"][1][0].as_array().unwrap().len(), 1);
     let all = forward(&context.to_string(), &["--fixed-point", "--temperature", "1e6", "--layers", "1"]);
-    let all: Value = serde_json::from_slice(&all.stdout).unwrap();
+    let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
     // 200 rewards of 1, discounted by 0.9.
     let first = all["fixed_point"]["values"][0].as_f64().unwrap();
     assert!((first - (1.0 - 0.9_f64.powi(200)) / 0.1).abs() < 1e-9, "{first}");
