@@ -99,7 +99,7 @@ fn divergence_is_refused_with_the_layers_before() {
 
 #[test]
 fn combinations_without_meaning_are_one_line_that_names_them() {
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 18] = [
         (&["--lambda", "0.5"], "lambda"),
         (&["--construction", "td", "--lambda", "0.5"], "lambda"),
         (&["--construction", "sarsa", "--lambda", "0"], "lambda"),
