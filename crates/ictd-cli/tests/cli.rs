@@ -462,7 +462,7 @@ fn fixed_point_of_the_linear_kernel_says_that_it_converges() {
 #[test]
 fn an_ill_conditioned_fixed_point_is_refused_not_guessed() {
     let run = ictd(&["task", "cartpole", "--continuous", "--trajectory", "60", "--json"]);
-    let output = forward(&String::from_utf8(run.stdout).unwrap(), &["--fixed-point"]);
+    let output = forward(&String::from_utf8(run.stdout).unwrap(), &["--fixed-point", "--json"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("condition number"));
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -477,13 +477,14 @@ fn flat_weights_do_not_hide_the_limit_of_a_closed_context() {
         serde_json::json!({"episodes": [{"features": rows, "rewards": vec![1.0; 200], "terminated": true}]});
     let output = forward(
         &context.to_string(),
-        &["--fixed-point", "--temperature", "1e6", "--layers", "1", "--tokens", "--last"],
+        &["--fixed-point", "--temperature", "1e6", "--layers", "1", "--tokens", "--last", "--json"],
     );
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let limit = result["fixed_point"]["values"].as_array().unwrap();
     assert_eq!((limit.len(), &limit[0]), (1, &0.0.into()));
     assert_eq!(result["tokens"][1][0].as_array().unwrap().len(), 1);
-    let all = forward(&context.to_string(), &["--fixed-point", "--temperature", "1e6", "--layers", "1"]);
+    let all =
+        forward(&context.to_string(), &["--fixed-point", "--temperature", "1e6", "--layers", "1", "--json"]);
     let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
     // 200 rewards of 1, discounted by 0.9.
     let first = all["fixed_point"]["values"][0].as_f64().unwrap();

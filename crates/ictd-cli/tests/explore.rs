@@ -14,7 +14,9 @@ fn installed() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let binary = dir.path().join("bin").join("ictd");
     fs::create_dir(dir.path().join("bin")).unwrap();
-    fs::copy(assert_cmd::cargo::cargo_bin("ictd"), &binary).unwrap();
+    // A link where there can be one: what another test starts while a copy is being written keeps it open, and then it cannot be run.
+    let built = assert_cmd::cargo::cargo_bin("ictd");
+    fs::hard_link(&built, &binary).or_else(|_| fs::copy(&built, &binary).map(|_| ())).unwrap();
     (dir, binary)
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{assert_refused, forward, ictd, ictd_in, json};
+use common::{assert_refused, forward, ictd, ictd_in, json, judged};
 
 /// Every count and size that a user can give has a limit from the memory it would need, and is refused before the work.
 #[test]
@@ -47,10 +47,10 @@ fn what_is_no_number_is_no_verdict() {
     let bias = rows.iter().find(|row| row["statement"] == "Lemma 6, bias").unwrap();
     assert_eq!((&bias["bound"], &bias["covered"]), (&0.0.into(), &20.into()));
     let context = r#"{"features": [[1, 0], [0, 1], [1, 0]], "rewards": [-1e308, 0]}"#;
-    let output = forward(context, &["--fixed-point", "--layers", "0"]);
+    let output = forward(context, &["--fixed-point", "--layers", "0", "--json"]);
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(3) && message.contains("overflows"), "{message}");
-    assert!(json(&output)["fixed_point"].is_null());
+    assert!(judged(&output)["fixed_point"].is_null());
 }
 
 /// Scores so large that rounding decides weights: the norm has no bound, and says so.
