@@ -236,6 +236,7 @@ fn bad_training_settings_are_one_line_and_change_nothing() {
         (&["--set", "rho.start=1.5"], "rho.start"),
         (&["--set", "tau=-1"], "temperature"),
         (&["--set", "kernel=tabular"], "kernel is tabular"),
+        (&["--set", "tied=false", "--set", "mask=looped"], "mask is looped"),
         (&["--set", "epochs=4611686018427387904"], "epochs"),
         (&["--set", "layers=1000000000"], "layers"),
         (&["--set", "n=100000", "--set", "rho.end=0.5"], "8 GB"),

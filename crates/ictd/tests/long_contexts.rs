@@ -45,7 +45,8 @@ fn settings() -> Vec<PretrainConfig> {
     for kernel in [KernelName::Linear, KernelName::Relu, KernelName::Elu1] {
         settings.push(PretrainConfig { kernel, ..long() });
     }
-    settings.push(PretrainConfig { tied: false, mask: Mask::Looped, block: Block::DualHead, ..long() });
+    settings.push(PretrainConfig { tied: false, block: Block::DualHead, ..long() });
+    settings.push(PretrainConfig { mask: Mask::Looped, block: Block::DualHead, ..long() });
     settings.push(PretrainConfig { num_layers: 1, ..long() });
     let mut source = PretrainConfig { query: QueryPosition::Source, ..long() };
     (source.source.columns, source.source.reward) = (SourceColumns::NPlus1, QueryReward::Hidden);

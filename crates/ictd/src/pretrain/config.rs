@@ -357,6 +357,10 @@ impl PretrainConfig {
             }
         }
         self.weighing()?;
+        if self.mask == Mask::Looped && !self.tied {
+            let expected = "full, relaxed or none with tied=false: looped layers share their parameters";
+            return refuse("mask", &"looped", expected);
+        }
         if !self.simd.is_available() {
             return refuse("simd", &self.simd, "a level that this CPU has");
         }
