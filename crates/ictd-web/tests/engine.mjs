@@ -212,7 +212,7 @@ test("the page unpacks its modules and the engine", () => {
   for (const [, id, length, textContent] of html.matchAll(/id="(\w+)" data-length="(\d+)">([^<]*)</g)) elements[id] = { textContent, dataset: { length } };
   let map = null;
   const document = { getElementById: (id) => elements[id], createElement: () => ({}), head: { append: (script) => (map = script) } };
-  const start = html.slice(html.indexOf("<script>\n") + 9, html.indexOf("</script>", html.indexOf("<script>\n")));
+  const [, start] = html.match(/<script nonce="\w+">\n(.*?)<\/script>/s);
   new Function("document", start)(document);
   const folder = new URL("../page/", import.meta.url);
   const { imports } = JSON.parse(map.textContent);
