@@ -71,9 +71,9 @@ macro_rules! each_pass {
 pub trait Arithmetic: Element {
     /// A number of its machine in memory.
     type Cell: Copy + Default + Debug + Send + Sync;
-    /// [`Program::forward`].
+    /// `Program::forward`.
     fn forward(level: Level, pass: &mut Pass<Self, Self::Cell>, job: Job<'_, Self>, out: &mut [Self]);
-    /// [`Program::backward`].
+    /// `Program::backward`.
     fn backward(
         level: Level,
         pass: &mut Pass<Self, Self::Cell>,
@@ -82,7 +82,7 @@ pub trait Arithmetic: Element {
     );
     /// [`PredecessorTrainer::train_mrp`].
     fn train_mrp(trainer: &mut PredecessorTrainer<Self>) -> Result<(), PredecessorError>;
-    /// [`comparator::values`].
+    /// `comparator::values`.
     fn comparator(
         level: Level,
         shape: &PredecessorShape,
@@ -168,17 +168,17 @@ impl<E: Arithmetic> Engine<E> {
         matches!(self.pass, Pass::Columns(_) | Pass::Memory(_))
     }
 
-    /// [`Program::forward`].
+    /// `Program::forward`.
     pub fn forward(&mut self, job: Job<'_, E>, out: &mut [E]) {
         E::forward(self.level, &mut self.pass, job, out);
     }
 
-    /// [`Program::backward`].
+    /// `Program::backward`.
     pub fn backward(&mut self, job: Job<'_, E>, feedback: Feedback<'_, E>) {
         E::backward(self.level, &mut self.pass, job, feedback);
     }
 
-    /// [`comparator::values`].
+    /// `comparator::values`.
     pub fn comparator(&self, alpha: f64, prompts: &Prompts<E>, out: [&mut [E]; 2]) {
         E::comparator(self.level, &self.shape, alpha, prompts, out);
     }
