@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = ControlStudyConfig::default().trials)]
     trials: u64,
     /// Compare attention with the algorithms and do nothing else
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["mdps", "updates", "transitions", "exact_mdps", "sweeps"])]
     verify: bool,
     #[command(flatten)]
     common: Common,

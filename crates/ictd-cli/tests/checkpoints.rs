@@ -203,6 +203,18 @@ fn checkpoints_of_format_1_are_read_with_a_warning() {
 }
 
 /// A list of one layer is no word for all layers: the others may be lost.
+/// A depth that would come nearer is told, and no option that is then refused.
+#[test]
+fn certify_suggests_no_option_that_contradicts_the_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let (checkpoint, _) = train(dir.path(), &[]);
+    let certify = ["certify", "--params", checkpoint.to_str().unwrap(), "--json"];
+    let output = ictd_in(dir.path(), &certify);
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let suggestion = result["suggestion"].as_str().unwrap();
+    assert!(!suggestion.is_empty() && !suggestion.contains("--"), "{suggestion}");
+}
+
 #[test]
 fn parameters_of_too_few_layers_are_refused() {
     let dir = tempfile::tempdir().unwrap();

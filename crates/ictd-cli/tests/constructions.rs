@@ -97,6 +97,31 @@ fn divergence_is_refused_with_the_layers_before() {
     }
 }
 
+/// Trusted near the limit alone: not with a step size of 0, not on the way, not where the context leaves the limit open, and not because the
+/// last layers change little.
+#[test]
+fn values_away_from_their_limit_are_no_trust() {
+    let scarce = r#"{"features": [[1, 0, 0], [0, 1, 0], [1, 0, 1]], "rewards": [1, 0]}"#;
+    let cases = [
+        (CONTEXT, "1", "2000", "trust"),
+        (CONTEXT, "0", "20", "caution"),
+        (CONTEXT, "1e-6", "50", "caution"),
+        (CONTEXT, "1", "3", "caution"),
+        (scarce, "1", "2000", "caution"),
+    ];
+    for (context, step, layers, expected) in cases {
+        let arguments =
+            ["--construction", "td", "--gamma", "0.5", "--step-size", step, "--layers", layers, "--json"];
+        let result = json(&forward(context, &arguments));
+        assert_eq!(result["judgement"], expected, "step size {step}, {layers} layers: {}", result["reasons"]);
+        let value = result["query_values"].as_array().unwrap().last().unwrap().as_f64().unwrap();
+        match result["limit"].as_f64() {
+            Some(limit) => assert_eq!((value - limit).abs() <= 0.01 * limit.abs(), expected == "trust"),
+            None => assert!(step == "0" || context == scarce),
+        }
+    }
+}
+
 #[test]
 fn combinations_without_meaning_are_one_line_that_names_them() {
     let cases: [(&[&str], &str); 18] = [

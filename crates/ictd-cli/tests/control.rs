@@ -105,5 +105,7 @@ fn numbers_out_of_range_are_refused_and_write_nothing() {
         let output = ictd_in(dir.path(), &["control", &format!("--{option}"), "0"]);
         assert_refused(&output, &format!("{option} is 0"));
     }
+    // What the comparison does not use is no option beside it.
+    assert_refused(&ictd_in(dir.path(), &["control", "--verify", "--mdps", "3"]), "--mdps");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -307,3 +307,21 @@ fn a_diverging_seed_leaves_the_others_alone() {
     assert!(ictd_in(dir.path(), &arguments).status.success());
     assert_eq!((fs::read(root.join("seed_0000/provenance.json")).unwrap(), files()), (before, count));
 }
+
+/// A map says by its rows and columns what it varies; a name that is no kernel is told those that can be trained.
+#[test]
+fn maps_keep_what_they_vary_and_kernels_are_those_that_train() {
+    let dir = tempfile::tempdir().unwrap();
+    for (map, change) in [
+        ("settings", "query=source"),
+        ("settings", "init.score_sign=td"),
+        ("kernels", "kernel=linear"),
+        ("kernels", "init.value_sign=mirror"),
+    ] {
+        let output = ictd_in(dir.path(), &["branches", "--map", map, "--seeds", "1", "--set", change]);
+        assert_refused(&output, &format!("'{change}' is what the map varies"));
+    }
+    let output = ictd_in(dir.path(), &["pretrain", "--set", "kernel=foo"]);
+    assert_refused(&output, "'foo' is no kernel, expected softmax, linear, relu, elu1 or rbf");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}

@@ -159,7 +159,7 @@ fn another_paper_is_judged_on_its_own() {
     assert_refused(&ictd_in(dir.path(), &["reproduce", "--only", "demo"]), "demo");
     assert_refused(
         &ictd_in(dir.path(), &["reproduce", "--only", "fig2", "--out", "out/predecessor"]),
-        "expected an empty",
+        "has the reproduction of another paper, expected an empty",
     );
     assert_refused(&run(&["--stability"]), "stability");
     assert_refused(&ictd_in(dir.path(), &["reproduce", "--paper", "somebody"]), "main, predecessor");

@@ -171,7 +171,11 @@ fn long_passes_come_to_their_limits() {
         let construction = ConstructionConfig { step_sizes: vec![1.5], ..config }.check().unwrap();
         let radius = construction.spectral_radius(&context).unwrap().unwrap();
         assert!(radius < 1.0, "{algorithm}: {radius}");
-        construction.query_values(&context).unwrap()[4000]
+        let value = construction.query_values(&context).unwrap()[4000];
+        let limit = construction.limit(&context).unwrap();
+        // A system of three equations of order 1.
+        assert!((value - limit).abs() < 1e-12, "{algorithm}: {value} and {limit}");
+        value
     };
     let value = |w: &[f64]| w.iter().zip(context.features_of(N)).map(|(w, x)| w * x).sum::<f64>();
     let lstd = LinearTd { gamma: GAMMA, step_sizes: vec![] }.fixed_point(&context).unwrap();
@@ -197,6 +201,29 @@ fn long_passes_come_to_their_limits() {
     let returns = |k: usize| (k..N).map(|i| GAMMA.powi((i - k) as i32) * context.rewards()[i]).sum();
     let least = solve(&|k| context.features_of(k).to_vec(), &returns);
     assert!((deep(Algorithm::MonteCarlo) - value(&least)).abs() < 1e-12);
+}
+
+/// Every construction's value is that of its limit after enough layers, with any step sizes; one that the context leaves open is refused.
+#[test]
+fn limits_are_those_of_deep_passes() {
+    let context = distinct(2, D, N);
+    for algorithm in Algorithm::ALL {
+        let lambda = if algorithm == Algorithm::TdLambda { 0.5 } else { 0.0 };
+        let config = ConstructionConfig { lambda, ..ConstructionConfig::new(algorithm, 6000) };
+        let steps: Vec<f64> = (0..6000).map(|layer| [0.5, 0.9, 1.2][layer % 3]).collect();
+        let construction = ConstructionConfig { step_sizes: steps, ..config.clone() }.check().unwrap();
+        let deep = construction.query_values(&context).unwrap()[6000];
+        assert!((deep - construction.limit(&context).unwrap()).abs() < 1e-10, "{algorithm}");
+        // Two transitions say nothing about the third direction.
+        let open = config.check().unwrap().limit(&distinct(2, D, 2)).unwrap_err();
+        assert!(matches!(open, ConstructionError::Linalg(_)), "{algorithm}: {open}");
+    }
+    let each = ConstructionConfig {
+        preconditioners: vec![Matrix::identity(D); 3],
+        ..ConstructionConfig::new(Algorithm::Td, 3)
+    };
+    let refused = each.check().unwrap().limit(&context).unwrap_err();
+    assert!(matches!(refused, ConstructionError::Preconditioners { found: 3, .. }), "{refused}");
 }
 
 /// Origin: golden/construction.py, NumPy, by attention and transition by transition. 14 cases: every construction, with and without

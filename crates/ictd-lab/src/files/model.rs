@@ -179,11 +179,9 @@ pub fn chosen<T: PartialEq + Display>(
     default: T,
 ) -> Result<T, LabError> {
     match (typed, said) {
-        (Some(typed), Some(said)) if typed != said => Err(LabError::value(
-            flag,
-            typed,
-            format!("{said} as the checkpoint was trained with: leave the flag out"),
-        )),
+        (Some(typed), Some(said)) if typed != said => {
+            Err(LabError::value(flag, typed, format!("{said} as the checkpoint was trained with")))
+        }
         (typed, said) => Ok(typed.or(said).unwrap_or(default)),
     }
 }

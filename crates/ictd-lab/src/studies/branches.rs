@@ -71,6 +71,14 @@ impl Map {
         }
     }
 
+    /// Keys that name what is mapped: another value would make a row something else than its title says.
+    fn own_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Settings => &["query", "init.score_sign", "init.value_sign"],
+            Self::Kernels => &["query", "init.score_sign", "init.value_sign", "kernel"],
+        }
+    }
+
     fn changes(self) -> &'static [Change] {
         match self {
             Self::Settings => &SETTINGS,
@@ -120,6 +128,17 @@ pub fn run(
     mut tell: impl FnMut(&str),
 ) -> Result<BranchMap, LabError> {
     check_range("seeds", seeds.len(), 1..=100_000)?;
+    let sets = |change: &&String| {
+        let key = change.split('=').next().unwrap_or_default().trim();
+        map.own_keys().contains(&key)
+    };
+    if let Some(change) = base.iter().find(sets) {
+        let problem = format!(
+            "'{change}' is what the map varies, expected other keys than {}",
+            map.own_keys().join(", ")
+        );
+        return Err(LabError::refused("set", problem));
+    }
     let config = settings(base, map.queries()[0], &[])?.config;
     // A query from the stationary law needs to know it; states that are not counted cannot be more or fewer.
     let is_exact = config.source()?.is_exact();

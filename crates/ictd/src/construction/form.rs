@@ -85,13 +85,20 @@ impl Factors {
         change
     }
 
-    /// I + (α/n)·C Σ_i e_i (γφ'_i − φ_i)ᵀ, what a layer multiplies errors of the weights by.
-    pub fn error_map(&self, step: Step<'_>) -> Matrix {
+    /// C Σ_i e_i (φ_i − γφ'_i)ᵀ and C Σ_i e_i δ_i at w = 0: layers rest where the first times the weights is the second.
+    pub fn equations(&self, preconditioner: &Matrix) -> (Matrix, Vec<f64>) {
         let d = self.eligibility.num_cols();
-        let mut map = Matrix::identity(d);
-        let moved = step.preconditioner.matmul(&self.eligibility.transpose()).matmul(&self.difference);
-        for i in 0..d {
-            axpy(step.share(), moved.row(i), map.row_mut(i));
+        let by_eligibility = preconditioner.matmul(&self.eligibility.transpose());
+        let moved = by_eligibility.matmul(&self.difference);
+        (Matrix::from_fn(d, d, |i, j| -moved[(i, j)]), by_eligibility.mul_vec(&self.rewards))
+    }
+
+    /// I − (α/n)·C Σ_i e_i (φ_i − γφ'_i)ᵀ, what a layer multiplies errors of the weights by.
+    pub fn error_map(&self, step: Step<'_>) -> Matrix {
+        let mut map = Matrix::identity(self.eligibility.num_cols());
+        let (equations, _) = self.equations(step.preconditioner);
+        for i in 0..map.num_rows() {
+            axpy(-step.share(), equations.row(i), map.row_mut(i));
         }
         map
     }

@@ -34,7 +34,7 @@ pub use linear::{Head, LinearLayer};
 use std::borrow::Cow;
 
 use crate::context::{Context, End};
-use crate::linalg::{LinalgError, spectral_radius};
+use crate::linalg::{LinalgError, solve, spectral_radius};
 use crate::matrix::Matrix;
 use crate::transformer::ForwardError;
 use crate::vector::dot;
@@ -209,6 +209,20 @@ impl Construction {
         let c = self.preconditioner(0, context.feature_dim());
         let map = self.form().factors(context).error_map(self.step(0, context, &c));
         Ok(Some(spectral_radius(&map)?))
+    }
+
+    /// The value of the query that layers lead to where they converge, whatever their step sizes; refused where the context leaves it open, or
+    /// layers have preconditioners of their own.
+    pub fn limit(&self, context: &Context) -> Result<f64, ConstructionError> {
+        self.check_context(context)?;
+        if self.config.preconditioners.len() > 1 {
+            let (found, layers) = (self.config.preconditioners.len(), 1);
+            return Err(ConstructionError::Preconditioners { found, layers });
+        }
+        let c = self.preconditioner(0, context.feature_dim());
+        let (map, moved) = self.form().factors(context).equations(&c);
+        let weights = solve(&map, &moved)?;
+        Ok(dot(context.features_of(context.num_transitions()), &weights))
     }
 
     fn step<'a>(&self, layer: usize, context: &Context, preconditioner: &'a Matrix) -> Step<'a> {

@@ -132,7 +132,7 @@ pub struct PretrainConfig {
     pub context_len: usize,
     #[serde(rename = "layers")]
     pub num_layers: usize,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "kernel_to_train")]
     pub kernel: KernelName,
     #[serde(alias = "tau")]
     pub temperature: f64,
@@ -154,6 +154,13 @@ pub struct PretrainConfig {
     /// Vector instructions; no part of files, because it changes speed and last places only.
     #[serde(skip)]
     pub simd: SimdLevel,
+}
+
+/// A kernel by name; an unknown name is told those that can be trained, which are not all.
+fn kernel_to_train<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<KernelName, D::Error> {
+    let name = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
+    let unknown = |_| format!("'{name}' is no kernel, expected {}", Key::range_of("kernel"));
+    name.parse().map_err(|error| serde::de::Error::custom(unknown(error)))
 }
 
 impl PretrainConfig {

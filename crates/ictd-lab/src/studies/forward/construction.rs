@@ -18,10 +18,10 @@ use crate::{LabError, Progress, Watched};
 const USUAL_LAMBDA: f64 = 0.5;
 /// Largest number of features up to which the factor of errors is looked for: it takes a fraction of a second.
 const JUDGED_FEATURES: usize = 300;
-/// Above this a factor of errors is not 1 but for rounding.
-const GROWS: f64 = 1.0 + 1e-9;
-/// A last layer that changes the value by less says that layers have come to rest.
-const STILL: f64 = 0.01;
+/// A factor of errors that is no further from 1 is 1 but for rounding.
+const ROUNDING: f64 = 1e-9;
+/// A value that is no further from its limit, and that the last layer changes no more, as shares of the limit, is as good as there.
+const NEAR: f64 = 0.01;
 
 /// What may be said about a construction beside its context.
 ///
@@ -85,7 +85,13 @@ impl ConstructionOptions {
         // Numbers that overflow have no factor, and values may be finite all the same.
         let spectral_radius =
             if is_judged { construction.spectral_radius(context).ok().flatten() } else { None };
-        let judged = judge(&query_values, overflow, spectral_radius);
+        // Step sizes change how fast the limit is approached, not where it is.
+        let limit = if context.feature_dim() <= JUDGED_FEATURES && overflow.is_none() {
+            construction.limit(context).ok()
+        } else {
+            None
+        };
+        let judged = judge(&query_values, overflow, spectral_radius, limit);
         let mut tokens = None;
         if self.tokens {
             progress.begin("forward: token matrices", "layers", layers)?;
@@ -103,6 +109,7 @@ impl ConstructionOptions {
             judgement: judged.level,
             reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
             spectral_radius,
+            limit: limit.filter(|_| spectral_radius.is_none_or(|radius| radius < 1.0 - ROUNDING)),
             row_names: if tokens.is_some() {
                 construction.row_names(context.feature_dim())
             } else {
@@ -138,6 +145,9 @@ pub struct ConstructionReport {
     /// What errors of the weights are multiplied by in the long run, per layer, where all layers are the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     spectral_radius: Option<f64>,
+    /// The value that layers lead to, where they lead anywhere and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<f64>,
     /// Every layer's full token matrix, row by row.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<Vec<Vec<Vec<f64>>>>,
@@ -147,49 +157,65 @@ pub struct ConstructionReport {
     judged: Judgement,
 }
 
-/// Whether to use the values: not where they overflow, nor where layers change them more and more and have no limit.
-fn judge(values: &[f64], overflow: Option<usize>, radius: Option<f64>) -> Judgement {
+/// Whether to use the values: not where they overflow, nor where layers change them more and more and have no limit; with care where they are
+/// away from their limit, or it is not known.
+fn judge(values: &[f64], overflow: Option<usize>, radius: Option<f64>, limit: Option<f64>) -> Judgement {
     let depth = values.len() - 1;
-    let (level, text) = if let Some(layer) = overflow {
-        let text = format!(
-            "values overflow in layer {layer}: layers diverge; lower the step size or the depth (values are given up to layer {depth})"
+    let say = |level, text| Judgement::of(vec![Reason { level, text }]);
+    if let Some(layer) = overflow {
+        return say(
+            Level::Refuse,
+            format!(
+                "values overflow in layer {layer}: layers diverge; lower the step size or the depth (values are given up to layer {depth})"
+            ),
         );
-        (Level::Refuse, text)
-    } else if depth == 0 {
-        (Level::Caution, "without layers all values are 0".into())
-    } else {
-        let changes: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-        // The last quarter of the layers against the one before, so that swinging values do not hide it.
-        let span = (depth / 4).max(1);
-        let late = largest(changes.iter().rev().take(span).copied());
-        let before = largest(changes.iter().rev().skip(span).take(span).copied());
-        let grows = depth > span && late > before;
-        let last = format!("the last layer changes the value by {:.1e}", changes[depth - 1]);
-        match radius {
-            Some(radius) if radius > GROWS && grows => (
-                Level::Refuse,
-                format!(
+    }
+    if depth == 0 {
+        return say(Level::Caution, "without layers all values are 0".into());
+    }
+    let changes: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let change = changes[depth - 1];
+    let last = format!("the last layer changes the value by {change:.1e}");
+    match (radius, limit) {
+        (Some(radius), _) if radius > 1.0 + ROUNDING => {
+            // The last quarter of the layers against the one before, so that swinging values do not hide it.
+            let span = (depth / 4).max(1);
+            let late = largest(changes.iter().rev().take(span).copied());
+            let before = largest(changes.iter().rev().skip(span).take(span).copied());
+            if depth > span && late > before {
+                let text = format!(
                     "values diverge: the last of {depth} layers change the value by up to {late:.1e}, those before by {before:.1e}, and in the \
                      long run a layer multiplies errors by {radius:.4}; lower the step size or the depth"
-                ),
-            ),
-            Some(radius) if radius > GROWS => (
-                Level::Caution,
-                format!(
-                    "there is no limit: in the long run a layer multiplies errors by {radius:.4}; {last}"
-                ),
-            ),
-            known => {
-                let still = changes[depth - 1] <= STILL * values[depth].abs();
-                let pace = known.map_or_else(
-                    || "where layers lead is not known: they differ, features are many, or numbers are too large".to_owned(),
-                    |radius| format!("in the long run a layer multiplies errors by {radius:.4}"),
                 );
-                (if still { Level::Trust } else { Level::Caution }, format!("{pace}; {last}"))
+                return say(Level::Refuse, text);
             }
+            let text = format!(
+                "there is no limit: in the long run a layer multiplies errors by {radius:.4}; {last}"
+            );
+            say(Level::Caution, text)
         }
-    };
-    Judgement::of(vec![Reason { level, text }])
+        (Some(radius), _) if radius >= 1.0 - ROUNDING => say(
+            Level::Caution,
+            format!(
+                "the context leaves the limit open, or the step size is 0: a layer multiplies some errors by 1, which no depth mends; {last}"
+            ),
+        ),
+        (radius, Some(limit)) => {
+            let away = (values[depth] - limit).abs();
+            let near = |distance: f64| distance <= NEAR * limit.abs();
+            let level = if near(away) && near(change) { Level::Trust } else { Level::Caution };
+            let pace = radius.map_or_else(String::new, |radius| {
+                format!("; in the long run a layer multiplies errors by {radius:.4}")
+            });
+            say(level, format!("the value is {away:.1e} from its limit {}{pace}; {last}", number(&limit)))
+        }
+        _ => say(
+            Level::Caution,
+            format!(
+                "where layers lead is not known: the context leaves it open, features are many, or numbers are too large; {last}"
+            ),
+        ),
+    }
 }
 
 /// A row of `values.csv`.

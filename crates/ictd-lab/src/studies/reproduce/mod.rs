@@ -206,12 +206,14 @@ fn claim_directory(path: &Path, paper: Paper) -> Result<OutputDir, LabError> {
     let names = entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned()));
     // Half-written files and locks of a killed run are nobody's.
     let first = names.filter(|n| !is_unfinished(n) && n != LOCK).min();
-    let marked = fs::read_to_string(path.join(MARKER)).is_ok_and(|text| text == marker_text(paper));
-    if let Some(name) = first.filter(|_| !marked) {
-        let of_it = if paper == Paper::Main { "" } else { " of this paper" };
-        let problem = format!(
-            "has files that no reproduction{of_it} wrote ('{name}' for one), expected an empty or new directory"
-        );
+    let marker = fs::read_to_string(path.join(MARKER)).unwrap_or_default();
+    if let Some(name) = first.filter(|_| marker != marker_text(paper)) {
+        let found = if Paper::ALL.into_iter().any(|other| marker == marker_text(other)) {
+            "has the reproduction of another paper".to_owned()
+        } else {
+            format!("has files that no reproduction wrote ('{name}' for one)")
+        };
+        let problem = format!("{found}, expected an empty or new directory");
         return Err(LabError::refused(format!("out {}", path.display()), problem));
     }
     let out = OutputDir::locked(path, Duration::ZERO)?;

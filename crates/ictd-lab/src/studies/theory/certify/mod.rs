@@ -315,7 +315,7 @@ fn report(
         schema: "ictd.certificate/1",
         certifies: CERTIFIES,
         judgement,
-        suggestion: advice(operator, &certificate, asked.num_layers, &tried),
+        suggestion: advice(operator, &certificate, config, &tried),
         drawn: subject.clone(),
         subject,
         subsample,

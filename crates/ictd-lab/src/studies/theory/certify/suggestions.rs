@@ -5,7 +5,7 @@ use ictd::operator::StateOperator;
 use ictd::theory::{Certificate, Change, Helps, Suggestion, Suggestions};
 use serde::Serialize;
 
-use super::{Examined, Report};
+use super::{Examined, LayerConfig, Report};
 use crate::studies::theory::{apart, layers};
 
 /// How near to the limit is near enough to be told the number of layers for, as a share of the largest value.
@@ -126,9 +126,10 @@ fn note(tried: &Suggestions, num_layers: usize) -> String {
 pub(super) fn advice(
     operator: &StateOperator,
     certificate: &Certificate,
-    num_layers: usize,
+    config: &LayerConfig,
     Tried { suggestions, examined, .. }: &Tried,
 ) -> String {
+    let num_layers = config.certificate.num_layers;
     if !certificate.status.converges() {
         return instead(num_layers, suggestions, examined.is_some());
     }
@@ -139,9 +140,7 @@ pub(super) fn advice(
             )
         }
         Some((enough, true)) => {
-            format!(
-                "{enough} layers (--layers {enough}) bring all values within 1 % of the largest of their limit"
-            )
+            format!("{} bring all values within 1 % of the largest of their limit", config.depth(enough))
         }
         Some((enough, false)) => format!(
             "about {enough:.1e} layers, by the rate, bring all values within 1 % of the largest of their limit{}",
@@ -149,6 +148,16 @@ pub(super) fn advice(
             enough = enough as f64
         ),
         None => FAR.into(),
+    }
+}
+
+impl LayerConfig {
+    /// A number of layers in words, and how to ask for them where that is possible: the depth of a checkpoint is what it is.
+    pub(super) fn depth(&self, enough: u64) -> String {
+        if self.trained.as_ref().is_some_and(|trained| trained.depth_is_said) {
+            return format!("{enough} layers, more than the checkpoint has,");
+        }
+        format!("{enough} layers (--layers {enough})")
     }
 }
 

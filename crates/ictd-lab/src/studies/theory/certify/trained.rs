@@ -16,6 +16,8 @@ use crate::files::{ModelFile, chosen};
 pub struct Trained {
     params: AttentionParams,
     block: Block,
+    /// Whether a checkpoint says the depth, so that no option can.
+    pub(super) depth_is_said: bool,
 }
 
 /// What a trained layer is as a step of TD: what stands in the certificate, and what it was made of.
@@ -59,9 +61,11 @@ impl Typed {
         }
         let trained = match parameters {
             None | Some(Parameters::ThetaStar) => None,
-            Some(Parameters::Tied(params)) => {
-                Some(Trained { params, block: said.map_or(Block::TemporalShift, |s| s.block) })
-            }
+            Some(Parameters::Tied(params)) => Some(Trained {
+                params,
+                block: said.map_or(Block::TemporalShift, |s| s.block),
+                depth_is_said: said.is_some(),
+            }),
             Some(Parameters::PerLayer(layers)) => {
                 let found = format!("V and A of {} layers", layers.len());
                 let expected = "one V and A for all layers: others have no limit of depth";
@@ -96,7 +100,7 @@ impl LayerConfig {
         attention: &Attention,
         gamma: f64,
     ) -> Result<(StateOperator, Option<AsTd>), LabError> {
-        let Some(Trained { params, block }) = &self.trained else {
+        let Some(Trained { params, block, .. }) = &self.trained else {
             return Ok((StateOperator::of(statistics, attention, gamma)?, None));
         };
         let TrainedLayer { operator, step_factor } =

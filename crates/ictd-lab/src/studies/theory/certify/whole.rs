@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::parts::Examination;
 use super::suggestions::{FAR, NEAR, SuggestionJson, instead, layers_by_rate, relative_error};
-use super::{CoverageJson, Report, Subsample, never_left_warning};
+use super::{CoverageJson, LayerConfig, Report, Subsample, never_left_warning};
 use crate::memory::{self, DOUBLE};
 use crate::{LabError, Watched};
 
@@ -103,12 +103,7 @@ pub(super) fn report(
             min_kernel_ess: None,
         },
         error_at_depth: relative_error(&certificate),
-        suggestion: advice(
-            &certificate,
-            operator.statistics().largest_reward(),
-            config.certificate.num_layers,
-            &part.suggestions,
-        ),
+        suggestion: advice(&certificate, operator.statistics().largest_reward(), config, &part.suggestions),
         suggestions_note: tried.iter().fold(part.suggestions_note, |note, tried| format!("{note}; {tried}")),
         data_warnings: never_left.map(never_left_warning).into_iter().chain(tried.clone()).collect(),
         certificate,
@@ -121,9 +116,10 @@ pub(super) fn report(
 fn advice(
     certificate: &Certificate,
     rewards: f64,
-    num_layers: usize,
+    config: &LayerConfig,
     suggestions: &[SuggestionJson],
 ) -> String {
+    let num_layers = config.certificate.num_layers;
     if !certificate.status.converges() {
         return instead(num_layers, suggestions, true);
     }
@@ -141,6 +137,11 @@ fn advice(
         .and_then(|error| certificate.contraction.layers_by_td_errors(certificate.step_size, rewards, error));
     proved.map_or_else(
         || FAR.into(),
-        |enough| format!("{enough} layers (--layers {enough}), by the proved rate of the TD errors, {near}"),
+        |enough| {
+            format!(
+                "{}, by the proved rate of the TD errors, {near}",
+                config.depth(enough).trim_end_matches(',')
+            )
+        },
     )
 }
