@@ -44,7 +44,7 @@ impl Form for AverageReward {
     }
 
     fn layer(&self, z: &Matrix, step: Step<'_>) -> Matrix {
-        Self::matrices(z.num_rows(), z.num_cols(), step.preconditioner).apply(z, step)
+        Self::matrices(z.num_rows(), z.num_cols(), step.preconditioner).apply(z, step.share())
     }
 
     fn value(&self, z: &Matrix, _: &[f64]) -> f64 {

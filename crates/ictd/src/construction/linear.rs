@@ -1,6 +1,5 @@
 //! Layers of linear attention: Z ← Z + (α/n) Σ_h P_h Z R_h M Zᵀ Q Z.
 
-use super::form::Step;
 use crate::context::Context;
 use crate::matrix::Matrix;
 
@@ -25,8 +24,11 @@ pub struct LinearLayer {
 }
 
 impl LinearLayer {
-    /// Z + (α/n) Σ_h P_h Z R_h M Zᵀ Q Z, as it is written: attention is a matrix of (n + 1) × (n + 1).
-    pub(super) fn apply(&self, z: &Matrix, step: Step<'_>) -> Matrix {
+    /// Z + (α/n) Σ_h P_h Z R_h M Zᵀ Q Z, where `share` is α/n, as it is written: attention is a matrix of (n + 1) × (n + 1).
+    ///
+    /// # Panics
+    /// When Z has other rows or columns than the layer was made for.
+    pub fn apply(&self, z: &Matrix, share: f64) -> Matrix {
         let attention = z.transpose().matmul(&self.score_matrix).matmul(z);
         let mut next = z.clone();
         for head in &self.heads {
@@ -35,7 +37,7 @@ impl LinearLayer {
             // From the left: P has one row.
             let update = mixed.as_ref().unwrap_or(&read).matmul(&self.mask).matmul(&attention);
             for (z, change) in next.as_mut_slice().iter_mut().zip(update.as_slice()) {
-                *z += step.share() * change;
+                *z += share * change;
             }
         }
         next

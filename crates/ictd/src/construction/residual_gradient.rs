@@ -43,7 +43,7 @@ impl Form for ResidualGradient {
     }
 
     fn layer(&self, z: &Matrix, step: Step<'_>) -> Matrix {
-        Self::matrices(z.num_rows(), z.num_cols(), step.preconditioner).apply(z, step)
+        Self::matrices(z.num_rows(), z.num_cols(), step.preconditioner).apply(z, step.share())
     }
 
     fn value(&self, z: &Matrix, query: &[f64]) -> f64 {

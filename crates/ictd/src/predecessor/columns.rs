@@ -6,10 +6,10 @@
 //! columns in common; one that a window of them lacks has count 0 there.
 
 use super::config::Activation;
-use super::engine::{Feedback, Job, Program};
-use super::products::{add_outer, add_product, sized};
+use super::products::{add_outer, add_product};
+use super::program::{Feedback, Job, Program, put_windows};
 use super::shape::PredecessorShape;
-use crate::pretrain::lanes::{Element as _, Machine, WIDTH, apart};
+use crate::pretrain::lanes::{Element as _, Machine};
 
 /// What backward needs of a layer: offsets into the cells of a group.
 #[derive(Clone, Copy, Debug)]
@@ -64,15 +64,16 @@ impl<C: Copy + Default> Columns<C> {
         let params_bar = vec![C::default(); shape.num_params()];
         Self { shape: *shape, groups, z_bar, z_out, y_bar, a_bar, u_bar, params_bar }
     }
+}
+
+impl<M: Machine> Program<M> for Columns<M::Cell> {
+    #[inline(always)]
+    fn num_rows(&self) -> usize {
+        self.shape.num_rows()
+    }
 
     #[inline(always)]
-    fn forward_of<M: Machine<Cell = C>>(
-        &mut self,
-        m: M,
-        k: usize,
-        job: Job<'_, M::Element>,
-        out: &mut [M::Element],
-    ) {
+    fn forward_of(&mut self, m: M, k: usize, job: Job<'_, M::Element>, out: &mut [M::Element]) {
         let (d, depth) = ((k - 1) / 2, self.shape.num_layers);
         let zero = m.splat(M::Element::default());
         let one = m.splat(M::Element::of(1.0));
@@ -82,16 +83,11 @@ impl<C: Copy + Default> Columns<C> {
             let t = number * M::LANES;
             let mut group = std::mem::take(&mut self.groups[number]);
             let Group { sources, counts, cells } = &mut group;
-            sources.clear();
-            let is_there = |c: &usize| job.prompts.count(*c, t)[..M::LANES].iter().any(|x| x.get() > 0.0);
-            sources.extend((0..job.prompts.num_columns()).filter(is_there));
+            job.prompts.gather(m, t, sources, counts);
             let (num, columns) = (sources.len(), sources.len() + 1);
-            counts.resize(columns, C::default());
-            for (slot, &c) in counts.iter_mut().zip(&*sources) {
-                m.put(m.load(job.prompts.count(c, t)), slot);
-            }
+            counts.push(M::Cell::default());
             m.put(one, &mut counts[num]);
-            cells.resize(Layer::at(k, num, depth).z, C::default());
+            cells.resize(Layer::at(k, num, depth).z, M::Cell::default());
             for (j, column) in cells[..columns * k].chunks_exact_mut(k).enumerate() {
                 for (r, cell) in column.iter_mut().enumerate() {
                     let entry = match sources.get(j) {
@@ -143,42 +139,33 @@ impl<C: Copy + Default> Columns<C> {
                     }
                 }
             }
-            let mut lanes = [M::Element::default(); WIDTH];
-            m.store(value, &mut lanes);
-            let slots = &mut out[t..];
-            let num = slots.len().min(M::LANES);
-            slots[..num].copy_from_slice(&lanes[..num]);
+            put_windows(m, value, &mut out[t..]);
             self.groups[number] = group;
         }
     }
 
     #[inline(always)]
-    fn backward_of<M: Machine<Cell = C>>(
+    fn backward_of(
         &mut self,
         m: M,
         k: usize,
         job: Job<'_, M::Element>,
-        feedback: Feedback<'_, M::Element>,
+        mut feedback: Feedback<'_, M::Element>,
     ) {
         let (d, depth) = ((k - 1) / 2, self.shape.num_layers);
         let zero = m.splat(M::Element::default());
         let share = m.splat(M::Element::of(1.0 / self.shape.context_len as f64));
         self.params_bar.iter_mut().for_each(|cell| m.put(zero, cell));
-        let Feedback { out_bar, gradient, mut query_bar } = feedback;
-        let mut lanes = [M::Element::default(); WIDTH];
-        for (number, bar) in out_bar.chunks(M::LANES).enumerate() {
+        for number in 0..feedback.out_bar.len().div_ceil(M::LANES) {
             let t = number * M::LANES;
             let group = &self.groups[number];
             let (num, columns) = (group.sources.len(), group.sources.len() + 1);
-            // Lanes without a window have no derivative.
-            lanes.fill(M::Element::default());
-            lanes[..bar.len()].copy_from_slice(bar);
             for buffer in [&mut self.z_bar, &mut self.y_bar] {
-                buffer.resize(columns * k, C::default());
+                buffer.resize(columns * k, M::Cell::default());
             }
-            self.a_bar.resize(columns, C::default());
+            self.a_bar.resize(columns, M::Cell::default());
             self.z_bar.iter_mut().for_each(|cell| m.put(zero, cell));
-            m.put(-m.load(&lanes), &mut self.z_bar[columns * k - 1]);
+            m.put(-feedback.of_windows(m, t), &mut self.z_bar[columns * k - 1]);
             for l in (0..depth).rev() {
                 let pair = self.shape.pair_of(l);
                 let (p, q) = self.shape.pair(job.params, pair);
@@ -243,16 +230,11 @@ impl<C: Copy + Default> Columns<C> {
                     add_product(m, k, q, true, y_bar, &mut self.z_bar[j * k..(j + 1) * k]);
                 }
             }
-            if let Some(query_bar) = query_bar.as_deref_mut() {
-                for a in 0..d {
-                    m.store(m.get(&self.z_bar[num * k + a]), &mut lanes);
-                    let slots = &mut query_bar[a * out_bar.len() + t..(a + 1) * out_bar.len()];
-                    let num = slots.len().min(M::LANES);
-                    slots[..num].copy_from_slice(&lanes[..num]);
-                }
+            for a in 0..d {
+                feedback.put_query(m, a, t, m.get(&self.z_bar[num * k + a]));
             }
         }
-        gradient.iter_mut().zip(&self.params_bar).for_each(|(g, cell)| *g += m.sum(cell));
+        feedback.gradient.iter_mut().zip(&self.params_bar).for_each(|(g, cell)| *g += m.sum(cell));
     }
 }
 
@@ -290,16 +272,4 @@ fn weigh<M: Machine>(
     }
     let scale = m.recip(total);
     row.iter_mut().for_each(|cell| m.put(m.get(cell) * scale, cell));
-}
-
-impl<M: Machine> Program<M> for Columns<M::Cell> {
-    #[inline(always)]
-    fn forward(&mut self, m: M, job: Job<'_, M::Element>, out: &mut [M::Element]) {
-        sized!(m, self.shape.num_rows(), K => self.forward_of(m, K, job, out));
-    }
-
-    #[inline(always)]
-    fn backward(&mut self, m: M, job: Job<'_, M::Element>, feedback: Feedback<'_, M::Element>) {
-        sized!(m, self.shape.num_rows(), K => self.backward_of(m, K, job, feedback));
-    }
 }

@@ -1,8 +1,9 @@
 //! TD(0) with one step size for all layers, what trained Transformers are compared with.
 
+use super::program::put_windows;
 use super::prompts::{Prompts, Transition, symmetric};
 use super::shape::PredecessorShape;
-use crate::pretrain::lanes::{Element as _, Machine, WIDTH};
+use crate::pretrain::lanes::{Element as _, Machine};
 
 /// Largest feature dimension whose weights are kept on the stack.
 const STACK: usize = 16;
@@ -21,7 +22,6 @@ pub fn values<M: Machine>(
     let (zero, alpha) = (m.splat(M::Element::default()), m.splat(M::Element::of(alpha)));
     let mut small = [[zero; STACK]; 4];
     let mut large = vec![zero; if d > STACK { 4 * d } else { 0 }];
-    let mut lanes = [M::Element::default(); WIDTH];
     for t in (0..out.len()).step_by(M::LANES) {
         let [w, w_dot, step, step_dot] = if d > STACK {
             let (a, b) = large.split_at_mut(2 * d);
@@ -51,14 +51,12 @@ pub fn values<M: Machine>(
                 w_dot[i] = w_dot[i] + step_dot[i];
             }
         }
-        let num = (out.len() - t).min(M::LANES);
         for (weights, slots) in [(w, &mut *out), (w_dot, &mut *slopes)] {
             let mut value = zero;
             for (a, weight) in weights.iter().enumerate() {
                 value = m.fma(*weight, m.load(prompts.query(a, t)), value);
             }
-            m.store(value, &mut lanes);
-            slots[t..t + num].copy_from_slice(&lanes[..num]);
+            put_windows(m, value, &mut slots[t..]);
         }
     }
 }

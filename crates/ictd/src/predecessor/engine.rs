@@ -8,41 +8,14 @@ use super::columns::Columns;
 use super::comparator;
 use super::config::Activation;
 use super::memory::Memory;
+use super::program::{Feedback, Job, Program as _};
 use super::prompts::{Prompts, Transition};
 use super::shape::{PredecessorMask, PredecessorShape};
 use super::straight::{DEEPEST, Straight};
 use super::trainer::{PredecessorError, PredecessorTrainer};
 use super::weights::Weights;
 use crate::pretrain::SimdLevel;
-use crate::pretrain::lanes::{Element, Line, Machine, Plain, Wide};
-
-/// What a pass is asked.
-#[derive(Clone, Copy, Debug)]
-pub struct Job<'a, E> {
-    /// The parameters.
-    pub params: &'a [E],
-    /// The prompts.
-    pub prompts: &'a Prompts<E>,
-}
-
-/// What is fed back, and where derivatives go.
-#[derive(Debug)]
-pub struct Feedback<'a, E> {
-    /// Derivatives by the predictions of the first windows.
-    pub out_bar: &'a [E],
-    /// Derivatives by parameters are added to these.
-    pub gradient: &'a mut [f64],
-    /// Derivatives by the queries' features, feature by feature, window by window.
-    pub query_bar: Option<&'a mut [E]>,
-}
-
-/// A pass on a machine.
-pub trait Program<M: Machine> {
-    /// Predictions of as many windows as there is room for.
-    fn forward(&mut self, m: M, job: Job<'_, M::Element>, out: &mut [M::Element]);
-    /// Derivatives after [`forward`](Self::forward) of the same job.
-    fn backward(&mut self, m: M, job: Job<'_, M::Element>, feedback: Feedback<'_, M::Element>);
-}
+use crate::pretrain::lanes::{Element, Line, Plain, Wide};
 
 /// One of the passes.
 #[derive(Clone, Debug)]

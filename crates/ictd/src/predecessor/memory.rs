@@ -5,10 +5,9 @@
 //! its normalisers N_i = Σ_j c_j E_ij + E_iq. With P's last row (p, c) a layer maps the memory to m_j + Σ_i u_i E_ij with
 //! u_i = (c_i/n)(pᵀx_i + c m_i)/N_i, and the prediction is -m_q.
 
-use super::engine::{Feedback, Job, Program};
-use super::products::sized;
+use super::program::{Feedback, Job, Program, put_windows};
 use super::shape::PredecessorShape;
-use crate::pretrain::lanes::{Element, Machine, WIDTH, apart};
+use crate::pretrain::lanes::{Element, Machine};
 
 /// What a pair makes of the distinct columns of a minibatch.
 #[derive(Clone, Debug, Default)]
@@ -123,18 +122,20 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
             }
         }
     }
+}
+
+impl<M: Machine> Program<M> for Memory<M::Element, M::Cell> {
+    #[inline(always)]
+    fn num_rows(&self) -> usize {
+        self.shape.num_rows()
+    }
 
     #[inline(always)]
-    fn forward_of<M: Machine<Element = E, Cell = C>>(
-        &mut self,
-        m: M,
-        k: usize,
-        job: Job<'_, E>,
-        out: &mut [E],
-    ) {
+    fn forward_of(&mut self, m: M, k: usize, job: Job<'_, M::Element>, out: &mut [M::Element]) {
         self.tabulate(m, k, job);
         let (d, x, depth) = ((k - 1) / 2, k - 1, self.shape.num_layers);
-        let (zero, share) = (m.splat(E::default()), m.splat(E::of(1.0 / self.shape.context_len as f64)));
+        let zero = m.splat(M::Element::default());
+        let share = m.splat(M::Element::of(1.0 / self.shape.context_len as f64));
         let stride = job.prompts.num_columns().next_multiple_of(M::LANES);
         self.groups.resize_with(out.len().div_ceil(M::LANES), || Group {
             sources: Vec::new(),
@@ -147,20 +148,14 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
         for (number, group) in self.groups.iter_mut().enumerate() {
             let t = number * M::LANES;
             let Group { sources, counts, queries, shares, memory, reading } = group;
-            sources.clear();
-            let is_there = |c: &usize| job.prompts.count(*c, t)[..M::LANES].iter().any(|x| x.get() > 0.0);
-            sources.extend((0..job.prompts.num_columns()).filter(is_there));
+            job.prompts.gather(m, t, sources, counts);
             let num = sources.len();
-            counts.resize(num, C::default());
-            for (slot, &c) in counts.iter_mut().zip(&*sources) {
-                m.put(m.load(job.prompts.count(c, t)), slot);
-            }
             for buffer in [&mut *queries, &mut *shares] {
-                buffer.resize(num * self.tables.len(), C::default());
+                buffer.resize(num * self.tables.len(), M::Cell::default());
             }
             for (pair, table) in self.tables.iter().enumerate() {
                 for (i, &c) in sources.iter().enumerate() {
-                    let mut score = m.splat(E::of(-table.largest[c].get()));
+                    let mut score = m.splat(M::Element::of(-table.largest[c].get()));
                     for r in 0..d {
                         score =
                             m.fma(m.splat(table.asked[c * x + r]), m.load(job.prompts.query(r, t)), score);
@@ -175,7 +170,7 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
                 }
             }
             for buffer in [&mut *memory, &mut *reading] {
-                buffer.resize(num * depth, C::default());
+                buffer.resize(num * depth, M::Cell::default());
             }
             for (slot, &c) in memory.iter_mut().zip(&*sources) {
                 m.put(m.splat(job.prompts.column(c, k)[x]), slot);
@@ -204,47 +199,39 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
                     }
                 }
             }
-            let mut lanes = [E::default(); WIDTH];
-            m.store(value, &mut lanes);
-            let slots = &mut out[t..];
-            let num = slots.len().min(M::LANES);
-            slots[..num].copy_from_slice(&lanes[..num]);
+            put_windows(m, value, &mut out[t..]);
         }
     }
 
     #[inline(always)]
-    fn backward_of<M: Machine<Element = E, Cell = C>>(
+    fn backward_of(
         &mut self,
         m: M,
         k: usize,
-        job: Job<'_, E>,
-        feedback: Feedback<'_, E>,
+        job: Job<'_, M::Element>,
+        mut feedback: Feedback<'_, M::Element>,
     ) {
         let (d, x, depth) = ((k - 1) / 2, k - 1, self.shape.num_layers);
-        let (zero, share) = (m.splat(E::default()), m.splat(E::of(1.0 / self.shape.context_len as f64)));
+        let zero = m.splat(M::Element::default());
+        let share = m.splat(M::Element::of(1.0 / self.shape.context_len as f64));
         let (all, pairs) = (job.prompts.num_columns(), self.tables.len());
         let stride = all.next_multiple_of(M::LANES);
         for table in &mut self.tables {
-            table.weights_bar.resize(all * all, C::default());
-            table.asked_bar.resize(all * x, C::default());
-            table.read_bar.resize(all, C::default());
+            table.weights_bar.resize(all * all, M::Cell::default());
+            table.asked_bar.resize(all * x, M::Cell::default());
+            table.read_bar.resize(all, M::Cell::default());
             let bars = [&mut table.weights_bar, &mut table.asked_bar, &mut table.read_bar];
             bars.into_iter().flatten().chain([&mut table.corner_bar]).for_each(|cell| m.put(zero, cell));
         }
-        let Feedback { out_bar, gradient, mut query_bar } = feedback;
-        let mut lanes = [E::default(); WIDTH];
-        for (number, bar) in out_bar.chunks(M::LANES).enumerate() {
+        for number in 0..feedback.out_bar.len().div_ceil(M::LANES) {
             let t = number * M::LANES;
             let Group { sources, counts, queries, shares, memory, reading } = &self.groups[number];
             let num = sources.len();
-            // Lanes without a window have no derivative.
-            lanes.fill(E::default());
-            lanes[..bar.len()].copy_from_slice(bar);
             // The query's memory is read by nobody, so its derivative is the same in every layer.
-            let bar = -m.load(&lanes);
-            self.memory_bar.resize(num * (depth + 1), C::default());
+            let bar = -feedback.of_windows(m, t);
+            self.memory_bar.resize(num * (depth + 1), M::Cell::default());
             for (buffer, len) in [(&mut self.queries_bar, pairs * num), (&mut self.shares_bar, pairs * num)] {
-                buffer.resize(len, C::default());
+                buffer.resize(len, M::Cell::default());
                 buffer.iter_mut().for_each(|cell| m.put(zero, cell));
             }
             self.memory_bar[num * depth..num * (depth + 1)].iter_mut().for_each(|cell| m.put(zero, cell));
@@ -301,7 +288,7 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
                     }
                 }
             }
-            if let Some(query_bar) = query_bar.as_deref_mut() {
+            if feedback.query_bar.is_some() {
                 for r in 0..d {
                     let mut sum = zero;
                     for (pair, table) in self.tables.iter().enumerate() {
@@ -310,15 +297,12 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
                             sum = m.fma(asked, m.get(&self.queries_bar[pair * num + i]), sum);
                         }
                     }
-                    m.store(sum, &mut lanes);
-                    let slots = &mut query_bar[r * out_bar.len() + t..(r + 1) * out_bar.len()];
-                    let num = slots.len().min(M::LANES);
-                    slots[..num].copy_from_slice(&lanes[..num]);
+                    feedback.put_query(m, r, t, sum);
                 }
             }
         }
         for (pair, table) in self.tables.iter_mut().enumerate() {
-            let (p_bar, q_bar) = self.shape.pair_mut(gradient, pair);
+            let (p_bar, q_bar) = self.shape.pair_mut(feedback.gradient, pair);
             p_bar[k * k - 1] += m.sum(&table.corner_bar);
             for c in 0..all {
                 for r in 0..x {
@@ -327,7 +311,8 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
                         // The derivative by a score is that by its exponential, times it.
                         let weight =
                             table.weights[c * stride + j].get() * self.transposed[r * stride + j].get();
-                        sum = m.fma(m.splat(E::of(weight)), m.get(&table.weights_bar[c * all + j]), sum);
+                        let weight = m.splat(M::Element::of(weight));
+                        sum = m.fma(weight, m.get(&table.weights_bar[c * all + j]), sum);
                     }
                     m.put(sum, &mut table.asked_bar[c * x + r]);
                 }
@@ -344,17 +329,5 @@ impl<E: Element, C: Copy + Default> Memory<E, C> {
                 }
             }
         }
-    }
-}
-
-impl<M: Machine> Program<M> for Memory<M::Element, M::Cell> {
-    #[inline(always)]
-    fn forward(&mut self, m: M, job: Job<'_, M::Element>, out: &mut [M::Element]) {
-        sized!(m, self.shape.num_rows(), K => self.forward_of(m, K, job, out));
-    }
-
-    #[inline(always)]
-    fn backward(&mut self, m: M, job: Job<'_, M::Element>, feedback: Feedback<'_, M::Element>) {
-        sized!(m, self.shape.num_rows(), K => self.backward_of(m, K, job, feedback));
     }
 }

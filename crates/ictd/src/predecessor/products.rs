@@ -56,23 +56,3 @@ pub fn add_outer<M: Machine>(m: M, k: usize, u: &[M::Cell], v: &[M::Cell], a_bar
         }
     }
 }
-
-/// Runs the code with the rows of the experiments' sizes, d = 4 and d = 8, as constants.
-macro_rules! sized {
-    ($m:expr, $k:expr, $rows:ident => $code:expr) => {
-        match $k {
-            9 if M::UNROLLED => {
-                const $rows: usize = 9;
-                apart!($m, $code)
-            }
-            17 if M::UNROLLED => {
-                const $rows: usize = 17;
-                apart!($m, $code)
-            }
-            #[allow(non_snake_case, reason = "the same name as where it is a constant")]
-            $rows => $code,
-        }
-    };
-}
-
-pub(super) use sized;

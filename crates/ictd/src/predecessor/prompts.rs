@@ -1,7 +1,7 @@
 //! Prompts in lanes: what passes need of windows, arranged so that lanes are windows.
 
 use super::shape::PredecessorShape;
-use crate::pretrain::lanes::{Element, WIDTH};
+use crate::pretrain::lanes::{Element, Machine, WIDTH};
 
 /// A column of the context: φ, φ' and r of a transition.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,7 +134,25 @@ impl<E: Element> Prompts<E> {
 
     /// How often the column `c` is in the windows from `t` on.
     #[inline(always)]
-    pub fn count(&self, c: usize, t: usize) -> &[E] {
+    fn count(&self, c: usize, t: usize) -> &[E] {
         &self.counts[c * self.stride + t..(c + 1) * self.stride]
+    }
+
+    /// The distinct columns that any of the windows in lanes from `t` on has, and how often each is there.
+    #[inline(always)]
+    pub fn gather<M: Machine<Element = E>>(
+        &self,
+        m: M,
+        t: usize,
+        sources: &mut Vec<usize>,
+        counts: &mut Vec<M::Cell>,
+    ) {
+        sources.clear();
+        let is_there = |c: &usize| self.count(*c, t)[..M::LANES].iter().any(|x| x.get() > 0.0);
+        sources.extend((0..self.num_columns()).filter(is_there));
+        counts.resize(sources.len(), M::Cell::default());
+        for (slot, &c) in counts.iter_mut().zip(&*sources) {
+            m.put(m.load(self.count(c, t)), slot);
+        }
     }
 }

@@ -6,10 +6,11 @@
 //! like 3^L, that of numbers per product like (2d + 1)²; n does not occur. It is fewest for the few layers of the
 //! experiments, deeper Transformers go by columns.
 
-use super::engine::{Feedback, Job, Program};
-use super::products::{add_moments, add_outer, add_product, sized};
+use super::products::{add_moments, add_outer, add_product};
+use super::program::{Feedback, Job, Program};
+use super::readout::{predict, predict_back};
 use super::shape::PredecessorShape;
-use crate::pretrain::lanes::{Element as _, Machine, WIDTH, apart};
+use crate::pretrain::lanes::{Element as _, Machine};
 
 /// What a vector is multiplied by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,22 +97,19 @@ impl<C: Copy + Default> Straight<C> {
     }
 }
 
-impl<C: Copy + Default> Straight<C> {
-    /// The programs of the experiments' sizes have them as constants.
+impl<M: Machine> Program<M> for Straight<M::Cell> {
     #[inline(always)]
-    fn forward_of<M: Machine<Cell = C>>(
-        &mut self,
-        m: M,
-        k: usize,
-        job: Job<'_, M::Element>,
-        out: &mut [M::Element],
-    ) {
+    fn num_rows(&self) -> usize {
+        self.shape.num_rows()
+    }
+
+    #[inline(always)]
+    fn forward_of(&mut self, m: M, k: usize, job: Job<'_, M::Element>, out: &mut [M::Element]) {
         let d = (k - 1) / 2;
         let zero = m.splat(M::Element::default());
         let per_group = (self.line.products.len() + 1) * k;
         let groups = out.len().div_ceil(M::LANES);
-        self.vectors.resize(per_group * groups, C::default());
-        let mut lanes = [M::Element::default(); WIDTH];
+        self.vectors.resize(per_group * groups, M::Cell::default());
         for (group, vectors) in self.vectors.chunks_exact_mut(per_group).enumerate() {
             let t = group * M::LANES;
             for (i, cell) in vectors[..k].iter_mut().enumerate() {
@@ -135,51 +133,30 @@ impl<C: Copy + Default> Straight<C> {
                     }
                 }
             }
-            let row = &vectors[per_group - k..];
-            let mut value = zero;
-            for (a, cell) in row[..d].iter().enumerate() {
-                value = value - m.get(cell) * m.load(job.prompts.query(a, t));
-            }
-            m.store(value, &mut lanes);
-            let slots = &mut out[t..];
-            let num = slots.len().min(M::LANES);
-            slots[..num].copy_from_slice(&lanes[..num]);
+            predict(m, job, t, &vectors[per_group - k..][..d], out);
         }
     }
 
     #[inline(always)]
-    fn backward_of<M: Machine<Cell = C>>(
+    fn backward_of(
         &mut self,
         m: M,
         k: usize,
         job: Job<'_, M::Element>,
-        feedback: Feedback<'_, M::Element>,
+        mut feedback: Feedback<'_, M::Element>,
     ) {
         let d = (k - 1) / 2;
         let zero = m.splat(M::Element::default());
         let per_group = (self.line.products.len() + 1) * k;
-        self.bars.resize(per_group, C::default());
+        self.bars.resize(per_group, M::Cell::default());
         self.params_bar.iter_mut().for_each(|cell| m.put(zero, cell));
-        let Feedback { out_bar, gradient, mut query_bar } = feedback;
-        let mut lanes = [M::Element::default(); WIDTH];
-        for (group, bar) in out_bar.chunks(M::LANES).enumerate() {
+        for group in 0..feedback.out_bar.len().div_ceil(M::LANES) {
             let t = group * M::LANES;
             let vectors = &self.vectors[group * per_group..(group + 1) * per_group];
-            // Lanes without a window have no derivative.
-            lanes.fill(M::Element::default());
-            lanes[..bar.len()].copy_from_slice(bar);
-            let bar = m.load(&lanes);
-            let (row, bars) = (&vectors[per_group - k..], &mut self.bars[..]);
+            let bars = &mut self.bars[..];
             bars.iter_mut().for_each(|cell| m.put(zero, cell));
-            for a in 0..d {
-                m.put(-(bar * m.load(job.prompts.query(a, t))), &mut bars[per_group - k + a]);
-                if let Some(query_bar) = query_bar.as_deref_mut() {
-                    m.store(-(bar * m.get(&row[a])), &mut lanes);
-                    let slots = &mut query_bar[a * out_bar.len() + t..(a + 1) * out_bar.len()];
-                    let num = slots.len().min(M::LANES);
-                    slots[..num].copy_from_slice(&lanes[..num]);
-                }
-            }
+            let row = per_group - k..per_group - k + d;
+            predict_back(m, job, t, &vectors[row.clone()], &mut feedback, &mut bars[row]);
             for (number, product) in self.line.products.iter().enumerate().rev() {
                 let (before, rest) = bars.split_at_mut((number + 1) * k);
                 let y_bar = &rest[..k];
@@ -206,18 +183,6 @@ impl<C: Copy + Default> Straight<C> {
                 add_outer(m, k, u, v, a_bar);
             }
         }
-        gradient.iter_mut().zip(&self.params_bar).for_each(|(g, cell)| *g += m.sum(cell));
-    }
-}
-
-impl<M: Machine> Program<M> for Straight<M::Cell> {
-    #[inline(always)]
-    fn forward(&mut self, m: M, job: Job<'_, M::Element>, out: &mut [M::Element]) {
-        sized!(m, self.shape.num_rows(), K => self.forward_of(m, K, job, out));
-    }
-
-    #[inline(always)]
-    fn backward(&mut self, m: M, job: Job<'_, M::Element>, feedback: Feedback<'_, M::Element>) {
-        sized!(m, self.shape.num_rows(), K => self.backward_of(m, K, job, feedback));
+        feedback.gradient.iter_mut().zip(&self.params_bar).for_each(|(g, cell)| *g += m.sum(cell));
     }
 }

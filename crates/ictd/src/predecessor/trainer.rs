@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::config::{PredecessorConfig, PredecessorLoss};
-use super::engine::{Arithmetic, Engine, Feedback, Job};
+use super::engine::{Arithmetic, Engine};
 use super::measure::{PairMeasures, PredecessorMeasurement, similarities};
+use super::program::{Feedback, Job};
 use super::prompts::{Prompts, Transition};
 use super::shape::PredecessorShape;
 use super::track::Track;

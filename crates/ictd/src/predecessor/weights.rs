@@ -4,11 +4,12 @@
 //! S = (1/n) Σ x_i x_iᵀ, b = (1/n) Σ r_i x_i and P's last row (p, c) a layer is w ← w + Qᵀ g, g = S (p + c w) + c b, and the
 //! prediction is -w_L[..d]ᵀ φ_q: of the order of (2d)² operations per layer, however long the context.
 
-use super::engine::{Feedback, Job, Program};
-use super::products::{add_moments, sized};
+use super::products::add_moments;
+use super::program::{Feedback, Job, Program};
 use super::prompts::symmetric;
+use super::readout::{predict, predict_back};
 use super::shape::PredecessorShape;
-use crate::pretrain::lanes::{Machine, WIDTH, apart};
+use crate::pretrain::lanes::Machine;
 
 /// The pass, with the vectors of all windows that were asked for last.
 #[derive(Clone, Debug)]
@@ -27,20 +28,20 @@ impl<C: Copy + Default> Weights<C> {
         let bars = vec![C::default(); 6 * shape.feature_dim];
         Self { shape: *shape, vectors: Vec::new(), bars, params_bar: vec![C::default(); shape.num_params()] }
     }
+}
+
+impl<M: Machine> Program<M> for Weights<M::Cell> {
+    #[inline(always)]
+    fn num_rows(&self) -> usize {
+        self.shape.num_rows()
+    }
 
     #[inline(always)]
-    fn forward_of<M: Machine<Cell = C>>(
-        &mut self,
-        m: M,
-        k: usize,
-        job: Job<'_, M::Element>,
-        out: &mut [M::Element],
-    ) {
+    fn forward_of(&mut self, m: M, k: usize, job: Job<'_, M::Element>, out: &mut [M::Element]) {
         let (d, x, depth) = ((k - 1) / 2, k - 1, self.shape.num_layers);
         let zero = m.splat(M::Element::default());
         let per_group = (3 * depth + 1) * x;
-        self.vectors.resize(per_group * out.len().div_ceil(M::LANES), C::default());
-        let mut lanes = [M::Element::default(); WIDTH];
+        self.vectors.resize(per_group * out.len().div_ceil(M::LANES), M::Cell::default());
         for (group, vectors) in self.vectors.chunks_exact_mut(per_group).enumerate() {
             let t = group * M::LANES;
             vectors[..x].iter_mut().for_each(|cell| m.put(zero, cell));
@@ -64,50 +65,29 @@ impl<C: Copy + Default> Weights<C> {
                     m.put(sum, &mut next[i]);
                 }
             }
-            let mut value = zero;
-            for (a, cell) in vectors[3 * depth * x..][..d].iter().enumerate() {
-                value = value - m.get(cell) * m.load(job.prompts.query(a, t));
-            }
-            m.store(value, &mut lanes);
-            let slots = &mut out[t..];
-            let num = slots.len().min(M::LANES);
-            slots[..num].copy_from_slice(&lanes[..num]);
+            predict(m, job, t, &vectors[3 * depth * x..][..d], out);
         }
     }
 
     #[inline(always)]
-    fn backward_of<M: Machine<Cell = C>>(
+    fn backward_of(
         &mut self,
         m: M,
         k: usize,
         job: Job<'_, M::Element>,
-        feedback: Feedback<'_, M::Element>,
+        mut feedback: Feedback<'_, M::Element>,
     ) {
         let (d, x, depth) = ((k - 1) / 2, k - 1, self.shape.num_layers);
         let zero = m.splat(M::Element::default());
         let per_group = (3 * depth + 1) * x;
         self.params_bar.iter_mut().for_each(|cell| m.put(zero, cell));
-        let Feedback { out_bar, gradient, mut query_bar } = feedback;
-        let mut lanes = [M::Element::default(); WIDTH];
         let (w_bar, rest) = self.bars.split_at_mut(x);
         let (g_bar, v_bar) = rest.split_at_mut(x);
-        for (group, bar) in out_bar.chunks(M::LANES).enumerate() {
+        for group in 0..feedback.out_bar.len().div_ceil(M::LANES) {
             let t = group * M::LANES;
             let vectors = &self.vectors[group * per_group..(group + 1) * per_group];
-            // Lanes without a window have no derivative.
-            lanes.fill(M::Element::default());
-            lanes[..bar.len()].copy_from_slice(bar);
-            let bar = m.load(&lanes);
             w_bar.iter_mut().for_each(|cell| m.put(zero, cell));
-            for a in 0..d {
-                m.put(-(bar * m.load(job.prompts.query(a, t))), &mut w_bar[a]);
-                if let Some(query_bar) = query_bar.as_deref_mut() {
-                    m.store(-(bar * m.get(&vectors[3 * depth * x + a])), &mut lanes);
-                    let slots = &mut query_bar[a * out_bar.len() + t..(a + 1) * out_bar.len()];
-                    let num = slots.len().min(M::LANES);
-                    slots[..num].copy_from_slice(&lanes[..num]);
-                }
-            }
+            predict_back(m, job, t, &vectors[3 * depth * x..][..d], &mut feedback, &mut w_bar[..d]);
             for l in (0..depth).rev() {
                 let pair = self.shape.pair_of(l);
                 let (p, q) = self.shape.pair(job.params, pair);
@@ -139,18 +119,6 @@ impl<C: Copy + Default> Weights<C> {
                 m.put(corner_bar, &mut row_bar[x]);
             }
         }
-        gradient.iter_mut().zip(&self.params_bar).for_each(|(g, cell)| *g += m.sum(cell));
-    }
-}
-
-impl<M: Machine> Program<M> for Weights<M::Cell> {
-    #[inline(always)]
-    fn forward(&mut self, m: M, job: Job<'_, M::Element>, out: &mut [M::Element]) {
-        sized!(m, self.shape.num_rows(), K => self.forward_of(m, K, job, out));
-    }
-
-    #[inline(always)]
-    fn backward(&mut self, m: M, job: Job<'_, M::Element>, feedback: Feedback<'_, M::Element>) {
-        sized!(m, self.shape.num_rows(), K => self.backward_of(m, K, job, feedback));
+        feedback.gradient.iter_mut().zip(&self.params_bar).for_each(|(g, cell)| *g += m.sum(cell));
     }
 }

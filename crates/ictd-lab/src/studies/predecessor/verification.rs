@@ -1,5 +1,6 @@
 //! The constructions against the algorithms they are built for, in the predecessor's setting.
 
+use ictd::construction::{Algorithm, Construction, ConstructionConfig};
 use ictd::matrix::Matrix;
 use ictd::random::{Purpose, Stream};
 use serde::Serialize;
@@ -20,33 +21,22 @@ const ROUNDING: f64 = 1e-12;
 /// Exact zeros are drawn here.
 const FLOOR: f64 = 1e-17;
 
-/// An algorithm that linear attention does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Algorithm {
-    Td,
-    TdLambda,
-    ResidualGradient,
-    AverageReward,
+/// What is verified, the claims and what they are called.
+const VERIFIED: [(Algorithm, &str, &str); 4] = [
+    (Algorithm::Td, "construct-td", "TD(0)"),
+    (Algorithm::TdLambda, "construct-td-lambda", "TD(λ)"),
+    (Algorithm::ResidualGradient, "construct-residual-gradient", "residual gradient"),
+    (Algorithm::AverageReward, "construct-average-reward", "average-reward TD"),
+];
+
+/// The construction of an algorithm, with step size 1 and C = I.
+fn construct(algorithm: Algorithm) -> Result<Construction, LabError> {
+    let lambda = if algorithm == Algorithm::TdLambda { LAMBDA } else { 0.0 };
+    Ok(ConstructionConfig { lambda, ..ConstructionConfig::new(algorithm, LAYERS) }.check()?)
 }
 
-impl Algorithm {
-    const ALL: [(Algorithm, &str, &str); 4] = [
-        (Self::Td, "construct-td", "TD(0)"),
-        (Self::TdLambda, "construct-td-lambda", "TD(λ)"),
-        (Self::ResidualGradient, "construct-residual-gradient", "residual gradient"),
-        (Self::AverageReward, "construct-average-reward", "average-reward TD"),
-    ];
-
-    fn gamma(self) -> f64 {
-        if self == Self::AverageReward { 1.0 } else { 0.9 }
-    }
-
-    fn lambda(self) -> f64 {
-        if self == Self::TdLambda { LAMBDA } else { 0.0 }
-    }
-}
-
-/// A prompt of independent normal numbers.
+/// A prompt of independent normal numbers, as the authors draw it: successors are not the states that come next. A `Context` is a trajectory, so the
+/// tokens and the direct algorithm are written here; layers are those of the construction.
 struct Prompt {
     features: Matrix,
     successors: Matrix,
@@ -63,10 +53,12 @@ impl Prompt {
     }
 
     /// The query's value after every layer of attention: token matrices, as the construction is written.
-    fn by_attention(&self, algorithm: Algorithm) -> Vec<f64> {
-        let averages = algorithm == Algorithm::AverageReward;
-        let rows = 2 * D + 1 + usize::from(averages);
-        let gamma = algorithm.gamma();
+    fn by_attention(&self, construction: &Construction) -> Result<Vec<f64>, LabError> {
+        let ConstructionConfig { algorithm, gamma, .. } = *construction.config();
+        let layer = construction
+            .linear_layer(0, N, D)
+            .ok_or_else(|| LabError::internal("verification", "layers are not of linear attention"))?;
+        let rows = layer.score_matrix.num_rows();
         let mut z = Matrix::from_fn(rows, N + 1, |r, i| match r {
             r if r < D && i == N => self.query[r],
             _ if i == N => 0.0,
@@ -75,56 +67,19 @@ impl Prompt {
             r if r == 2 * D => self.rewards[i],
             _ => 0.0,
         });
-        let q = Matrix::from_fn(rows, rows, |r, c| {
-            let (upper, left) = (r < D, c < D);
-            match (r < 2 * D && c < 2 * D && r % D == c % D, upper) {
-                (true, true) => {
-                    if left {
-                        -1.0
-                    } else {
-                        1.0
-                    }
-                }
-                (true, false) if algorithm == Algorithm::ResidualGradient => {
-                    if left {
-                        1.0
-                    } else {
-                        -1.0
-                    }
-                }
-                _ => 0.0,
-            }
+        // Where rewards are averaged the last row holds values, else minus them.
+        let sign = if algorithm == Algorithm::AverageReward { 1.0 } else { -1.0 };
+        let values = (0..LAYERS).map(|_| {
+            z = layer.apply(&z, 1.0 / N as f64);
+            sign * z[(rows - 1, N)]
         });
-        let mask = Matrix::from_fn(N + 1, N + 1, |i, j| match i.checked_sub(j) {
-            Some(steps) if i < N => algorithm.lambda().powi(steps as i32),
-            _ => 0.0,
-        });
-        let corner =
-            |from: usize| Matrix::from_fn(rows, rows, |r, c| f64::from(u8::from((r, c) == (rows - 1, from))));
-        // Running means of rewards, minus them.
-        let centred = Matrix::from_fn(N + 1, N + 1, |i, j| {
-            f64::from(u8::from(i <= j)) / (j + 1) as f64 - f64::from(u8::from(i == j))
-        });
-        let last = corner(rows - 1);
-        let sign = if averages { 1.0 } else { -1.0 };
-        (0..LAYERS)
-            .map(|_| {
-                let scores = z.transpose().matmul(&q).matmul(&z);
-                let mut update = last.matmul(&z).matmul(&mask).matmul(&scores);
-                if averages {
-                    let rewards = corner(2 * D).matmul(&z).matmul(&centred).matmul(&mask).matmul(&scores);
-                    update = Matrix::from_fn(rows, N + 1, |r, i| update[(r, i)] + rewards[(r, i)]);
-                }
-                z = Matrix::from_fn(rows, N + 1, |r, i| z[(r, i)] + update[(r, i)] / N as f64);
-                sign * z[(rows - 1, N)]
-            })
-            .collect()
+        Ok(values.collect())
     }
 
     /// The same by the algorithm, one transition after the other.
-    fn directly(&self, algorithm: Algorithm) -> Vec<f64> {
+    fn directly(&self, construction: &Construction) -> Vec<f64> {
         let dot = |x: &[f64], w: &[f64]| x.iter().zip(w).map(|(x, w)| x * w).sum::<f64>();
-        let (gamma, lambda) = (algorithm.gamma(), algorithm.lambda());
+        let ConstructionConfig { algorithm, gamma, lambda, .. } = *construction.config();
         let mut w = vec![0.0; D];
         (0..LAYERS)
             .map(|_| {
@@ -168,16 +123,19 @@ fn largest_of(sizes: impl Iterator<Item = f64>) -> f64 {
 /// Judges whether attention and algorithms agree.
 pub fn judge(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
     let trials = plan.samples(30, 10);
+    let constructions =
+        VERIFIED.into_iter().map(|(algorithm, ..)| construct(algorithm)).collect::<Result<Vec<_>, _>>()?;
     let gaps = in_parallel(0..trials, |trial| {
         let prompt = Prompt::draw(&mut Stream::new(plan.seed, Purpose::Prompt, trial));
-        Ok(Algorithm::ALL.map(|(algorithm, ..)| {
-            let pairs = prompt.by_attention(algorithm).into_iter().zip(prompt.directly(algorithm));
+        let of = |construction: &Construction| {
+            let pairs = prompt.by_attention(construction)?.into_iter().zip(prompt.directly(construction));
             // Relative to the value where that exceeds 1.
-            pairs.map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).collect::<Vec<f64>>()
-        }))
+            Ok(pairs.map(|(a, b)| (a - b).abs() / b.abs().max(1.0)).collect())
+        };
+        constructions.iter().map(of).collect::<Result<Vec<Vec<f64>>, LabError>>()
     })?;
     let (mut claims, mut rows, mut series) = (Vec::new(), Vec::new(), Vec::new());
-    for (k, (_, id, name)) in Algorithm::ALL.into_iter().enumerate() {
+    for (k, (_, id, name)) in VERIFIED.into_iter().enumerate() {
         let of_layer = |layer: usize| gaps.iter().map(move |trial| trial[k][layer]);
         let own: Vec<Row> = (0..LAYERS)
             .map(|layer| Row {
