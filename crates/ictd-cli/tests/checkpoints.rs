@@ -203,16 +203,26 @@ fn checkpoints_of_format_1_are_read_with_a_warning() {
 }
 
 /// A list of one layer is no word for all layers: the others may be lost.
-/// A depth that would come nearer is told, and no option that is then refused.
+/// What would come nearer is told, a depth or a change, and no option that is then refused.
 #[test]
 fn certify_suggests_no_option_that_contradicts_the_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
-    let (checkpoint, _) = train(dir.path(), &[]);
-    let certify = ["certify", "--params", checkpoint.to_str().unwrap(), "--json"];
-    let output = ictd_in(dir.path(), &certify);
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let suggestion = result["suggestion"].as_str().unwrap();
-    assert!(!suggestion.is_empty() && !suggestion.contains("--"), "{suggestion}");
+    let start = ["init.score_sign=td", "init.value_sign=td", "init.gain=1", "epochs=1"];
+    let sets = start.iter().flat_map(|change| ["--set", change]);
+    let train: Vec<&str> = ["pretrain", "--seeds", "3"].into_iter().chain(sets).collect();
+    assert!(ictd_in(dir.path(), &train).status.success());
+    let run = fs::read_dir(dir.path().join("runs/paper")).unwrap().next().unwrap().unwrap().path();
+    let best = run.join("seed_0003/ckpt/best.safetensors");
+    for (task, told) in [(&[][..], "try "), (&["--states", "6"], " layers (more than the checkpoint has)")] {
+        let certify = [&["certify", "--json", "--params", best.to_str().unwrap()], task].concat();
+        let result: serde_json::Value =
+            serde_json::from_slice(&ictd_in(dir.path(), &certify).stdout).unwrap();
+        let suggestion = result["suggestion"].as_str().unwrap();
+        assert!(suggestion.contains(told) && !suggestion.contains("--"), "{suggestion}");
+        for change in result["suggestions"].as_array().unwrap() {
+            assert_eq!(change["options"], "", "{change}");
+        }
+    }
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn report(
             let changes = if trained.is_some() { vec![] } else { search.changes(operator, &certificate) };
             progress.begin("certify: changes that may help", "eigenvalue problems", changes.len() as u64)?;
             let tried = search.suggest_among(operator, &certificate, &changes, &|| progress.advance(1));
-            Tried::here(&tried, context.is_none(), asked.num_layers)
+            Tried::here(&tried, context.is_none(), config)
         }
     };
     progress.begin("certify: curves", "", 0)?;

@@ -37,11 +37,16 @@ pub(super) struct Tried {
 
 impl Tried {
     /// On all states; `generated` when features come from a family.
-    pub fn here(tried: &Suggestions, generated: bool, num_layers: usize) -> Self {
+    pub fn here(tried: &Suggestions, generated: bool, config: &LayerConfig) -> Self {
+        let mut suggestions: Vec<SuggestionJson> =
+            tried.found.iter().map(|s| describe(s, generated)).collect();
+        if !config.has_options() {
+            suggestions.iter_mut().for_each(|s| s.options.clear());
+        }
         Self {
             error_at_depth: tried.error_at_depth,
-            suggestions: tried.found.iter().map(|s| describe(s, generated)).collect(),
-            note: note(tried, num_layers),
+            suggestions,
+            note: note(tried, config.certificate.num_layers),
             dropped: tried.dropped,
             examined: None,
         }
@@ -152,12 +157,14 @@ pub(super) fn advice(
 }
 
 impl LayerConfig {
-    /// A number of layers in words, and how to ask for them where that is possible: the depth of a checkpoint is what it is.
+    /// A number of layers in words, and how to ask for them where that is possible.
     pub(super) fn depth(&self, enough: u64) -> String {
-        if self.trained.as_ref().is_some_and(|trained| trained.depth_is_said) {
-            return format!("{enough} layers, more than the checkpoint has,");
-        }
-        format!("{enough} layers (--layers {enough})")
+        let how = if self.has_options() {
+            format!("--layers {enough}")
+        } else {
+            "more than the checkpoint has".into()
+        };
+        format!("{enough} layers ({how})")
     }
 }
 

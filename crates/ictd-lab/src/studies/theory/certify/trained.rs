@@ -16,8 +16,8 @@ use crate::files::{ModelFile, chosen};
 pub struct Trained {
     params: AttentionParams,
     block: Block,
-    /// Whether a checkpoint says the depth, so that no option can.
-    pub(super) depth_is_said: bool,
+    /// Whether a checkpoint says kernel, step size and depth, so that no option can.
+    is_said: bool,
 }
 
 /// What a trained layer is as a step of TD: what stands in the certificate, and what it was made of.
@@ -64,7 +64,7 @@ impl Typed {
             Some(Parameters::Tied(params)) => Some(Trained {
                 params,
                 block: said.map_or(Block::TemporalShift, |s| s.block),
-                depth_is_said: said.is_some(),
+                is_said: said.is_some(),
             }),
             Some(Parameters::PerLayer(layers)) => {
                 let found = format!("V and A of {} layers", layers.len());
@@ -93,6 +93,11 @@ impl Typed {
 }
 
 impl LayerConfig {
+    /// Whether options can change the layer: a checkpoint is what it is.
+    pub(super) fn has_options(&self) -> bool {
+        self.trained.as_ref().is_none_or(|trained| !trained.is_said)
+    }
+
     /// The layer on the states of given statistics.
     pub(super) fn operator(
         &self,

@@ -137,11 +137,6 @@ fn advice(
         .and_then(|error| certificate.contraction.layers_by_td_errors(certificate.step_size, rewards, error));
     proved.map_or_else(
         || FAR.into(),
-        |enough| {
-            format!(
-                "{}, by the proved rate of the TD errors, {near}",
-                config.depth(enough).trim_end_matches(',')
-            )
-        },
+        |enough| format!("{}, by the proved rate of the TD errors, {near}", config.depth(enough)),
     )
 }
