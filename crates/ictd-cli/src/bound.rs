@@ -48,10 +48,10 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     }
     settings.iter_mut().for_each(|s| s.delta = delta);
     settings.iter().try_for_each(BoundConfig::check)?;
-    common.announce(progress, OUT);
+    common.output.announce(progress, OUT);
     let mut reports = Vec::new();
     for (k, config) in settings.iter().enumerate() {
         reports.push(theorem2::run(config, progress)?.named(&format!("bound{}", k + 1)));
     }
-    common.present(&reports, OUT, progress)
+    common.output.present(&reports, OUT, progress)
 }

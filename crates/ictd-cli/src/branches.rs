@@ -5,10 +5,10 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ictd_lab::studies::branches::{self, Map};
-use ictd_lab::{LabError, Progress};
+use ictd_lab::{LabError, Progress, Seeds};
 
 use crate::task_arguments::TaskArguments;
-use crate::{Common, Outcome, message};
+use crate::{Outcome, Output, SEEDS, message};
 
 /// Where results go.
 const OUT: Option<&str> = Some("out/branches");
@@ -18,16 +18,15 @@ pub struct Arguments {
     /// What is mapped, for every query position
     #[arg(long, default_value = "settings", value_parser = maps())]
     map: Map,
-    /// Seeds per setting, counted from --seed
-    #[arg(long, default_value_t = 100)]
-    seeds: u64,
+    #[arg(long, default_value = "0..100", help = SEEDS)]
+    seeds: Seeds,
     /// Change a key of every setting, as for `pretrain`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     #[command(flatten)]
     tasks: TaskArguments,
     #[command(flatten)]
-    common: Common,
+    output: Output,
 }
 
 /// The maps by name.
@@ -39,9 +38,8 @@ fn maps() -> impl TypedValueParser<Value = Map> {
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let seeds = arguments.common.seeds(arguments.seeds)?;
     let base = arguments.tasks.overrides(arguments.overrides)?;
-    arguments.common.announce(progress, OUT);
-    let map = branches::run(arguments.map, &seeds, &base, progress, message)?;
-    arguments.common.present(&map, OUT, progress)
+    arguments.output.announce(progress, OUT);
+    let map = branches::run(arguments.map, &arguments.seeds, &base, progress, message)?;
+    arguments.output.present(&map, OUT, progress)
 }

@@ -67,13 +67,13 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         None => Some(family.gamma()),
     };
     let (layer, gamma) = Typed { kernel, temperature, step_size, layers, gamma, tolerance }.layer(model)?;
-    let (draw, show_attention) = (common.out.is_some(), arguments.attention);
+    let (draw, show_attention) = (common.output.out.is_some(), arguments.attention);
     let config = LayerConfig { draw, show_attention, seed: common.seed, ..layer };
-    common.announce(progress, None);
+    common.output.announce(progress, None);
     if let Some(tasks) = arguments.tasks {
         let counts = certify::count(&family, tasks, &config, progress)?;
         message(&family.describe());
-        return common.present(&counts, None, progress);
+        return common.output.present(&counts, None, progress);
     }
     let index = arguments.index.unwrap_or(0);
     let report = match (arguments.input, arguments.n) {
@@ -84,6 +84,6 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         (None, Some(n)) => certify::sampled(&family, index, n, &config, progress)?,
         (None, None) => certify::task(&family, index, &config, progress)?,
     };
-    common.present(&report, None, progress)?;
+    common.output.present(&report, None, progress)?;
     Ok(if report.judgement == Level::Refuse { Outcome::Refused } else { Outcome::Success })
 }

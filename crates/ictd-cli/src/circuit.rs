@@ -45,7 +45,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         message(&format!("warning: {warning}"));
     }
     let config = CircuitConfig { features, layers, gamma, step_size, seed: common.seed };
-    common.announce(progress, OUT);
+    common.output.announce(progress, OUT);
     let circuit = config.circuit(name, model)?;
-    common.present(&circuit, OUT, progress)
+    common.output.present(&circuit, OUT, progress)
 }

@@ -40,8 +40,8 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { mdps, updates, transitions, exact_mdps, sweeps, trials, verify, common } = arguments;
-    common.announce(progress, OUT);
+    common.output.announce(progress, OUT);
     let seed = common.seed;
     let config = ControlStudyConfig { seed, mdps, updates, transitions, exact_mdps, sweeps, trials, verify };
-    common.present(&control::run(&config, progress)?, OUT, progress)
+    common.output.present(&control::run(&config, progress)?, OUT, progress)
 }

@@ -81,10 +81,10 @@ fn estimators() -> impl TypedValueParser<Value = Estimator> {
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { query, explain, columns, common, .. } = &arguments;
-    common.announce(progress, None);
+    common.output.announce(progress, None);
     let (Some(input), Some(gamma)) = (&arguments.input, arguments.gamma) else {
         let found = self_test(arguments.logs, common.seed, progress)?;
-        return common.present(&found, None, progress);
+        return common.output.present(&found, None, progress);
     };
     let config = EvaluateConfig {
         gamma,
@@ -108,6 +108,6 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     }
     let queries = query.as_ref().map(|path| queries(path, reading, &wanted)).transpose()?;
     let evaluation = evaluate::run(&logged, queries.as_ref(), &config, progress)?;
-    common.present(&evaluation, None, progress)?;
+    common.output.present(&evaluation, None, progress)?;
     Ok(if evaluation.is_refused() { Outcome::Refused } else { Outcome::Success })
 }

@@ -114,10 +114,10 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     }
     let transformer = options.transformer(model)?.check()?;
     let context = read_context(&arguments.input)?;
-    common.announce(progress, None);
-    let wanted = options.wanted(common.json, common.out.is_some());
+    common.output.announce(progress, None);
+    let wanted = options.wanted(common.output.json, common.output.out.is_some());
     let report = report(&transformer, &context, wanted, progress)?;
-    common.present(&report, None, progress)?;
+    common.output.present(&report, None, progress)?;
     Ok(judged(report.judgement()))
 }
 
@@ -154,8 +154,8 @@ fn constructed(
     };
     options.construction()?;
     let context = read_context(&arguments.input)?;
-    common.announce(progress, None);
+    common.output.announce(progress, None);
     let report = options.report(&context, progress)?;
-    common.present(&report, None, progress)?;
+    common.output.present(&report, None, progress)?;
     Ok(judged(report.judgement()))
 }

@@ -25,7 +25,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let seed = arguments.common.seed;
     let tasks = || arguments.tasks.tasks(Family::certified(), seed);
     let given = arguments.tasks.is_given().then(tasks).transpose()?;
-    arguments.common.announce(progress, None);
+    arguments.common.output.announce(progress, None);
     let found = lemmas::run(seed, arguments.trials, given.as_ref(), progress)?;
-    arguments.common.present(&found, None, progress)
+    arguments.common.output.present(&found, None, progress)
 }

@@ -37,7 +37,6 @@ use clap::error::ContextKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ictd::evaluate::{Judgement, Level};
 use ictd::kernel::KernelName;
-use ictd_lab::error::check_range;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report;
 use ictd_lab::{LabError, Progress, memory, one_line};
@@ -77,6 +76,8 @@ enum Command {
     /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
     Branches(branches::Arguments),
     /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
+    ///
+    /// The path is that of all seeds; the first half of them are trained to every end, and the first quarter with A held.
     Mirror(mirror::Arguments),
     /// Improve policies by attention: SARSA, Expected SARSA and Boltzmann TD on pairs of states and actions
     ///
@@ -145,29 +146,32 @@ enum Command {
     },
 }
 
-/// Options that every command has but those with ways of their own to seeds and directories.
+/// What `--seeds` means, wherever it stands.
+const SEEDS: &str = "Seeds: N for 0..N, a range A..B (B not included), or a list of seeds and ranges like 0..5,10,20..25";
+
+/// Options of commands with one seed; those that train have many.
 #[derive(Debug, Args)]
 struct Common {
-    /// Print machine-readable JSON to stdout
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: Output,
     /// Seed of every random draw
     #[arg(long, default_value_t = 0)]
     seed: u64,
+}
+
+/// Where results go, for every command but those with ways of their own to directories.
+#[derive(Debug, Args)]
+struct Output {
+    /// Print machine-readable JSON to stdout
+    #[arg(long)]
+    json: bool,
     /// Directory for figures and tables, created if needed [default: out/COMMAND for verify, msve,
     /// readings, branches, mirror, control, regimes, bound, neu and circuit; the others write files only when it is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-impl Common {
-    /// As many seeds, counted from the one asked for.
-    fn seeds(&self, number: u64) -> Result<Vec<u64>, LabError> {
-        check_range("seeds", number, 1..=100_000)?;
-        check_range("seed", self.seed, 0..=u64::MAX - 100_000)?;
-        Ok((self.seed..self.seed + number).collect())
-    }
-
+impl Output {
     /// The directory asked for, or the command's own.
     fn out_or(&self, default: Option<&str>) -> Option<PathBuf> {
         self.out.clone().or_else(|| default.map(PathBuf::from))

@@ -46,7 +46,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         Some(lengths) => (lengths, Vec::new()),
         None => (default.context_lens, default.longer_lens),
     };
-    arguments.common.announce(progress, OUT);
+    arguments.common.output.announce(progress, OUT);
     let config = MsveConfig {
         tasks: arguments.source.tasks(Family::of(Kind::Figure1), arguments.common.seed)?,
         num_tasks: arguments.tasks,
@@ -57,5 +57,5 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         temperature: arguments.temperature,
         step_size: arguments.step_size,
     };
-    arguments.common.present(&fig1::run(&config, progress)?, OUT, progress)
+    arguments.common.output.present(&fig1::run(&config, progress)?, OUT, progress)
 }

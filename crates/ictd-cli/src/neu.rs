@@ -40,10 +40,10 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     if let Some(file) = &params {
         let family = tasks.tasks(Family::paper(), common.seed)?;
         let first = |list: &Option<Vec<usize>>| list.as_ref().and_then(|l| l.first().copied());
-        common.announce(progress, None);
+        common.output.announce(progress, None);
         let (n, layers) = (first(&lengths), first(&layers));
         let found = NeuComparison::run(&family, file, n, layers, samples, message, progress)?;
-        return common.present(&found, None, progress);
+        return common.output.present(&found, None, progress);
     }
     let families = match tasks.is_given() {
         true => vec![tasks.tasks(Family::certified(), common.seed)?],
@@ -56,9 +56,9 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         samples,
     };
     let configs: Vec<NeuConfig> = families.into_iter().map(config).collect();
-    common.announce(progress, OUT);
+    common.output.announce(progress, OUT);
     let found = NeuSweeps::run(&configs, progress, |config| {
         message(&format!("{}: {samples} tasks per estimate", config.family.describe()));
     })?;
-    common.present(&found, OUT, progress)
+    common.output.present(&found, OUT, progress)
 }

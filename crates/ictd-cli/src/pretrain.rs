@@ -1,16 +1,15 @@
 //! `ictd pretrain`.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use ictd_lab::Progress;
-use ictd_lab::error::{LabError, check_range};
+use ictd_lab::error::check_range;
 use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
+use ictd_lab::{LabError, Progress, Seeds};
 
 use crate::task_arguments::TaskArguments;
-use crate::{Outcome, message, present, print_data};
+use crate::{Outcome, SEEDS, message, present, print_data};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -24,9 +23,8 @@ pub struct Arguments {
     overrides: Vec<String>,
     #[command(flatten)]
     tasks: TaskArguments,
-    /// Seeds: a range A..B (B not included), or numbers separated by commas
-    #[arg(long, default_value = "0..5")]
-    seeds: String,
+    #[arg(long, default_value = "0..5", help = SEEDS)]
+    seeds: Seeds,
     /// Directory for run directories
     #[arg(long, value_name = "DIR", default_value = "runs")]
     out: PathBuf,
@@ -57,7 +55,6 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         print_data(&settings.to_commented_toml()?)?;
         return Ok(Outcome::Success);
     }
-    let seeds = parse_seeds(&arguments.seeds)?;
     if arguments.checkpoint_every == Some(0) {
         return Err(LabError::value("checkpoint-every", 0, "at least 1"));
     }
@@ -68,36 +65,12 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         .num_threads(arguments.threads.unwrap_or(0))
         .build()
         .map_err(|e| LabError::internal("threads", e))?;
-    let ending = pool.install(|| pretrain::run(&settings, &seeds, &arguments.out, &options, progress));
+    let ending = pool.install(|| pretrain::run(&settings, &arguments.seeds, &arguments.out, &options, progress));
     match ending? {
         Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures), progress),
         Ending::Stopped => {
             message("stopped; checkpoints are written, --resume continues from them");
             Ok(Outcome::Stopped)
         }
-    }
-}
-
-/// `0..5`, or `1,4,7`.
-fn parse_seeds(text: &str) -> Result<Vec<u64>, LabError> {
-    let bad = |why: &str| {
-        LabError::value("seeds", format!("'{text}' ({why})"), "a range like 0..5 or numbers like 1,4,7")
-    };
-    let number = |s: &str| s.trim().parse::<u64>().map_err(|_| bad("not a number"));
-    let seeds: Vec<u64> = match text.split_once("..") {
-        Some((first, end)) => {
-            let (first, end) = (number(first)?, number(end)?);
-            if end.saturating_sub(first) > 1_000_000 {
-                return Err(bad("more than a million"));
-            }
-            (first..end).collect()
-        }
-        None => text.split(',').map(number).collect::<Result<_, _>>()?,
-    };
-    let unique: BTreeSet<&u64> = seeds.iter().collect();
-    match (seeds.len(), unique.len()) {
-        (0, _) => Err(bad("empty")),
-        (all, different) if all > different => Err(bad("a seed is given twice")),
-        _ => Ok(seeds),
     }
 }

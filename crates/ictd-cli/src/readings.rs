@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use clap::Args;
 use ictd_lab::studies::readings::{self, Search};
-use ictd_lab::{LabError, Progress};
+use ictd_lab::{LabError, Progress, Seeds};
 
-use crate::{Common, Outcome, message};
+use crate::{Outcome, Output, SEEDS, message};
 
 /// Where results go.
 const OUT: Option<&str> = Some("out/readings");
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Seeds per reading, counted from --seed
-    #[arg(long, default_value_t = 20)]
-    seeds: u64,
+    #[arg(long, default_value = "0..20", help = SEEDS)]
+    seeds: Seeds,
     /// Change a key of every experiment, for instance --set states=16; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
@@ -23,14 +22,14 @@ pub struct Arguments {
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
-    common: Common,
+    output: Output,
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let Arguments { seeds, changes, fresh, common } = arguments;
-    let search = Search { seeds: common.seeds(seeds)?, changes, fresh };
-    common.announce(progress, OUT);
-    let out = common.out_or(OUT).unwrap_or_default();
+    let Arguments { seeds, changes, fresh, output } = arguments;
+    let search = Search { seeds, changes, fresh };
+    output.announce(progress, OUT);
+    let out = output.out_or(OUT).unwrap_or_default();
     let found = readings::run(&search, &out, progress, message)?;
-    common.present(&found, OUT, progress)
+    output.present(&found, OUT, progress)
 }

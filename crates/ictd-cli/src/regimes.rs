@@ -36,7 +36,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         }
     }
     let family = arguments.source.tasks(Family::paper(), arguments.common.seed)?;
-    arguments.common.announce(progress, OUT);
+    arguments.common.output.announce(progress, OUT);
     let map = regimes::run(&family, arguments.tasks, progress)?;
-    arguments.common.present(&map, OUT, progress)
+    arguments.common.output.present(&map, OUT, progress)
 }

@@ -7,9 +7,9 @@ use clap::Args;
 use ictd_lab::files::process;
 use ictd_lab::studies::reproduce::{self, Drift, Reproduction};
 use ictd_lab::studies::{Paper, Plan, Study};
-use ictd_lab::{LabError, Progress};
+use ictd_lab::{LabError, Progress, Seeds};
 
-use crate::{Outcome, message, present};
+use crate::{Outcome, SEEDS, message, present};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -23,9 +23,8 @@ pub struct Arguments {
     /// Fewer samples and seeds: half the time, wider intervals, and verdicts that may differ
     #[arg(long)]
     quick: bool,
-    /// Pretraining seeds per setting [default: the paper's 5, and 10 for Figure 6 and for the predecessor]
-    #[arg(long, value_name = "N")]
-    seeds: Option<u64>,
+    #[arg(long, help = format!("{SEEDS} [default: the paper's 5, or 10 for Figure 6 and for the predecessor, counted from --seed]"))]
+    seeds: Option<Seeds>,
     /// Run everything again instead of continuing from finished studies
     #[arg(long)]
     fresh: bool,
@@ -61,7 +60,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         }
         return stability(&studies, &arguments, &out, progress);
     }
-    let plan = Plan { seed: arguments.seed, seeds: arguments.seeds, quick: arguments.quick };
+    let plan = Plan { seed: arguments.seed, seeds: arguments.seeds.clone(), quick: arguments.quick };
     let fresh = arguments.fresh || arguments.check;
     let total = studies.len();
     let mut number = 0;

@@ -39,7 +39,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    arguments.common.announce(progress, OUT);
+    arguments.common.output.announce(progress, OUT);
     let config = VerifyConfig {
         feature_dim: arguments.features,
         context_len: arguments.length,
@@ -50,5 +50,5 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         tolerance: arguments.tolerance,
         seed: arguments.common.seed,
     };
-    arguments.common.present(&verify::run(&config, progress)?, OUT, progress)
+    arguments.common.output.present(&verify::run(&config, progress)?, OUT, progress)
 }

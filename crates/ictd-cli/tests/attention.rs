@@ -109,7 +109,7 @@ fn certify_shows_attention_between_states() {
 fn train(dir: &Path, changes: &[&str]) -> PathBuf {
     let fixed = ["epochs=4", "n=5", "states=6", "features=2", "init.value_sign=td", "init.score_sign=td"];
     let changes = fixed.iter().chain(changes).flat_map(|change| ["--set", change]);
-    let start = ["pretrain", "--seeds", "3", "--json", "--out", "runs"];
+    let start = ["pretrain", "--seeds", "3..4", "--json", "--out", "runs"];
     json(&ictd_in(dir, &start.into_iter().chain(changes).collect::<Vec<_>>()));
     let folders = |path: &Path| fs::read_dir(path).unwrap().map(|e| e.unwrap().path()).collect::<Vec<_>>();
     let found = folders(&dir.join("runs/paper")).into_iter().next().unwrap();

@@ -16,7 +16,7 @@ const COMMANDS: [&[&str]; 8] = [
     &["neu", "--samples", "8", "--lengths", "30", "--layers", "2", "--json"],
     &["lemmas", "--trials", "5", "--json"],
     &["regimes", "--tasks", "1", "--json"],
-    &["pretrain", "--seeds", "0", "--set", "epochs=3", "--json"],
+    &["pretrain", "--seeds", "1", "--set", "epochs=3", "--json"],
     &["branches", "--seeds", "1", "--set", "epochs=2", "--json"],
 ];
 
@@ -72,7 +72,7 @@ fn a_written_task_is_the_task() {
 fn cart_poles_are_trained_on_and_their_errors_are_unknown() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "cart.json", &["task", "cartpole", "--json"]);
-    let train = ["pretrain", "--seeds", "0", "--set", "epochs=4"];
+    let train = ["pretrain", "--seeds", "1", "--set", "epochs=4"];
     for task in ["cartpole", "cart.json"] {
         let result = json(&ictd_in(dir.path(), &[&train[..], &["--task", task, "--json"]].concat()));
         let seed = &result["seeds"][0];
@@ -146,7 +146,7 @@ fn resuming_checks_the_task_file() {
     let dir = tempfile::tempdir().unwrap();
     let (machine, at) = (dir.path().join("machine.json"), dir.path());
     fs::write(&machine, MACHINE).unwrap();
-    let train = ["pretrain", "--seeds", "0", "--json"];
+    let train = ["pretrain", "--seeds", "1", "--json"];
     json(&ictd_in(at, &[&train[..], &["--task", "machine.json", "--set", "epochs=3"]].concat()));
     let root = fs::read_dir(at.join("runs/paper")).unwrap().next().unwrap().unwrap().path();
     let config = root.join("seed_0000/config.toml");

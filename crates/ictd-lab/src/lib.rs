@@ -19,6 +19,7 @@ pub mod memory;
 mod one_line;
 mod progress;
 pub mod report;
+mod seeds;
 pub mod studies;
 mod watched;
 
@@ -28,4 +29,5 @@ pub use did_you_mean::did_you_mean;
 pub use error::LabError;
 pub use one_line::one_line;
 pub use progress::{Progress, Standing};
+pub use seeds::Seeds;
 pub(crate) use watched::Watched;

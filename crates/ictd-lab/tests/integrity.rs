@@ -274,7 +274,7 @@ fn a_rerun_takes_the_place_of_earlier_results_at_its_end() {
 #[test]
 fn damaged_entries_of_the_cache_are_computed_again() {
     let dir = scratch();
-    let plan = Plan { seed: 0, seeds: Some(1), quick: true };
+    let plan = Plan { seed: 0, seeds: "1".parse().ok(), quick: true };
     let run = || {
         let studies = reproduce::select(Paper::Main, &["fig4".into()]).unwrap();
         let found = reproduce::run(&studies, &plan, dir.path(), false, |_, _| {}).unwrap();
@@ -299,7 +299,7 @@ fn damaged_entries_of_the_cache_are_computed_again() {
 fn damaged_entries_of_the_journal_are_trained_again() {
     let dir = scratch();
     let changes = ["epochs=1", "batches=1", "batch=1", "n=1", "states=3", "features=1", "layers=1"];
-    let search = Search { seeds: vec![0], changes: changes.map(str::to_owned).to_vec(), fresh: false };
+    let search = Search { seeds: "0..1".parse().unwrap(), changes: changes.map(str::to_owned).to_vec(), fresh: false };
     let run = || {
         let mut known = 0;
         readings::run(&search, dir.path(), &Progress::default(), |line: &str| {
@@ -335,7 +335,7 @@ fn half_written_files_of_killed_runs_are_removed() {
     fs::remove_file(seed.join("ckpt/.mine.tmp")).unwrap();
     assert!(files(&seed) == whole);
 
-    let plan = Plan { seed: 0, seeds: Some(1), quick: true };
+    let plan = Plan { seed: 0, seeds: "1".parse().ok(), quick: true };
     let out = dir.path().join("reproduction");
     fs::create_dir_all(&out).unwrap();
     fs::write(out.join(".fig4.svg.77.tmp"), "half").unwrap();

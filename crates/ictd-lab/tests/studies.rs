@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 fn judged(study: &str, file: &str) -> (Vec<Claim>, String) {
     let dir = tempfile::tempdir().unwrap();
     let out = OutputDir::create(dir.path()).unwrap();
-    let plan = Plan { seed: 3, seeds: Some(1), quick: true };
+    let plan = Plan { seed: 3, seeds: "3..4".parse().ok(), quick: true };
     let claims = select(Paper::Main, &[study.to_owned()]).unwrap()[0].judge(&plan, &out).unwrap();
     (claims, fs::read_to_string(dir.path().join(file)).unwrap())
 }
@@ -130,7 +130,7 @@ fn trained(row: &Value) -> Settings {
 fn a_search_takes_up_what_is_finished() {
     let dir = tempfile::tempdir().unwrap();
     let mut search =
-        Search { seeds: vec![3], changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
+        Search { seeds: "3..4".parse().unwrap(), changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
     let found = |search: &Search| {
         let mut cached = 0;
         let found = readings::run(search, dir.path(), &Progress::default(), |line| {
@@ -148,6 +148,6 @@ fn a_search_takes_up_what_is_finished() {
     // A damaged entry is trained again.
     fs::write(dir.path().join("journal/paper-masked-nplus1-hidden-shifted.json"), "{").unwrap();
     assert_eq!(found(&search), (rows, 65));
-    search.seeds = vec![4];
+    search.seeds = "4..5".parse().unwrap();
     assert_eq!(found(&search).1, 0);
 }

@@ -26,7 +26,7 @@ pub const PRETRAIN: [&str; 24] = [
     "--set",
     "tied=false",
     "--seeds",
-    "0",
+    "1",
     "--checkpoint-every",
     "20",
     "--out",

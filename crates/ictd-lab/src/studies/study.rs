@@ -5,16 +5,17 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::{Claim, PREDECESSOR, STUDIES};
-use crate::LabError;
 use crate::files::OutputDir;
+use crate::{LabError, Seeds};
 
 /// What to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// Seed of every random draw.
     pub seed: u64,
-    /// Pretraining seeds; the paper's 5, and 10 for the masks and for the predecessor, when `None`.
-    pub seeds: Option<u64>,
+    /// Pretraining seeds; as many as the paper's, counted from `seed`, when `None`: 5, and 10 for the masks and for the
+    /// predecessor.
+    pub seeds: Option<Seeds>,
     /// Fewer samples: everything is there, with wider intervals.
     pub quick: bool,
 }
@@ -27,14 +28,16 @@ impl Plan {
 
     /// The pretraining seeds, `paper` of them unless told otherwise.
     pub fn seeds(&self, paper: u64) -> Vec<u64> {
-        let number = self.seeds.unwrap_or(if self.quick { paper.min(3) } else { paper });
-        (self.seed..self.seed + number).collect()
+        match &self.seeds {
+            Some(seeds) => seeds.to_vec(),
+            None => (self.seed..self.seed + if self.quick { paper.min(3) } else { paper }).collect(),
+        }
     }
 
     /// The options that give this plan.
     pub(super) fn options(&self) -> String {
         let seed = Some(self.seed).filter(|seed| *seed != 0).map(|seed| format!(" --seed {seed}"));
-        let seeds = self.seeds.map(|seeds| format!(" --seeds {seeds}"));
+        let seeds = self.seeds.as_ref().map(|seeds| format!(" --seeds {seeds}"));
         let quick = self.quick.then(|| " --quick".to_owned());
         [seed, seeds, quick].into_iter().flatten().collect()
     }

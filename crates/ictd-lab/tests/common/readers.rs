@@ -363,7 +363,7 @@ fn checkpoint(dir: &Path) -> Reader {
 fn journal(dir: &Path) -> Reader {
     let changes = ["epochs=1", "batches=1", "batch=1", "n=1", "states=3", "features=1", "layers=1"];
     let changes: Vec<String> = changes.map(str::to_owned).to_vec();
-    let search = Search { seeds: vec![0], changes, fresh: false };
+    let search = Search { seeds: "0..1".parse().unwrap(), changes, fresh: false };
     let out = dir.to_owned();
     let run = move || -> Result<(), LabError> {
         let found = readings::run(&search, &out, &Progress::default(), |_| {})?;
@@ -387,7 +387,7 @@ fn journal(dir: &Path) -> Reader {
 
 /// The cached result of a study, damaged: it is taken up or computed again, and the report is written.
 fn cache(dir: &Path) -> Reader {
-    let plan = Plan { seed: 0, seeds: Some(1), quick: true };
+    let plan = Plan { seed: 0, seeds: "1".parse().ok(), quick: true };
     let out = dir.join("out");
     let run = move || -> Result<(), LabError> {
         let studies = reproduce::select(Paper::Main, &["fig4".into()])?;

@@ -21,10 +21,10 @@ use held::HeldRow;
 use path::{PathRow, PredictedPhase, Settling};
 
 use super::{in_parallel, mean_and_sem};
-use crate::Progress;
 use crate::counted;
 use crate::error::{LabError, check_range};
 use crate::memory;
+use crate::{Progress, Seeds};
 
 /// Score scales at which the fixed point is sought, besides 1: outward from it. Towards 0 it is no longer
 /// determined: under uniform attention u matters through one number only.
@@ -34,10 +34,8 @@ const LARGER: [f64; 2] = [1.3, 1.6];
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct MirrorConfig {
-    /// First seed.
-    pub seed: u64,
-    /// Seeds of the path; half as many, at least one, of the ends, and a quarter of training with A held.
-    pub seeds: u64,
+    /// Seeds of the path; the first half of them, at least one, of the ends, and the first quarter of training with A held.
+    pub seeds: Seeds,
     /// Epochs of every training run.
     pub epochs: u64,
     /// Fresh tasks of everything that is measured at a point; four times as many where blocks are compared.
@@ -93,28 +91,24 @@ pub fn run(
     progress: &Progress,
     mut tell: impl FnMut(&str),
 ) -> Result<Mirror, LabError> {
-    check_range("seeds", config.seeds, 1..=100_000)?;
+    check_range("seeds", config.seeds.len(), 1..=100_000)?;
     check_range("tasks", config.tasks, 1..=100_000)?;
-    let last = config
-        .seed
-        .checked_add(config.seeds)
-        .filter(|last| *last < u64::MAX)
-        .ok_or_else(|| LabError::value("seed", config.seed, format!("room for {} more", config.seeds)))?;
     let literal = PretrainConfig { epochs: config.epochs, ..PretrainConfig::paper() };
     literal.check()?;
     // Paths keep what they were at every epoch.
     let path = 8.0 * 8.0 * config.epochs as f64 + literal.memory().state;
     let task = 40e3 * 4.0 * config.tasks as f64;
-    memory::admit(config.seeds as f64 * path + task, "--seeds, --epochs or --tasks")?;
-    let seeds: Vec<u64> = (config.seed..last).collect();
+    memory::admit(config.seeds.len() as f64 * path + task, "--seeds, --epochs or --tasks")?;
+    let seeds = &config.seeds;
     let (half, quarter) = (seeds.len().div_ceil(2), seeds.len().div_ceil(4));
     let trained = seeds.len() + held::HELD.len() * quarter + (ends::SETTINGS.len() - 1) * half;
     progress.begin("mirror: first gradients", "epochs", config.epochs.saturating_mul(trained as u64))?;
-    // What is measured at a point uses tasks of a seed that nothing was trained on.
+    // What is measured at a point uses tasks of a seed that nothing was trained on; seeds leave room for it.
+    let last = seeds.iter().max().map_or(0, |last| last + 1);
     let contexts = Contexts::sample(&literal, last, config.tasks)?;
     let first_gradients = gradients::first_gradients(&literal, last, &contexts, config.tasks)?;
     progress.rename("mirror: path");
-    let traces = in_parallel(&seeds, |&seed| path::trace(&literal, seed, progress))?;
+    let traces = in_parallel(seeds.iter(), |&seed| path::trace(&literal, seed, progress))?;
     tell(&format!("path: {} trained", counted(traces.len(), "seed")));
     let pulls = gradients::pulls(&literal, last, &contexts, config.tasks, &traces)?;
     tell("pulls along the mean path measured");

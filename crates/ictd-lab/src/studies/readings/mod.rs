@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use super::fig3_5::{Trend, emerged};
 use super::first_gradient::FirstGradientSign;
 use super::pretrain::{self, Settings};
-use crate::Progress;
 use crate::error::{LabError, check_range};
 use crate::files::{OutputDir, read_sealed};
+use crate::{Progress, Seeds};
 
 /// A figure that is looked for, and the preset that is trained for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ pub struct Readings {
 #[derive(Clone, Debug)]
 pub struct Search {
     /// Seeds of every experiment.
-    pub seeds: Vec<u64>,
+    pub seeds: Seeds,
     /// Further keys of the configuration, for all of them.
     pub changes: Vec<String>,
     /// Train everything again instead of taking up what an earlier search left.
@@ -204,7 +204,7 @@ pub fn run(
     let (mut trained, mut seconds) = (0.0, 0.0);
     let mut rows = Vec::new();
     for (done, (experiment, settings)) in all.iter().zip(&settings).enumerate() {
-        let key = format!("{} {:?} {}", settings.sha256()?, search.seeds, pretrain::computed_by()?);
+        let key = format!("{} {} {}", settings.sha256()?, search.seeds, pretrain::computed_by()?);
         let known = if search.fresh { None } else { read_finished(&journal, experiment, &key) };
         let cached = known.is_some();
         progress.rename(format!("readings [{}/{}] {}", done + 1, all.len(), experiment.prompt));
@@ -284,14 +284,9 @@ fn count(
     Ok(experiment.figures.iter().map(|&f| (f, Counts { shown: shown(f), ..ends })).collect())
 }
 
-fn row(experiment: &Experiment, settings: &Settings, seeds: &[u64], figure: Figure, counts: Counts) -> Row {
+fn row(experiment: &Experiment, settings: &Settings, seeds: &Seeds, figure: Figure, counts: Counts) -> Row {
     let (low, high) = wilson(counts.shown, counts.seeds);
     let keys: Vec<String> = settings.overrides.iter().map(|o| format!("--set {o}")).collect();
-    let numbers: Vec<String> = seeds.iter().map(u64::to_string).collect();
-    let seeds = match seeds {
-        [first, .., last] if last - first + 1 == seeds.len() as u64 => format!("{first}..{}", last + 1),
-        _ => numbers.join(","),
-    };
     let command = format!("ictd pretrain --preset {} {} --seeds {seeds}", experiment.preset, keys.join(" "));
     let Prompt { query, columns, query_reward, target } = experiment.prompt;
     let (mixing, Counts { seeds, shown, td, mirror, none, diverged }) = (experiment.mixing, counts);

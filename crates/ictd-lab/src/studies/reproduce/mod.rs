@@ -108,7 +108,7 @@ pub fn run(
     fresh: bool,
     mut progress: impl FnMut(&Study, Option<(&Timing, &[Claim])>),
 ) -> Result<Reproduction, LabError> {
-    plan.seeds.map_or(Ok(()), |n| check_range("seeds", n, 1..=10_000))?;
+    plan.seeds.as_ref().map_or(Ok(()), |seeds| check_range("seeds", seeds.len(), 1..=10_000))?;
     check_range("seed", plan.seed, 0..=u64::MAX - 10_000)?;
     let paper = paper_of(studies);
     let out = claim_directory(path, paper)?;

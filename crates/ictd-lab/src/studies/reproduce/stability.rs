@@ -132,7 +132,7 @@ mod tests {
     fn only_full_runs_are_annotated() {
         let mut claims = [Claim::new("thm1", "", "", "")];
         claims[0].verdict = Verdict::Reproduced;
-        annotate(&mut claims, &Plan { seed: 0, seeds: Some(1), quick: false }).unwrap();
+        annotate(&mut claims, &Plan { seed: 0, seeds: "0..1".parse().ok(), quick: false }).unwrap();
         assert_eq!(claims[0].stability, None);
         annotate(&mut claims, &Plan { seed: 0, seeds: None, quick: false }).unwrap();
         assert_eq!(claims[0].stability, Some(Stability { seeds: 20, same: 20 }));
