@@ -19,6 +19,7 @@ mod readings;
 mod regimes;
 mod reproduce;
 mod screen;
+mod sweep;
 mod task;
 mod task_arguments;
 mod verify;
@@ -75,6 +76,12 @@ enum Command {
     Readings(readings::Arguments),
     /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
     Branches(branches::Arguments),
+    /// Train every combination of what a plan varies, with every seed, here or on a cluster, and make one table of it
+    ///
+    /// A plan is a TOML file with a preset, what is varied and the seeds. Runs are kept in a journal: a sweep that was interrupted goes
+    /// on where it was, with the same bytes at the end, in whatever order and by however many workers runs are done.
+    /// "ictd sweep show DIR" looks at what is there.
+    Sweep(sweep::Arguments),
     /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
     ///
     /// The path is that of all seeds; the first half of them are trained to every end, and the first quarter with A held.
@@ -147,7 +154,8 @@ enum Command {
 }
 
 /// What `--seeds` means, wherever it stands.
-const SEEDS: &str = "Seeds: N for 0..N, a range A..B (B not included), or a list of seeds and ranges like 0..5,10,20..25";
+const SEEDS: &str =
+    "Seeds: N for 0..N, a range A..B (B not included), or a list of seeds and ranges like 0..5,10,20..25";
 
 /// Options of commands with one seed; those that train have many.
 #[derive(Debug, Args)]
@@ -259,6 +267,7 @@ fn main() -> ExitCode {
         Command::Pretrain(arguments) => pretrain::run(arguments, progress),
         Command::Readings(arguments) => readings::run(arguments, progress),
         Command::Branches(arguments) => branches::run(arguments, progress),
+        Command::Sweep(arguments) => sweep::run(arguments, progress),
         Command::Mirror(arguments) => mirror::run(arguments, progress),
         Command::Control(arguments) => control::run(arguments, progress),
         Command::Certify(arguments) => certify::run(arguments, progress),

@@ -65,7 +65,8 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         .num_threads(arguments.threads.unwrap_or(0))
         .build()
         .map_err(|e| LabError::internal("threads", e))?;
-    let ending = pool.install(|| pretrain::run(&settings, &arguments.seeds, &arguments.out, &options, progress));
+    let ending =
+        pool.install(|| pretrain::run(&settings, &arguments.seeds, &arguments.out, &options, progress));
     match ending? {
         Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures), progress),
         Ending::Stopped => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::LabError;
 
@@ -15,6 +15,15 @@ const MOST: u64 = 1_000_000;
 /// seeds and ranges such as `1,4,7` or `0..5,10,20..25`. Each is below `u64::MAX`, so that a range can end after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(Vec<u64>);
+
+impl Seeds {
+    /// The same seeds, the smallest first.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.0.sort_unstable();
+        self
+    }
+}
 
 impl Deref for Seeds {
     type Target = [u64];
@@ -36,19 +45,25 @@ impl FromStr for Seeds {
             let part = part.trim();
             part.parse::<u64>().map_err(|_| refused(format!("'{part}' is no whole number, 0 or more")))
         };
-        let range = |part: &str| match part.split_once("..") {
-            Some((first, end)) => Ok(number(first)?..number(end)?),
-            // Alone it is how many.
-            None if part.len() == text.len() => Ok(0..number(part)?),
-            None => {
-                let seed = number(part)?;
-                let end = seed.checked_add(1).ok_or_else(|| refused(format!("{seed} is too large")))?;
-                Ok(seed..end)
+        let range = |part: &str| -> Result<Range<u64>, LabError> {
+            match part.split_once("..") {
+                Some((first, end)) => Ok(number(first)?..number(end)?),
+                // Alone it is how many.
+                None if part.len() == text.len() => Ok(0..number(part)?),
+                None => {
+                    let seed = number(part)?;
+                    let end = seed.checked_add(1).ok_or_else(|| refused(format!("{seed} is too large")))?;
+                    Ok(seed..end)
+                }
             }
         };
         let ranges: Vec<Range<u64>> = text.split(',').map(range).collect::<Result<_, _>>()?;
         if let Some(Range { start, end }) = ranges.iter().find(|range| range.is_empty()) {
-            return Err(refused(if *start == *end { "empty".into() } else { format!("{end} is below {start}") }));
+            return Err(refused(if *start == *end {
+                "empty".into()
+            } else {
+                format!("{end} is below {start}")
+            }));
         }
         // Counted before they are listed.
         if ranges.iter().map(|range| range.end - range.start).fold(0, u64::saturating_add) > MOST {
@@ -85,6 +100,12 @@ impl fmt::Display for Seeds {
 impl Serialize for Seeds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seeds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -299,7 +299,8 @@ fn damaged_entries_of_the_cache_are_computed_again() {
 fn damaged_entries_of_the_journal_are_trained_again() {
     let dir = scratch();
     let changes = ["epochs=1", "batches=1", "batch=1", "n=1", "states=3", "features=1", "layers=1"];
-    let search = Search { seeds: "0..1".parse().unwrap(), changes: changes.map(str::to_owned).to_vec(), fresh: false };
+    let search =
+        Search { seeds: "0..1".parse().unwrap(), changes: changes.map(str::to_owned).to_vec(), fresh: false };
     let run = || {
         let mut known = 0;
         readings::run(&search, dir.path(), &Progress::default(), |line: &str| {

@@ -153,7 +153,7 @@ impl Index {
         let digest = sweep.digest();
         let numbers: HashMap<&str, usize> =
             sweep.settings.iter().enumerate().map(|(k, s)| (s.key.as_str(), k)).collect();
-        let seeds = sweep.plan.seeds.as_slice();
+        let seeds = &sweep.plan.seeds;
         let positions: HashMap<u64, usize> = seeds.iter().enumerate().map(|(k, &seed)| (seed, k)).collect();
         let mut index = Self { places: vec![None; sweep.num_runs()], ..Self::default() };
         for path in files(root)? {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::Plan;
 use crate::LabError;
-use crate::files::{OutputDir, process, read_sealed};
+use crate::files::{OutputDir, process, read_sealed, sha256};
 
 /// The file's name.
 pub const FILE: &str = "sweep.json";
@@ -48,6 +48,12 @@ impl Manifest {
             return Err(LabError::parse(&path, format!("schema is '{}', expected '{SCHEMA}'", found.schema)));
         }
         Ok(Some(found))
+    }
+
+    /// SHA-256 of all it says: tables of one digest are the same.
+    pub fn digest(&self) -> String {
+        // A plan has names, numbers and lists, which all have JSON.
+        sha256(serde_json::to_string(self).unwrap_or_default().as_bytes())
     }
 
     /// The vector instructions that results of this sweep are computed with; an error where this machine lacks them.

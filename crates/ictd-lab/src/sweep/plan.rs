@@ -105,8 +105,8 @@ impl Plan {
         if let Metrics::Every(epochs) = self.metrics {
             check_range("metrics", epochs, 1..=1_000_000_000)?;
         }
-        let settings = self.axes.iter().map(|axis| axis.choices.len());
-        let settings = settings.try_fold(1, usize::checked_mul).unwrap_or(usize::MAX);
+        let mut sizes = self.axes.iter().map(|axis| axis.choices.len());
+        let settings = sizes.try_fold(1, usize::checked_mul).unwrap_or(usize::MAX);
         check_range("settings", settings, 1..=MAX_SETTINGS)?;
         check_range("runs", settings.saturating_mul(self.seeds.len()), 1..=MAX_RUNS)
     }

@@ -107,12 +107,16 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(Value::Integer(number)) => Ok(Some(number.to_string())),
-        Some(Value::Array(list)) if key == "seeds" => {
-            Ok(Some(list.iter().map(written).collect::<Vec<_>>().join(",")))
-        }
+        // A list has no number of seeds in it.
+        Some(Value::Array(list)) if key == "seeds" => match list.as_slice() {
+            [Value::Integer(seed)] => Ok(Some(format!("{seed}..{}", seed.saturating_add(1)))),
+            list => Ok(Some(list.iter().map(written).collect::<Vec<_>>().join(","))),
+        },
         Some(value) => Err(failed(&[key], format!(" is {value}, expected a text"))),
     };
-    let in_place = |key: &'static str, error: LabError| LabError::parse(path, format!("line {}: {error}", line(&place(&[key]))));
+    let in_place = |key: &'static str, error: LabError| {
+        LabError::parse(path, format!("line {}: {error}", line(&place(&[key]))))
+    };
     let seeds = text_of("seeds")?.unwrap_or_else(|| "0..5".into());
     let seeds: Seeds = seeds.parse().map_err(|e| in_place("seeds", e))?;
     let metrics = text_of("metrics")?.map_or(Ok(Metrics::Final), |text| text.parse());
@@ -120,7 +124,9 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
     let stem = path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned());
     // In the order of the file, which tables do not keep.
     let mut axes = reader.grid(|key| place(&["grid", key]).start)?;
-    let blocks = |key: &str| spanned.get_ref().iter().find(|(name, _)| name.get_ref() == key).map(|(_, v)| v.span().start);
+    let blocks = |key: &str| {
+        spanned.get_ref().iter().find(|(name, _)| name.get_ref() == key).map(|(_, v)| v.span().start)
+    };
     axes.extend(reader.zip()?.into_iter().map(|axis| (blocks("zip").unwrap_or(0), axis)));
     axes.extend(reader.cases()?.map(|axis| (blocks("case").unwrap_or(0), axis)));
     axes.sort_by_key(|(start, _)| *start);
@@ -128,7 +134,7 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         name: text_of("name")?.unwrap_or(stem),
         base,
         set: reader.assignments("set")?,
-        seeds,
+        seeds: seeds.sorted(),
         metrics: metrics.map_err(|e| in_place("metrics", e))?,
         checkpoints: checkpoints.map_err(|e| in_place("checkpoints", e))?,
         axes: axes.into_iter().map(|(_, axis)| axis).collect(),
@@ -163,7 +169,9 @@ impl Reader<'_> {
             Some(value) => Err((self.failed)(&[key], format!(" is {value}, expected a text"))),
         };
         match (text("preset")?, text("config")?) {
-            (Some(_), Some(_)) => Err((self.failed)(&["config"], " stands beside preset, expected one of them".into())),
+            (Some(_), Some(_)) => {
+                Err((self.failed)(&["config"], " stands beside preset, expected one of them".into()))
+            }
             (None, Some(file)) => {
                 let path = plan.parent().unwrap_or(Path::new("")).join(&file);
                 let settings = Settings::file(&path, &[])?;
@@ -187,7 +195,9 @@ impl Reader<'_> {
         let table = match self.table.get("grid") {
             None => return Ok(Vec::new()),
             Some(Value::Table(table)) => table,
-            Some(value) => return Err((self.failed)(&["grid"], format!(" is {value}, expected a table of keys"))),
+            Some(value) => {
+                return Err((self.failed)(&["grid"], format!(" is {value}, expected a table of keys")));
+            }
         };
         let axis = |(key, value): (&String, &Value)| {
             let failed = |problem: String| (self.failed)(&["grid", key], problem);
@@ -245,7 +255,8 @@ impl Reader<'_> {
             let set = match table.get("set") {
                 None => Vec::new(),
                 Some(Value::Table(set)) => {
-                    for key in set.keys().filter(|key| !axis.keys.contains(key)).cloned().collect::<Vec<_>>() {
+                    for key in set.keys().filter(|key| !axis.keys.contains(key)).cloned().collect::<Vec<_>>()
+                    {
                         axis.keys.push(key);
                     }
                     changes(set)
@@ -299,7 +310,9 @@ fn points(ends: &Table) -> Result<Vec<Value>, String> {
     let is_log = match ends.get("scale").map(Value::as_str) {
         None | Some(Some("linear")) => false,
         Some(Some("log")) if from > 0.0 && to > 0.0 => true,
-        Some(Some("log")) => return Err(" begins or ends at 0 or below, expected positive numbers for scale = \"log\"".into()),
+        Some(Some("log")) => {
+            return Err(" begins or ends at 0 or below, expected positive numbers for scale = \"log\"".into());
+        }
         Some(_) => return Err(format!(".scale is another word, {expected}")),
     };
     let whole = [ends.get("from"), ends.get("to")].iter().all(|end| matches!(end, Some(Value::Integer(_))));
@@ -340,7 +353,9 @@ fn assigned(key: &str, value: &Value) -> String {
 /// A value as it is typed after `--set key=`: words without quotes, unless they would be read as something else.
 fn written(value: &Value) -> String {
     match value {
-        Value::String(word) if format!("x = {word}").parse::<Table>().is_err() && !word.contains('"') => word.clone(),
+        Value::String(word) if format!("x = {word}").parse::<Table>().is_err() && !word.contains('"') => {
+            word.clone()
+        }
         value => value.to_string(),
     }
 }

@@ -1,13 +1,16 @@
 //! The table of a finished sweep, and the curves of its settings.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Index, OpenFiles};
+use super::manifest::Manifest;
 use super::row;
 use super::setting::Sweep;
-use crate::files::{OutputDir, read_sealed, sha256_of_file};
+use crate::files::{OutputDir, process, read_sealed};
 use crate::{LabError, Progress};
 
 /// The table: one row per run.
@@ -15,7 +18,7 @@ pub const TABLE: &str = "results.csv";
 /// Where curves are: one file per setting.
 pub const CURVES: &str = "curves";
 /// Says that the table is whole, and of what.
-const DONE: &str = "results.json";
+pub(super) const DONE: &str = "results.json";
 
 /// What there is to know of a finished sweep before its table is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +29,7 @@ pub struct Finished {
     pub runs: usize,
     /// Runs without numbers.
     pub diverged: usize,
-    /// SHA-256 of what decides the table.
+    /// SHA-256 of what was swept and what computed it.
     digest: String,
     /// SHA-256 of the table.
     table: String,
@@ -36,14 +39,17 @@ pub struct Finished {
 
 impl Finished {
     /// What is there of a sweep, if all of it is there as it was written.
-    pub fn read(out: &std::path::Path, sweep: &Sweep) -> Option<Self> {
-        let found: Self = read_sealed(&out.join(DONE))?;
-        let is_whole = |name: String, digest: &String| sha256_of_file(&out.join(name)).is_ok_and(|own| own == *digest);
+    pub fn read(out: &Path, of: &Manifest) -> Result<Option<Self>, LabError> {
+        let Some(found) = read_sealed::<Self>(&out.join(DONE)) else { return Ok(None) };
+        let is_whole = |name: String, digest: &String| {
+            File::open(out.join(name)).and_then(process::sha256_of).is_ok_and(|own| own == *digest)
+        };
         let curves = found.curves.iter().enumerate();
-        (found.digest == sweep.digest()
+        let all = (found.digest == of.digest()
             && is_whole(TABLE.to_owned(), &found.table)
             && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest)))
-        .then_some(found)
+        .then_some(found);
+        Ok(all)
     }
 }
 
@@ -53,13 +59,19 @@ pub fn curve_file(setting: usize) -> String {
 }
 
 /// Writes table and curves of a sweep whose runs are all done.
-pub fn merge(sweep: &Sweep, out: &OutputDir, index: &Index, progress: &Progress) -> Result<Finished, LabError> {
+pub fn merge(
+    sweep: &Sweep,
+    of: &Manifest,
+    out: &OutputDir,
+    index: &Index,
+    progress: &Progress,
+) -> Result<Finished, LabError> {
     progress.begin("writing the table", "runs", sweep.num_runs() as u64)?;
     // What says that it is whole goes first, and comes last.
     out.clear(DONE)?;
     let mut open = OpenFiles::default();
     let mut diverged = 0;
-    let seeds = sweep.plan.seeds.as_slice();
+    let seeds = &sweep.plan.seeds;
     let header = [sweep.varied.clone(), vec!["seed".into()], row::columns()].concat();
     let settings: Vec<String> = sweep.settings.iter().map(|setting| line(&setting.values)).collect();
     let table = out.write_with(TABLE, |file| {
@@ -69,7 +81,8 @@ pub fn merge(sweep: &Sweep, out: &OutputDir, index: &Index, progress: &Progress)
             diverged += usize::from(!record.note.is_empty());
             let setting = &settings[run / seeds.len()];
             let comma = if setting.is_empty() { "" } else { "," };
-            writeln!(file, "{setting}{comma}{},{}", record.seed, record.cells).map_err(|e| out.failed(TABLE, e))?;
+            writeln!(file, "{setting}{comma}{},{}", record.seed, record.cells)
+                .map_err(|e| out.failed(TABLE, e))?;
             progress.step(1)?;
         }
         Ok(())
@@ -101,7 +114,7 @@ pub fn merge(sweep: &Sweep, out: &OutputDir, index: &Index, progress: &Progress)
         settings: sweep.settings.len(),
         runs: sweep.num_runs(),
         diverged,
-        digest: sweep.digest(),
+        digest: of.digest(),
         table,
         curves,
     };
@@ -131,7 +144,11 @@ fn parquet(out: &OutputDir) -> Result<(), LabError> {
 /// Cells as a line of CSV.
 fn line(cells: &[String]) -> String {
     let quoted = |cell: &String| {
-        if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.clone() }
+        if cell.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell.clone()
+        }
     };
     cells.iter().map(quoted).collect::<Vec<_>>().join(",")
 }

@@ -117,12 +117,15 @@ mod tests {
     /// Columns are the keys of the JSON, their order included, and cells are its values.
     #[test]
     fn a_row_is_the_json_of_a_seed_made_flat() {
-        let result = SeedResult { seed: 3, last: a_point("td", 0.1), best_step: 7, best: a_point("none", 0.2) };
+        let result =
+            SeedResult { seed: 3, last: a_point("td", 0.1), best_step: 7, best: a_point("none", 0.2) };
         let mut flat: Vec<(String, Value)> = Vec::new();
         let Value::Object(top) = serde_json::to_value(&result).unwrap() else { panic!("an object") };
         for (key, value) in top {
             match value {
-                Value::Object(inner) => flat.extend(inner.into_iter().map(|(k, v)| (format!("{key}.{k}"), v))),
+                Value::Object(inner) => {
+                    flat.extend(inner.into_iter().map(|(k, v)| (format!("{key}.{k}"), v)))
+                }
                 value => flat.push((key, value)),
             }
         }

@@ -51,7 +51,7 @@ impl Sweep {
 
     /// The setting and the seed of a run; runs are numbered by setting, then by seed.
     pub fn run(&self, run: usize) -> (&Setting, u64) {
-        let seeds = self.plan.seeds.as_slice();
+        let seeds = &self.plan.seeds;
         (&self.settings[run / seeds.len()], seeds[run % seeds.len()])
     }
 

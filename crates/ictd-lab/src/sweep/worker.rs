@@ -110,7 +110,8 @@ fn keep(
     let mut best = state.clone();
     best.params.clone_from(&state.best.params);
     let kept = [(Checkpoints::Final, "final", state), (Checkpoints::Best, "best", &best)];
-    for (own, name, state) in kept.into_iter().filter(|(own, ..)| which == *own || which == Checkpoints::All) {
+    for (own, name, state) in kept.into_iter().filter(|(own, ..)| which == *own || which == Checkpoints::All)
+    {
         let _ = own;
         let bytes = checkpoint_bytes(&setting.settings, seed, state)?;
         dir.write(&format!("seed_{seed:04}.{name}.safetensors"), &bytes)?;

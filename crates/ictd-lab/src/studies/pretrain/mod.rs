@@ -23,7 +23,7 @@ use super::in_parallel;
 use crate::{LabError, Moment, Progress, counted};
 
 /// Fresh tasks that the final numbers of a seed are measured on.
-const MEASURED_TASKS: u64 = 300;
+pub(crate) const MEASURED_TASKS: u64 = 300;
 
 /// Time between checkpoints: a lost run costs at most this much again.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
@@ -234,13 +234,35 @@ pub fn seed_result(settings: &Settings, seed: u64, state: &TrainState<f32>) -> R
     Ok(SeedResult { seed, last, best_step: state.best.step, best })
 }
 
+/// The same without fresh tasks: what they would tell is not a number.
+pub fn unmeasured_result(settings: &Settings, seed: u64, state: &TrainState<f32>) -> SeedResult {
+    let unknown = Measurement {
+        diagonal_mean: f64::NAN,
+        diagonal_min: f64::NAN,
+        td_loss: f64::NAN,
+        msve: f64::NAN,
+        msve_theta_star: f64::NAN,
+        distance_to_theta_star: f64::NAN,
+    };
+    let point = |params: &[f32]| point_of(settings, params, unknown);
+    SeedResult {
+        seed,
+        last: point(&state.params),
+        best_step: state.best.step,
+        best: point(&state.best.params),
+    }
+}
+
 fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabError> {
+    Ok(point_of(settings, params, measure::<f32>(&settings.config, seed, params, MEASURED_TASKS)?))
+}
+
+fn point_of(settings: &Settings, params: &[f32], measured: Measurement) -> Point {
     let shape = settings.config.shape();
     let view = ParamsView::new(&shape, params);
     let emergence = view.emergence();
-    let Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, .. } =
-        measure::<f32>(&settings.config, seed, params, MEASURED_TASKS)?;
-    Ok(Point {
+    let Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, .. } = measured;
+    Point {
         branch: emergence.branch.as_str(),
         v_em: emergence.value,
         a_em: emergence.score,
@@ -253,7 +275,17 @@ fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabErr
         td_loss,
         msve,
         msve_theta_star,
-    })
+    }
+}
+
+/// A state of a run as the bytes of a checkpoint.
+pub fn checkpoint_bytes(
+    settings: &Settings,
+    seed: u64,
+    state: &TrainState<f32>,
+) -> Result<Vec<u8>, LabError> {
+    let tensors = checkpoint::encode(&settings.config, &settings.sha256()?, seed, state);
+    Ok(tensors.map_err(|e| LabError::internal("checkpoint", e))?.to_bytes())
 }
 
 /// A seed in training, and where it keeps its checkpoints.
