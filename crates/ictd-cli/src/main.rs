@@ -20,6 +20,7 @@ mod regimes;
 mod reproduce;
 mod screen;
 mod sweep;
+mod sweep_show;
 mod task;
 mod task_arguments;
 mod verify;

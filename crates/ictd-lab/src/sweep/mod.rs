@@ -11,6 +11,7 @@
 //! OUT/checkpoints/KEY/seed_0000.…     parameters of a run, where the plan asks for them
 //! ```
 
+pub mod engine;
 mod estimate;
 mod journal;
 mod manifest;
@@ -19,6 +20,7 @@ mod plan_file;
 mod results;
 mod row;
 mod setting;
+pub mod show;
 mod worker;
 
 pub use estimate::Estimate;
@@ -29,7 +31,7 @@ pub use plan_file::SHIPPED;
 pub use results::{CURVES, Finished, TABLE, curve_file};
 pub use row::{DIVERGED, columns, curve_columns};
 pub use setting::{Setting, Sweep};
-pub use worker::{CHECKPOINTS, work};
+pub use worker::CHECKPOINTS;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -54,15 +56,6 @@ pub struct Request {
     pub extend: bool,
 }
 
-/// How a command ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ending {
-    /// All runs are done, and the table is written.
-    Finished(Finished),
-    /// The runs that were asked for are done; there are others.
-    Part,
-}
-
 /// A sweep in its directory, ready to be worked on.
 #[derive(Debug)]
 pub struct Opened {
@@ -83,6 +76,12 @@ impl Request {
             LabError::refused("PLAN", problem)
         })?;
         Ok(Self { plan: manifest.plan, out: out.to_owned(), fresh: false, extend: false })
+    }
+
+    /// How many runs there are and what to expect of them, before anything is done.
+    pub fn outlook(&self, threads: usize, progress: &Progress) -> Result<String, LabError> {
+        let sweep = Sweep::of(self.plan.clone(), simd_level()?.in_use())?;
+        outlook(&sweep, &(0..sweep.num_runs()), 0, threads, progress)
     }
 
     /// What is finished already and needs nothing: whoever computed it.
@@ -174,23 +173,31 @@ impl Opened {
     /// Does some of the runs.
     pub fn work(&self, runs: &Range<usize>, progress: &Progress) -> Result<(), LabError> {
         check_range("index", runs.end, runs.start + 1..=self.sweep.num_runs())?;
+        let _unit = engine::lock_unit(self.root(), runs, progress)?;
         worker::work(&self.sweep, self.root(), runs, progress)
     }
 
-    /// Writes the table once all runs are done; says how many are missing where they are not.
-    pub fn finish(&self, progress: &Progress) -> Result<Result<Finished, usize>, LabError> {
+    /// Writes the table once all runs are done.
+    pub fn finish(&self, progress: &Progress, tell: fn(&str)) -> Result<Finished, LabError> {
         let all = 0..self.sweep.num_runs();
         let index = Index::read(self.root(), &self.sweep, &all)?;
         let missing = all.len() - index.done();
         if missing > 0 {
-            return Ok(Err(missing));
+            return Err(LabError::internal("sweep", format!("{} have no record", counted(missing, "run"))));
         }
-        results::merge(&self.sweep, &self.manifest, &self.out, &index, progress).map(Ok)
+        if index.damaged > 0 {
+            let lines = counted(index.damaged, "line");
+            tell(&format!("warning: {lines} of the journal were cut short or damaged; their runs were done again"));
+        }
+        if index.repeated > 0 {
+            tell(&format!("{} were done twice, with the same results", counted(index.repeated, "run")));
+        }
+        results::merge(&self.sweep, &self.manifest, &self.out, &index, progress)
     }
 }
 
 /// How many runs there are and what to expect of those that are not done.
-pub fn outlook(
+fn outlook(
     sweep: &Sweep,
     runs: &Range<usize>,
     done: usize,
