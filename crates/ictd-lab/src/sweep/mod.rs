@@ -26,6 +26,7 @@ mod worker;
 pub use estimate::Estimate;
 pub use journal::{Counter, Index, OpenFiles, Record};
 pub use manifest::Manifest;
+pub(crate) use plan::key_of;
 pub use plan::{Axis, Base, CASE, Checkpoints, Choice, Metrics, Plan};
 pub use plan_file::SHIPPED;
 pub use results::{CURVES, Finished, TABLE, curve_file};
@@ -78,9 +79,14 @@ impl Request {
         Ok(Self { plan: manifest.plan, out: out.to_owned(), fresh: false, extend: false })
     }
 
+    /// Its settings, as this machine would compute them.
+    pub fn sweep(&self) -> Result<Sweep, LabError> {
+        Sweep::of(self.plan.clone(), simd_level()?.in_use())
+    }
+
     /// How many runs there are and what to expect of them, before anything is done.
     pub fn outlook(&self, threads: usize, progress: &Progress) -> Result<String, LabError> {
-        let sweep = Sweep::of(self.plan.clone(), simd_level()?.in_use())?;
+        let sweep = self.sweep()?;
         outlook(&sweep, &(0..sweep.num_runs()), 0, threads, progress)
     }
 
@@ -96,8 +102,10 @@ impl Request {
     pub fn open(&self, alone: bool) -> Result<Opened, LabError> {
         // The plan is checked before a directory is made.
         let known = if self.fresh { None } else { Manifest::read(&self.out)? };
-        if let Some(known) = &known {
-            if known.plan != self.plan && !self.extend {
+        // What another plan or program left is kept only where that is asked for, as far as its runs are the same.
+        let known = match known {
+            Some(known) if self.extend => Some(known).filter(|known| known.same_program(&self.out).is_ok()),
+            Some(known) if known.plan != self.plan => {
                 let problem = format!(
                     "{} has another sweep, '{}', expected its plan, another directory, --extend to keep its runs for this plan, or --fresh",
                     self.out.display(),
@@ -105,10 +113,13 @@ impl Request {
                 );
                 return Err(LabError::refused("out", problem));
             }
-            known.same_program(&self.out)?;
-        }
-        let simd =
-            known.as_ref().map_or_else(|| simd_level().map(|level| level.in_use()), |k| k.simd(&self.out))?;
+            Some(known) => {
+                known.same_program(&self.out)?;
+                Some(known)
+            }
+            None => None,
+        };
+        let simd = known.as_ref().map_or_else(|| simd_level().map(|level| level.in_use()), |k| k.simd(&self.out))?;
         let sweep = Sweep::of(self.plan.clone(), simd)?;
         // The table is written by one process, while nobody else is there.
         let (out, shared) = if alone {
@@ -118,7 +129,7 @@ impl Request {
             (out, Some(DirLock::acquire(&self.out, Mode::Shared, Duration::ZERO)?))
         };
         out.probe()?;
-        if self.fresh {
+        if known.is_none() && (self.fresh || self.extend) {
             clear(&self.out)?;
         }
         let own = Manifest::new(&self.plan, simd);

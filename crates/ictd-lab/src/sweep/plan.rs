@@ -98,7 +98,10 @@ impl Plan {
                 named.push(key);
             }
         }
-        if let Some(change) = self.set.iter().find(|change| named.contains(&key_of(change))) {
+        // What some cases leave alone has its value for those.
+        let is_set = |choice: &Choice, key: &str| choice.set.iter().any(|own| key_of(own) == key);
+        let always = |key: &str| self.axes.iter().any(|axis| axis.choices.iter().all(|c| is_set(c, key)));
+        if let Some(change) = self.set.iter().find(|change| always(key_of(change))) {
             let problem = format!("'{change}' is what an axis varies, expected another key");
             return Err(LabError::refused("set", problem));
         }
@@ -140,7 +143,7 @@ impl Plan {
 pub const CASE: &str = "case";
 
 /// The key of `key=value`.
-pub(super) fn key_of(change: &str) -> &str {
+pub(crate) fn key_of(change: &str) -> &str {
     change.split('=').next().unwrap_or_default().trim()
 }
 

@@ -3,6 +3,7 @@
 //! Where there is the program `hq` it takes the units as a JSON file. The package on PyPI has no such program: there a script submits
 //! through its Python interface, to the server that `HQ_SERVER_DIR` names, or to a cluster of its own on this machine.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -109,11 +110,13 @@ impl Engine for HyperQueue {
             return Err(nowhere());
         }
         let mut script = Command::new(python());
-        // Not on Ctrl-C: its end is decided here.
         script.arg(work.folder.path().join("submit.py")).arg(work.folder.path().join("submit.json"));
-        script.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        let log = work.folder.path().join("logs/submit.log");
+        let log = File::create(&log).map_err(|source| LabError::Write { path: log, source })?;
+        // Its input is open as long as this process is there.
+        script.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         let child = script.spawn().map_err(|e| LabError::internal("engine", e))?;
-        let id = format!("of process {}", child.id());
+        let id = format!("process {}", child.id());
         self.script = Some(child);
         Ok(id)
     }
