@@ -226,16 +226,12 @@ struct Rows {
 impl Default for Rows {
     fn default() -> Self {
         let columns = row::columns();
-        let is_metric = |name: &String| {
-            let field = name.trim_start_matches("best.");
-            !["branch", "value_row", "score_diag"].contains(&field)
-        };
         let metric = |name: &String| Metric { name: name.clone(), values: Vec::new() };
         Self {
             numbers: Vec::new(),
             ends: Vec::new(),
-            metrics: columns.iter().filter(|name| is_metric(name)).map(metric).collect(),
-            is_metric: columns.iter().map(is_metric).collect(),
+            metrics: columns.iter().filter(|name| is_number(name)).map(metric).collect(),
+            is_metric: columns.iter().map(|name| is_number(name)).collect(),
         }
     }
 }
@@ -259,6 +255,11 @@ impl Rows {
         self.numbers.push(run);
         Ok(())
     }
+}
+
+/// Whether a column of the table has numbers: others have words and lists.
+pub(super) fn is_number(column: &str) -> bool {
+    !["branch", "value_row", "score_diag"].contains(&column.trim_start_matches("best."))
 }
 
 /// A point of all curves.

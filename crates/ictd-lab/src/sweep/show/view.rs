@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ictd::statistics::Centre;
 
 use super::estimate::Statistic;
-use super::runs::Runs;
+use super::runs::{Runs, is_number};
 use crate::figure::Label;
 use crate::sweep::CASE;
 use crate::sweep::row;
@@ -61,7 +61,11 @@ impl View {
         let metric = match &asked.metric {
             None => METRICS.iter().find_map(|name| place(name)).unwrap_or(0),
             Some(name) => place(name).ok_or_else(|| {
-                let why = if row::columns().contains(name) { ", which was not measured" } else { "" };
+                let why = match row::columns().contains(name) {
+                    true if is_number(name) => ", which was not measured",
+                    true => ", which is no number",
+                    false => "",
+                };
                 let meant = did_you_mean(name, names.iter().copied());
                 LabError::value(
                     "metric",
