@@ -18,6 +18,7 @@ mod pretrain;
 mod readings;
 mod regimes;
 mod reproduce;
+mod runs;
 mod screen;
 mod task;
 mod task_arguments;
@@ -67,6 +68,8 @@ enum Command {
     Msve(msve::Arguments),
     /// Pretrain the block with multi-task TD and say what emerges (Figures 3, 5, 6)
     Pretrain(pretrain::Arguments),
+    /// List the run directories of pretrain: what was trained, how far it is and what came of it
+    Runs(runs::Arguments),
     /// Search the readings of the paper's experiment for those that show its figures (minutes)
     ///
     /// The paper leaves open whether the query is itself a source, whether its reward is visible, what
@@ -147,7 +150,8 @@ enum Command {
 }
 
 /// What `--seeds` means, wherever it stands.
-const SEEDS: &str = "Seeds: N for 0..N, a range A..B (B not included), or a list of seeds and ranges like 0..5,10,20..25";
+const SEEDS: &str =
+    "Seeds: N for 0..N, a range A..B (B not included), or a list of seeds and ranges like 0..5,10,20..25";
 
 /// Options of commands with one seed; those that train have many.
 #[derive(Debug, Args)]
@@ -203,7 +207,7 @@ fn present(
     if let Some(out) = out {
         progress.begin("writing figures and tables", "files", 0)?;
         // This process has it already, unless the command has ways of its own to directories.
-        report.write(&OutputDir::locked(out, Duration::from_secs(5))?.watched(progress))?;
+        report.write(&OutputDir::locked(out, Duration::from_secs(5))?.watched(progress).keeping())?;
     }
     progress.begin("printing", "", 0)?;
     if json {
@@ -257,6 +261,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(arguments, progress),
         Command::Msve(arguments) => msve::run(arguments, progress),
         Command::Pretrain(arguments) => pretrain::run(arguments, progress),
+        Command::Runs(arguments) => runs::run(arguments, progress),
         Command::Readings(arguments) => readings::run(arguments, progress),
         Command::Branches(arguments) => branches::run(arguments, progress),
         Command::Mirror(arguments) => mirror::run(arguments, progress),

@@ -129,8 +129,11 @@ fn trained(row: &Value) -> Settings {
 #[test]
 fn a_search_takes_up_what_is_finished() {
     let dir = tempfile::tempdir().unwrap();
-    let mut search =
-        Search { seeds: "3..4".parse().unwrap(), changes: vec!["epochs=2".into(), "batch=4".into()], fresh: false };
+    let mut search = Search {
+        seeds: "3..4".parse().unwrap(),
+        changes: vec!["epochs=2".into(), "batch=4".into()],
+        fresh: false,
+    };
     let found = |search: &Search| {
         let mut cached = 0;
         let found = readings::run(search, dir.path(), &Progress::default(), |line| {

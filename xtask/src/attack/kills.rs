@@ -64,7 +64,8 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
         Attack::endless("kills/rerun", 60, move |number, dir| {
             let mut draw = Draw::new("kills/rerun", number);
             rerun.tree.write(dir)?;
-            let line = killed(&lab.call(dir, &small::PRETRAIN), &mut draw, has_strace, rerun.seconds)?;
+            let anew = lab.call(dir, &small::PRETRAIN).and(["--fresh"]);
+            let line = killed(&anew, &mut draw, has_strace, rerun.seconds)?;
             // The same seed gives the same bytes: results are those of before, or the same again. What the killed
             // process had begun beside them is the next one's to use or to remove.
             let lost = Tree::read(dir).lost(&rerun.tree);
@@ -72,7 +73,7 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
             faults.extend(
                 lost.map(|lost| Fault::new(Class::Other, format!("earlier results are lost: {lost}"))),
             );
-            let again = lab.call(dir, &small::PRETRAIN).and(&["--resume"][draw.below(2)..]);
+            let again = lab.call(dir, &small::PRETRAIN).and([*draw.pick(&["--resume", "--fresh"])]);
             faults.extend(taken_up(&again, &rerun)?);
             Ok(Case { line: format!("on a finished run, {line}; {}", again.line()), faults })
         }),

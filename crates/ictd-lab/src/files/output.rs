@@ -24,6 +24,8 @@ pub struct OutputDir {
     /// Keeps other processes out, where it is held.
     lock: Option<Arc<DirLock>>,
     progress: Arc<Progress>,
+    /// Whether files that have their bytes already are left alone.
+    keeps: bool,
 }
 
 /// Files per figure: SVG, PDF and PNG.
@@ -42,7 +44,8 @@ impl OutputDir {
     /// Opens the directory, creating it if needed.
     pub fn create(root: &Path) -> Result<Self, LabError> {
         fs::create_dir_all(root).map_err(|source| LabError::Write { path: root.to_owned(), source })?;
-        Ok(Self { root: root.to_owned(), written: Arc::default(), lock: None, progress: Arc::default() })
+        let (written, progress) = (Arc::default(), Arc::default());
+        Ok(Self { root: root.to_owned(), written, lock: None, progress, keeps: false })
     }
 
     /// Opens the directory, creating it if needed, for this process alone until all clones are gone; waits at most
@@ -79,6 +82,12 @@ impl OutputDir {
         Self { progress: progress.clone(), ..self }
     }
 
+    /// The same directory; files that have their bytes already are left alone, with their times.
+    #[must_use]
+    pub fn keeping(self) -> Self {
+        Self { keeps: true, ..self }
+    }
+
     /// Says that so many tables, figures and other files will be written.
     pub fn expect(&self, tables: usize, figures: usize, others: usize) {
         self.progress.expect((tables + FIGURE_FILES * figures + others) as u64);
@@ -101,6 +110,11 @@ impl OutputDir {
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         self.progress.check()?;
         let path = self.root.join(name);
+        if self.keeps && fs::read(&path).is_ok_and(|there| there == bytes) {
+            self.remember(|written| written.files.push(name.to_owned()));
+            self.progress.advance(1);
+            return Ok(());
+        }
         let temporary = self.root.join(format!(".{name}.{}.tmp", std::process::id()));
         let _writing = Writing::begin();
         let written = File::create(&temporary).and_then(|mut file| {
