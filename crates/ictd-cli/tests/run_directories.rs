@@ -71,7 +71,8 @@ fn directories_are_named_by_what_differs_and_earlier_names_are_taken_up() {
     let dir = tempfile::tempdir().unwrap();
     let plain = ["pretrain", "--preset", "mask-full", "--set", "epochs=900", "--print-config"];
     fs::write(dir.path().join("mine.toml"), ictd_in(dir.path(), &plain).stdout).unwrap();
-    let small = ["pretrain", "mine.toml", "--set", "epochs=2", "--set", "rho.steps=0", "--set", "rho.end=0.0"];
+    let small =
+        ["pretrain", "mine.toml", "--set", "epochs=2", "--set", "rho.steps=0", "--set", "rho.end=0.0"];
     json(&ictd_in(dir.path(), &[&small[..], &["--set", "rho.start=0.0", "--seeds", "1", "--json"]].concat()));
     let found = fs::read_dir(dir.path().join("runs/mine")).unwrap().next().unwrap().unwrap().file_name();
     // Of a file, what differs from the paper's setting.
@@ -94,11 +95,14 @@ fn finished_seeds_are_taken_as_they_are() {
     let output = pretrain(dir.path(), &["5,1,4"]);
     assert!(said(&output).contains("1 seed is finished, --fresh trains it anew"), "{}", said(&output));
     let third = json(&output);
-    let numbers: Vec<_> = third["seeds"].as_array().unwrap().iter().map(|seed| seed["seed"].clone()).collect();
+    let numbers: Vec<_> =
+        third["seeds"].as_array().unwrap().iter().map(|seed| seed["seed"].clone()).collect();
     assert_eq!(numbers, [5, 1, 4]);
     assert_eq!(third["seeds"][1], first["seeds"][1]);
     let after = files(&dir.path().join("runs"));
-    assert!(before.iter().filter(|(name, _)| name.contains("seed_")).all(|(name, file)| after[name] == *file));
+    assert!(
+        before.iter().filter(|(name, _)| name.contains("seed_")).all(|(name, file)| after[name] == *file)
+    );
     // The text says what was trained.
     let text = ictd_in(dir.path(), &[&SMALL[..1], &SMALL[2..], &["3"]].concat()).stdout;
     assert!(String::from_utf8_lossy(&text).ends_with("\n3 seeds, 3 finished before\n"));
@@ -129,7 +133,9 @@ fn results_that_are_not_as_they_were_written_are_trained_anew() {
         assert!(said(&output).contains("1 seed is finished"), "{}", said(&output));
         assert!(said(&output).contains("trained anew") && said(&output).contains(name), "{}", said(&output));
         assert_eq!(json(&output)["seeds"], first["seeds"], "{name}");
-        assert!(files(&run)[&format!("seed_0000/{checkpoint}")].0 == whole[&format!("seed_0000/{checkpoint}")].0);
+        assert!(
+            files(&run)[&format!("seed_0000/{checkpoint}")].0 == whole[&format!("seed_0000/{checkpoint}")].0
+        );
     }
     // The directory of another seed under this one's name.
     fs::remove_dir_all(run.join("seed_0001")).unwrap();

@@ -29,7 +29,7 @@ fn the_index_says_what_was_trained_and_what_came_of_it() {
     let dir = tempfile::tempdir().unwrap();
     let first = train(dir.path(), &["--seeds", "3"]);
     train(dir.path(), &["--seeds", "1", "--set", "n=5", "--out", "runs/more"]);
-    train(dir.path(), &["--seeds", "1", "--task", "cartpole", "--set", "states=16"]);
+    train(dir.path(), &["--seeds", "1", "--task", "cartpole", "--states", "16"]);
     let found = runs(dir.path(), &[]);
     // By path: more/paper/…, paper/batch…, …
     assert_eq!(found.len(), 3);
