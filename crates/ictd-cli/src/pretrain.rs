@@ -9,7 +9,7 @@ use ictd_lab::studies::pretrain::{self, Earlier, Ending, RunOptions, Settings};
 use ictd_lab::{LabError, Progress, Seeds};
 
 use crate::task_arguments::TaskArguments;
-use crate::{Outcome, SEEDS, message, present, print_data};
+use crate::{Outcome, SEEDS, message, present, print_data, results_in};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -75,7 +75,10 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let ending =
         pool.install(|| pretrain::run(&settings, &arguments.seeds, &arguments.out, &options, progress));
     match ending? {
-        Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures), progress),
+        Ending::Done { result, figures } => {
+            // Where nothing was trained they are as they were.
+            present(&*result, arguments.json, Some(results_in(&figures)?.keeping()), progress)
+        }
         Ending::Stopped => {
             message("stopped; checkpoints are written, --resume continues from them");
             Ok(Outcome::Stopped)

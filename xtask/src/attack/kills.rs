@@ -35,12 +35,11 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
     let rerun = small::finished(lab, "trained", &small::PRETRAIN)?;
     let kill = |name: &'static str,
                 command: &'static [&'static str],
-                more: &'static [&'static str],
+                [start, more]: [&'static [&'static str]; 2],
                 finished: Finished| {
         move |number: u64, dir: &Path| {
             let mut draw = Draw::new(name, number);
-            let first = lab.call(dir, command);
-            let again = first.clone().and(more);
+            let [first, again] = [start, more].map(|words| lab.call(dir, command).and(words));
             let mut line = Vec::new();
             // Sometimes what takes it up is killed too.
             for k in 0..1 + draw.below(4) / 3 {
@@ -58,9 +57,13 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
         Attack::endless(
             "kills/pretrain",
             120,
-            kill("kills/pretrain", &small::PRETRAIN, &["--resume"], pretrain),
+            kill("kills/pretrain", &small::PRETRAIN, [&["--fresh"], &["--resume"]], pretrain),
         ),
-        Attack::endless("kills/reproduce", 80, kill("kills/reproduce", &small::REPRODUCE, &[], reproduce)),
+        Attack::endless(
+            "kills/reproduce",
+            80,
+            kill("kills/reproduce", &small::REPRODUCE, [&[], &[]], reproduce),
+        ),
         Attack::endless("kills/rerun", 60, move |number, dir| {
             let mut draw = Draw::new("kills/rerun", number);
             rerun.tree.write(dir)?;

@@ -93,14 +93,13 @@ impl RunDir {
         let has_work = !checkpoint_files(&rerun.join("ckpt")).unwrap_or_default().is_empty();
         let resume = take_up == Earlier::Checkpoints;
         let goes_on = resume && has_work;
-        let found = match take_up {
-            Earlier::Nothing => Found::Nothing,
-            _ if goes_on => Found::Nothing,
-            _ => Found::examine(path, seed, sha256),
-        };
-        let (found, lost) = match found {
-            Found::Differs(names, _) if !resume => (Found::Nothing, names),
-            found => (found, Vec::new()),
+        let (found, lost) = if goes_on || take_up == Earlier::Nothing {
+            (Found::Nothing, Vec::new())
+        } else {
+            match Found::examine(path, seed, sha256) {
+                Found::Differs(names, _) if !resume => (Found::Nothing, names),
+                found => (found, Vec::new()),
+            }
         };
         let is_taken = !resume && found.result().is_some();
         let beside = goes_on || !resume && !is_taken && path.join(RESULT).is_file();
