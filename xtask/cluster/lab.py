@@ -47,6 +47,16 @@ class Lab:
                 start_new_session=True,
             )
 
+    def ask(self, command, environment=None):
+        """A command to its end: its exit code and what it says."""
+        return subprocess.run(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+
     def workers(self, folder):
         """The processes that do units of the sweep in a folder, whoever started them and on whichever node."""
         found = []

@@ -6,7 +6,6 @@ killed, daemon, steps and tasks are gone at once, as they are when the power fai
 
 import os
 import socket
-import subprocess
 
 from lab import child_of, end, kill, until
 
@@ -89,7 +88,7 @@ class Slurm:
 
     def ask(self, *command):
         """What a command of Slurm's prints; nothing where it fails."""
-        done = subprocess.run(command, env={**os.environ, **self.environment}, capture_output=True, text=True)
+        done = self.lab.ask(command, self.environment)
         return done.stdout.strip() if done.returncode == 0 else ""
 
     def start_munge(self):

@@ -132,7 +132,7 @@ fn circuits() -> bool {
     let Some(python) = torch() else { return false };
     let (out, run_dir) = ("target/slow/circuit", "target/slow/circuit-run");
     let ictd = |arguments: &[&str]| output(Command::new("target/release/ictd").args(arguments));
-    let trained = ["pretrain", "--set", "epochs=20", "--seeds", "0..1", "--out", run_dir];
+    let trained = ["pretrain", "--set", "epochs=20", "--seeds", "0..1", "--fresh", "--out", run_dir];
     let checkpoint = || output(Command::new("find").args([run_dir, "-name", "best.safetensors"]));
     let Some(checkpoint) = ictd(&trained).and_then(|_| checkpoint()) else { return false };
     let params = ["--params", checkpoint.lines().next().unwrap_or_default()];
@@ -232,6 +232,7 @@ fn bench_pretrain() -> bool {
             "--seeds",
             "0..5",
             "--json",
+            "--fresh",
             "--out",
             "target/bench-runs",
         ]);

@@ -18,6 +18,7 @@ mod pretrain;
 mod readings;
 mod regimes;
 mod reproduce;
+mod runs;
 mod screen;
 mod sweep;
 mod sweep_show;
@@ -69,6 +70,8 @@ enum Command {
     Msve(msve::Arguments),
     /// Pretrain the block with multi-task TD and say what emerges (Figures 3, 5, 6)
     Pretrain(pretrain::Arguments),
+    /// List the run directories of pretrain: what was trained, how far it is and what came of it
+    Runs(runs::Arguments),
     /// Search the readings of the paper's experiment for those that show its figures (minutes)
     ///
     /// The paper leaves open whether the query is itself a source, whether its reward is visible, what
@@ -198,21 +201,28 @@ impl Output {
         default_out: Option<&str>,
         progress: &Arc<Progress>,
     ) -> Result<Outcome, LabError> {
-        present(report, self.json, self.out_or(default_out).as_deref(), progress)
+        let out = self.out_or(default_out).map(|out| results_in(&out)).transpose()?;
+        present(report, self.json, out, progress)
     }
+}
+
+/// The directory that results are written to; this process has it already, unless the command has ways of its own to
+/// directories.
+fn results_in(out: &Path) -> Result<OutputDir, LabError> {
+    OutputDir::locked(out, Duration::from_secs(5))
 }
 
 /// Writes a result's files, prints it as JSON or as text, and says where the files are.
 fn present(
     report: &impl Report,
     json: bool,
-    out: Option<&Path>,
+    out: Option<OutputDir>,
     progress: &Arc<Progress>,
 ) -> Result<Outcome, LabError> {
+    let place = out.as_ref().map(|out| out.path().to_owned());
     if let Some(out) = out {
         progress.begin("writing figures and tables", "files", 0)?;
-        // This process has it already, unless the command has ways of its own to directories.
-        report.write(&OutputDir::locked(out, Duration::from_secs(5))?.watched(progress))?;
+        report.write(&out.watched(progress))?;
     }
     progress.begin("printing", "", 0)?;
     if json {
@@ -220,8 +230,8 @@ fn present(
     } else {
         print_data(&screen::painted(&report.text(screen::width()), &std::io::stdout()))?
     }
-    if let Some(out) = out {
-        message(&format!("figures and tables: {}", out.display()));
+    if let Some(place) = place {
+        message(&format!("figures and tables: {}", place.display()));
     }
     Ok(if report.holds() { Outcome::Success } else { Outcome::ClaimFailed })
 }
@@ -266,6 +276,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(arguments, progress),
         Command::Msve(arguments) => msve::run(arguments, progress),
         Command::Pretrain(arguments) => pretrain::run(arguments, progress),
+        Command::Runs(arguments) => runs::run(arguments, progress),
         Command::Readings(arguments) => readings::run(arguments, progress),
         Command::Branches(arguments) => branches::run(arguments, progress),
         Command::Sweep(arguments) => sweep::run(arguments, progress),

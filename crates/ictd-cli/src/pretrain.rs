@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use ictd_lab::error::check_range;
-use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
+use ictd_lab::studies::pretrain::{self, Earlier, Ending, RunOptions, Settings};
 use ictd_lab::{LabError, Progress, Seeds};
 
 use crate::task_arguments::TaskArguments;
-use crate::{Outcome, SEEDS, message, present, print_data};
+use crate::{Outcome, SEEDS, message, present, print_data, results_in};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -28,9 +28,12 @@ pub struct Arguments {
     /// Directory for run directories
     #[arg(long, value_name = "DIR", default_value = "runs")]
     out: PathBuf,
-    /// Continue from the last checkpoints instead of starting over
+    /// Continue from the last checkpoints instead of starting over, and repair finished seeds whose files are damaged
     #[arg(long)]
     resume: bool,
+    /// Train finished seeds anew instead of taking their results as they are
+    #[arg(long, conflicts_with = "resume")]
+    fresh: bool,
     /// Epochs between checkpoints [default: every two seconds]
     #[arg(long, value_name = "EPOCHS")]
     checkpoint_every: Option<u64>,
@@ -58,8 +61,12 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     if arguments.checkpoint_every == Some(0) {
         return Err(LabError::value("checkpoint-every", 0, "at least 1"));
     }
-    let Arguments { resume, checkpoint_every, .. } = arguments;
-    let options = RunOptions { resume, checkpoint_every, notice: message };
+    let earlier = match (arguments.fresh, arguments.resume) {
+        (true, _) => Earlier::Nothing,
+        (_, true) => Earlier::Checkpoints,
+        _ => Earlier::Results,
+    };
+    let options = RunOptions { earlier, checkpoint_every: arguments.checkpoint_every, notice: message };
     arguments.threads.map_or(Ok(()), |threads| check_range("threads", threads, 1..=1024))?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.unwrap_or(0))
@@ -68,7 +75,10 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let ending =
         pool.install(|| pretrain::run(&settings, &arguments.seeds, &arguments.out, &options, progress));
     match ending? {
-        Ending::Done { result, figures } => present(&*result, arguments.json, Some(&figures), progress),
+        Ending::Done { result, figures } => {
+            // Where nothing was trained they are as they were.
+            present(&*result, arguments.json, Some(results_in(&figures)?.keeping()), progress)
+        }
         Ending::Stopped => {
             message("stopped; checkpoints are written, --resume continues from them");
             Ok(Outcome::Stopped)

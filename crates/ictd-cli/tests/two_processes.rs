@@ -134,8 +134,11 @@ fn a_killed_rerun_leaves_finished_results_alone() {
     let before = finished();
     let rerun = seed.join("rerun/ckpt");
     let checkpoint = || checkpoint_in(&rerun);
-    drop(Running::until(dir.path(), &short, checkpoint));
+    drop(Running::until(dir.path(), &[&short[..], &["--fresh"]].concat(), checkpoint));
     assert!(finished() == before);
+    // Whoever asks for the results gets them, and leaves the work that was begun.
+    json(&ictd_in(dir.path(), &short));
+    assert!(finished() == before && checkpoint().is_some());
     // It goes on where it was, and its results take the place of the earlier ones.
     json(&ictd_in(dir.path(), &[&short[..], &["--resume"]].concat()));
     let after = finished();

@@ -46,18 +46,16 @@ impl FromStr for Seeds {
             part.parse::<u64>().map_err(|_| refused(format!("'{part}' is no whole number, 0 or more")))
         };
         let range = |part: &str| -> Result<Range<u64>, LabError> {
-            match part.split_once("..") {
-                Some((first, end)) => Ok(number(first)?..number(end)?),
-                // Alone it is how many.
-                None if part.len() == text.len() => Ok(0..number(part)?),
-                None => {
-                    let seed = number(part)?;
-                    let end = seed.checked_add(1).ok_or_else(|| refused(format!("{seed} is too large")))?;
-                    Ok(seed..end)
-                }
+            if let Some((first, end)) = part.split_once("..") {
+                return Ok(number(first)?..number(end)?);
             }
+            let seed = number(part)?;
+            // Alone it is how many.
+            let is_alone = part.len() == text.len();
+            let end = seed.checked_add(1).ok_or_else(|| refused(format!("{seed} is too large")))?;
+            Ok(if is_alone { 0..seed } else { seed..end })
         };
-        let ranges: Vec<Range<u64>> = text.split(',').map(range).collect::<Result<_, _>>()?;
+        let ranges = text.split(',').map(range).collect::<Result<Vec<_>, _>>()?;
         if let Some(Range { start, end }) = ranges.iter().find(|range| range.is_empty()) {
             return Err(refused(if *start == *end {
                 "empty".into()

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ictd_lab::LabError;
 use ictd_lab::Progress;
 use ictd_lab::files::{Tensors, read_params};
-use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
+use ictd_lab::studies::pretrain::{self, Earlier, Ending, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
 use ictd_lab::studies::{Paper, Plan};
@@ -40,8 +40,8 @@ fn heard() -> Vec<String> {
     HEARD.take()
 }
 
-fn train(settings: &Settings, out: &Path, resume: bool) -> Result<PathBuf, LabError> {
-    let options = RunOptions { resume, checkpoint_every: None, notice: hear };
+fn train(settings: &Settings, out: &Path, earlier: Earlier) -> Result<PathBuf, LabError> {
+    let options = RunOptions { earlier, checkpoint_every: None, notice: hear };
     let ending = pretrain::run(settings, &[0], out, &options, &Progress::default())?;
     let Ending::Done { figures, .. } = ending else { panic!("nobody stopped it") };
     Ok(figures.with_file_name("seed_0000"))
@@ -75,7 +75,7 @@ fn flipped(bytes: &[u8], place: usize) -> Vec<u8> {
 fn no_flipped_bit_of_a_checkpoint_goes_unseen() {
     for tied in ["tied=true", "tied=false"] {
         let dir = scratch();
-        let seed = train(&settings(&[tied]), dir.path(), false).unwrap();
+        let seed = train(&settings(&[tied]), dir.path(), Earlier::Results).unwrap();
         let path = seed.join("ckpt/step_00000008.safetensors");
         let bytes = fs::read(&path).unwrap();
         assert!(read_params(&path).unwrap().warning.is_none());
@@ -89,7 +89,7 @@ fn no_flipped_bit_of_a_checkpoint_goes_unseen() {
         // Whoever reads one checks it.
         fs::write(&path, flipped(&bytes, bytes.len() - 3)).unwrap();
         assert!(read_params(&path).unwrap_err().to_string().contains("SHA-256"));
-        let message = train(&settings(&[tied]), dir.path(), true).unwrap_err().to_string();
+        let message = train(&settings(&[tied]), dir.path(), Earlier::Checkpoints).unwrap_err().to_string();
         assert!(message.contains("SHA-256") && message.contains("without --resume"), "{message}");
     }
 }
@@ -99,7 +99,7 @@ fn no_flipped_bit_of_a_checkpoint_goes_unseen() {
 fn checkpoints_that_contradict_themselves_are_refused() {
     let dir = scratch();
     let own = settings(&["tied=false"]);
-    let seed = train(&own, dir.path(), false).unwrap();
+    let seed = train(&own, dir.path(), Earlier::Results).unwrap();
     let path = seed.join("ckpt/step_00000008.safetensors");
     let good = Tensors::from_bytes(&fs::read(&path).unwrap()).unwrap();
     let refusals = |change: &dyn Fn(&mut Tensors)| {
@@ -113,7 +113,7 @@ fn checkpoints_that_contradict_themselves_are_refused() {
             let message = |e: LabError| e.to_string();
             (
                 read_params(&path).map(|_| ()).map_err(message),
-                train(&own, dir.path(), true).map(|_| ()).map_err(message),
+                train(&own, dir.path(), Earlier::Checkpoints).map(|_| ()).map_err(message),
             )
         })
     };
@@ -181,16 +181,16 @@ fn bytes_that_no_tensor_owns_are_refused() {
 fn every_damage_to_a_finished_run_is_repaired_or_refused() {
     let dir = scratch();
     let own = settings(&[]);
-    let seed = train(&own, dir.path(), false).unwrap();
+    let seed = train(&own, dir.path(), Earlier::Results).unwrap();
     let whole = files(&seed);
     assert_eq!(whole.len(), 8, "{:?}", whole.keys());
-    train(&own, dir.path(), true).unwrap();
+    train(&own, dir.path(), Earlier::Checkpoints).unwrap();
     assert!(files(&seed) == whole && heard().is_empty(), "an undamaged run is left alone");
     for (name, bytes) in &whole {
         let path = seed.join(name);
         for place in (0..bytes.len()).step_by(bytes.len().div_ceil(FLIPS)) {
             fs::write(&path, flipped(bytes, place)).unwrap();
-            let resumed = train(&own, dir.path(), true);
+            let resumed = train(&own, dir.path(), Earlier::Checkpoints);
             let said = heard();
             let refused = |e: &LabError| e.to_string().contains(name.as_str());
             if name.contains("step_") {
@@ -206,7 +206,7 @@ fn every_damage_to_a_finished_run_is_repaired_or_refused() {
             if name == "provenance.json" {
                 // Where results came from cannot be computed again: the file says that they were repaired.
                 assert!(fs::read_to_string(&path).unwrap().contains("\"repaired\""), "byte {place}");
-                train(&own, dir.path(), true).unwrap();
+                train(&own, dir.path(), Earlier::Checkpoints).unwrap();
                 assert!(heard().is_empty(), "byte {place}");
                 whole.iter().for_each(|(name, bytes)| fs::write(seed.join(name), bytes).unwrap());
             }
@@ -215,13 +215,13 @@ fn every_damage_to_a_finished_run_is_repaired_or_refused() {
         // Without a result a run is not finished, without its last checkpoint it has to be trained again.
         if name != "result.json" && !name.contains("step_") {
             fs::remove_file(&path).unwrap();
-            train(&own, dir.path(), true).unwrap();
+            train(&own, dir.path(), Earlier::Checkpoints).unwrap();
             assert!(heard().iter().any(|line| line.contains(name.as_str())), "{name} removed");
             whole.iter().for_each(|(name, bytes)| fs::write(seed.join(name), bytes).unwrap());
         }
     }
     fs::remove_file(seed.join("ckpt/step_00000008.safetensors")).unwrap();
-    train(&own, dir.path(), true).unwrap();
+    train(&own, dir.path(), Earlier::Checkpoints).unwrap();
     assert!(heard().iter().any(|line| line.contains("step_")));
     assert!(files(&seed) == whole);
 }
@@ -234,9 +234,9 @@ const FLIPS: usize = 100;
 fn a_rerun_takes_the_place_of_earlier_results_at_its_end() {
     let dir = scratch();
     let own = settings(&[]);
-    let seed = train(&own, dir.path(), false).unwrap();
+    let seed = train(&own, dir.path(), Earlier::Results).unwrap();
     let first = files(&seed);
-    train(&own, dir.path(), false).unwrap();
+    train(&own, dir.path(), Earlier::Nothing).unwrap();
     let stable = |files: &BTreeMap<String, Vec<u8>>| -> Vec<(String, Vec<u8>)> {
         let kept = |name: &str| name.starts_with("ckpt") || name == "metrics.csv" || name == "config.toml";
         files.iter().filter(|(n, _)| kept(n)).map(|(n, b)| (n.clone(), b.clone())).collect()
@@ -260,13 +260,13 @@ fn a_rerun_takes_the_place_of_earlier_results_at_its_end() {
         if moved <= 5 {
             fs::write(seed.join("overrides.txt"), "an earlier one").unwrap();
         }
-        train(&own, dir.path(), true).unwrap();
+        train(&own, dir.path(), Earlier::Checkpoints).unwrap();
         assert!(files(&seed) == second && heard().is_empty(), "{moved} moved");
     }
     // A rerun that was interrupted before its first checkpoint leaves things as they were.
     fs::create_dir_all(seed.join("rerun/ckpt")).unwrap();
     fs::write(seed.join("rerun/config.toml"), "").unwrap();
-    train(&own, dir.path(), true).unwrap();
+    train(&own, dir.path(), Earlier::Checkpoints).unwrap();
     assert!(files(&seed) == second && heard().is_empty());
 }
 
@@ -325,14 +325,14 @@ fn damaged_entries_of_the_journal_are_trained_again() {
 fn half_written_files_of_killed_runs_are_removed() {
     let dir = scratch();
     let own = settings(&[]);
-    let seed = train(&own, dir.path(), false).unwrap();
+    let seed = train(&own, dir.path(), Earlier::Results).unwrap();
     let whole = files(&seed);
     for name in [".metrics.csv.77.tmp", "ckpt/.best.safetensors.77.tmp", "ckpt/.mine.tmp"] {
         fs::write(seed.join(name), "half").unwrap();
     }
     // So is the lock of a process that is no more.
     fs::write(seed.join(".lock"), "process 77").unwrap();
-    train(&own, dir.path(), true).unwrap();
+    train(&own, dir.path(), Earlier::Checkpoints).unwrap();
     fs::remove_file(seed.join("ckpt/.mine.tmp")).unwrap();
     assert!(files(&seed) == whole);
 

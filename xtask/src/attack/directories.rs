@@ -13,7 +13,10 @@ use super::{Attack, Case, Class, Fault, Lab};
 /// Commands that write, without the directory they write to; and what makes each of them refuse its input.
 const COMMANDS: [(&[&str], &[&str]); 7] = [
     (
-        &["pretrain", "--set", "epochs=4", "--set", "batch=2", "--seeds", "1", "--set", "states=4", "--json"],
+        &[
+            "pretrain", "--set", "epochs=4", "--set", "batch=2", "--seeds", "1", "--set", "states=4",
+            "--json", "--fresh",
+        ],
         &["--set", "kernel=none"],
     ),
     (&["reproduce", "--only", "fig4", "--quick", "--seeds", "1"], &["--only", "none"]),

@@ -35,12 +35,11 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
     let rerun = small::finished(lab, "trained", &small::PRETRAIN)?;
     let kill = |name: &'static str,
                 command: &'static [&'static str],
-                more: &'static [&'static str],
+                [start, more]: [&'static [&'static str]; 2],
                 finished: Finished| {
         move |number: u64, dir: &Path| {
             let mut draw = Draw::new(name, number);
-            let first = lab.call(dir, command);
-            let again = first.clone().and(more);
+            let [first, again] = [start, more].map(|words| lab.call(dir, command).and(words));
             let mut line = Vec::new();
             // Sometimes what takes it up is killed too.
             for k in 0..1 + draw.below(4) / 3 {
@@ -58,13 +57,18 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
         Attack::endless(
             "kills/pretrain",
             120,
-            kill("kills/pretrain", &small::PRETRAIN, &["--resume"], pretrain),
+            kill("kills/pretrain", &small::PRETRAIN, [&["--fresh"], &["--resume"]], pretrain),
         ),
-        Attack::endless("kills/reproduce", 80, kill("kills/reproduce", &small::REPRODUCE, &[], reproduce)),
+        Attack::endless(
+            "kills/reproduce",
+            80,
+            kill("kills/reproduce", &small::REPRODUCE, [&[], &[]], reproduce),
+        ),
         Attack::endless("kills/rerun", 60, move |number, dir| {
             let mut draw = Draw::new("kills/rerun", number);
             rerun.tree.write(dir)?;
-            let line = killed(&lab.call(dir, &small::PRETRAIN), &mut draw, has_strace, rerun.seconds)?;
+            let anew = lab.call(dir, &small::PRETRAIN).and(["--fresh"]);
+            let line = killed(&anew, &mut draw, has_strace, rerun.seconds)?;
             // The same seed gives the same bytes: results are those of before, or the same again. What the killed
             // process had begun beside them is the next one's to use or to remove.
             let lost = Tree::read(dir).lost(&rerun.tree);
@@ -72,7 +76,7 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
             faults.extend(
                 lost.map(|lost| Fault::new(Class::Other, format!("earlier results are lost: {lost}"))),
             );
-            let again = lab.call(dir, &small::PRETRAIN).and(&["--resume"][draw.below(2)..]);
+            let again = lab.call(dir, &small::PRETRAIN).and([*draw.pick(&["--resume", "--fresh"])]);
             faults.extend(taken_up(&again, &rerun)?);
             Ok(Case { line: format!("on a finished run, {line}; {}", again.line()), faults })
         }),

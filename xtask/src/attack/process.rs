@@ -266,6 +266,7 @@ const NULLS: &[&str] = &[
     "spread_slope",
     "stability",
     "threshold",
+    "transformer",
     "transient",
     "value",
 ];

@@ -73,7 +73,9 @@ impl DirLock {
     pub(crate) fn try_part(root: &Path, name: &str) -> Result<Option<Self>, LabError> {
         let path = root.join(name);
         match try_lock(&path, Mode::Exclusive) {
-            Ok(file) => Ok(file.map(|file| Self { root: root.to_owned(), path, mode: Mode::Exclusive, file })),
+            Ok(file) => {
+                Ok(file.map(|file| Self { root: root.to_owned(), path, mode: Mode::Exclusive, file }))
+            }
             Err(source) => Err(LabError::Write { path, source }),
         }
     }

@@ -25,6 +25,8 @@ pub struct OutputDir {
     /// Keeps other processes out, where it is held.
     lock: Option<Arc<DirLock>>,
     progress: Arc<Progress>,
+    /// Whether files that have their bytes already are left alone.
+    keeps: bool,
 }
 
 /// Files per figure: SVG, PDF and PNG.
@@ -43,7 +45,8 @@ impl OutputDir {
     /// Opens the directory, creating it if needed.
     pub fn create(root: &Path) -> Result<Self, LabError> {
         fs::create_dir_all(root).map_err(|source| LabError::Write { path: root.to_owned(), source })?;
-        Ok(Self { root: root.to_owned(), written: Arc::default(), lock: None, progress: Arc::default() })
+        let (written, progress) = (Arc::default(), Arc::default());
+        Ok(Self { root: root.to_owned(), written, lock: None, progress, keeps: false })
     }
 
     /// Opens the directory, creating it if needed, for this process alone until all clones are gone; waits at most
@@ -80,6 +83,12 @@ impl OutputDir {
         Self { progress: progress.clone(), ..self }
     }
 
+    /// The same directory; files that have their bytes already are left alone, with their times.
+    #[must_use]
+    pub fn keeping(self) -> Self {
+        Self { keeps: true, ..self }
+    }
+
     /// Says that so many tables, figures and other files will be written.
     pub fn expect(&self, tables: usize, figures: usize, others: usize) {
         self.progress.expect((tables + FIGURE_FILES * figures + others) as u64);
@@ -100,6 +109,10 @@ impl OutputDir {
     /// Writes a file: to a temporary name, synced, then renamed, so that readers and crashes never
     /// see half of it; the directory is synced too, so that the name is there after a power failure.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        if self.keeps && fs::read(self.root.join(name)).is_ok_and(|there| there == bytes) {
+            self.remember(|written| written.files.push(name.to_owned()));
+            return self.progress.step(1);
+        }
         self.put(name, |file| file.write_all(bytes).map_err(|e| self.failed(name, e)))
     }
 

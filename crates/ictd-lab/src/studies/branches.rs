@@ -105,9 +105,8 @@ pub fn run(
         Map::Kernels => Vec::new(),
     };
     progress.begin("branches: first gradients", "seeds", (measured.len() * seeds.len()) as u64)?;
-    let gradient = |setting: &Setting| {
-        FirstGradientSign::measure(query(setting), &setting.settings, seeds, progress)
-    };
+    let gradient =
+        |setting: &Setting| FirstGradientSign::measure(query(setting), &setting.settings, seeds, progress);
     let gradients = measured.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
     let opened = request.open(true)?;
     let all = 0..opened.sweep.num_runs();
@@ -153,7 +152,8 @@ fn query(setting: &Setting) -> &str {
 
 fn count(plan: &Plan, setting: &Setting, runs: &Runs, number: usize) -> BranchCount {
     let [td, mirror, none, diverged] = runs.counts(number);
-    let emerged = runs.smaller_of(number, ["best.v_em", "best.a_em"]).filter(|x| *x >= EMERGED).count() as u64;
+    let emerged =
+        runs.smaller_of(number, ["best.v_em", "best.a_em"]).filter(|x| *x >= EMERGED).count() as u64;
     let title = setting.values.first().cloned().unwrap_or_default();
     let seeds = plan.seeds.len() as u64;
     let (td_low, td_high) = wilson(td, seeds);

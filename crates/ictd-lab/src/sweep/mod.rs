@@ -119,7 +119,8 @@ impl Request {
             }
             None => None,
         };
-        let simd = known.as_ref().map_or_else(|| simd_level().map(|level| level.in_use()), |k| k.simd(&self.out))?;
+        let simd =
+            known.as_ref().map_or_else(|| simd_level().map(|level| level.in_use()), |k| k.simd(&self.out))?;
         let sweep = Sweep::of(self.plan.clone(), simd)?;
         // The table is written by one process, while nobody else is there.
         let (out, shared) = if alone {
@@ -198,7 +199,9 @@ impl Opened {
         }
         if index.damaged > 0 {
             let lines = counted(index.damaged, "line");
-            tell(&format!("warning: {lines} of the journal were cut short or damaged; their runs were done again"));
+            tell(&format!(
+                "warning: {lines} of the journal were cut short or damaged; their runs were done again"
+            ));
         }
         if index.repeated > 0 {
             tell(&format!("{} were done twice, with the same results", counted(index.repeated, "run")));

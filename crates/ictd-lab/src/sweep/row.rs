@@ -44,7 +44,7 @@ pub fn diverged() -> String {
 }
 
 fn point(text: &mut String, point: &Point) {
-    text.push_str(point.branch);
+    text.push_str(&point.branch);
     let numbers = |text: &mut String, numbers: &[f64]| {
         for &number in numbers {
             text.push(',');
@@ -97,9 +97,9 @@ mod tests {
 
     use super::*;
 
-    fn a_point(branch: &'static str, td_loss: f64) -> Point {
+    fn a_point(branch: &str, td_loss: f64) -> Point {
         Point {
-            branch,
+            branch: branch.to_owned(),
             v_em: 0.5,
             a_em: 1e-9,
             v_em_signed: -0.25,

@@ -12,7 +12,7 @@ use ictd::transformer::{Parameters, TransformerConfig};
 use ictd_lab::figure::{Anchor, Label, Scene, to_png, to_svg};
 use ictd_lab::files::{AnyTask, TaskFile, Tensors, read_params, read_task, to_json_17};
 use ictd_lab::report::Report as _;
-use ictd_lab::studies::pretrain::{self, Ending, RunOptions, Settings};
+use ictd_lab::studies::pretrain::{self, Earlier, Ending, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
 use ictd_lab::studies::{Paper, Plan};
@@ -286,14 +286,14 @@ fn checkpoint(dir: &Path) -> Reader {
     let small: Vec<String> = small.map(str::to_owned).to_vec();
     let settings = Settings::preset("paper", &small).expect("a small setting");
     let out = dir.join("runs");
-    let train = move |resume: bool| -> Result<(), LabError> {
-        let options = RunOptions { resume, checkpoint_every: None, notice: |_| {} };
+    let train = move |earlier: Earlier| -> Result<(), LabError> {
+        let options = RunOptions { earlier, checkpoint_every: None, notice: |_| {} };
         let ending = pretrain::run(&settings, &[0], &out, &options, &Progress::default())?;
         let Ending::Done { result, .. } = ending else { panic!("nobody stopped it") };
         result.figures().iter().for_each(|(_, figure)| drop(to_svg(figure)));
         Ok(())
     };
-    train(false).expect("a small run");
+    train(Earlier::Nothing).expect("a small run");
     let hash = fs::read_dir(dir.join("runs/paper")).ok().and_then(|mut d| d.next()).expect("a run");
     let seed = hash.expect("a run").path().join("seed_0000");
     let newest = seed.join("ckpt/step_00000008.safetensors");
@@ -354,7 +354,7 @@ fn checkpoint(dir: &Path) -> Reader {
                 let _ = fs::remove_file(entry.path());
             }
             fs::write(&newest, joined(input, &data)).expect("the run can be written to");
-            train(true).into()
+            train(Earlier::Checkpoints).into()
         }),
     }
 }

@@ -1,5 +1,8 @@
 //! Training states as checkpoints that PyTorch can load.
 
+use std::fs;
+use std::path::Path;
+
 use ictd::pretrain::{Best, History, Metric, Moments, PretrainConfig, Shape, TrainState};
 
 use crate::files::{Description, FORMAT, SEALED_FORMAT, Tensors};
@@ -124,6 +127,19 @@ pub fn decode(
             params: params("best.")?,
         },
     })
+}
+
+/// The state in a checkpoint file of this configuration and seed, and whether the file carries a digest; says what is wrong
+/// with it otherwise.
+pub fn read(
+    path: &Path,
+    config: &PretrainConfig,
+    config_sha256: &str,
+    seed: u64,
+) -> Result<(TrainState<f32>, bool), String> {
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let tensors = Tensors::from_bytes(&bytes)?;
+    Ok((decode(config, config_sha256, seed, &tensors)?, tensors.is_sealed()))
 }
 
 /// `V` and `A` of every pair, and their names.

@@ -25,9 +25,11 @@ struct ResultFile<'a> {
     files: BTreeMap<String, String>,
 }
 
-/// The files of a finished run, with their SHA-256.
+/// The result of a finished run, and its files with their SHA-256.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Record {
+    #[serde(flatten)]
+    pub(super) result: SeedResult,
     pub(super) files: BTreeMap<String, String>,
 }
 
@@ -37,11 +39,11 @@ pub(super) enum Found {
     /// No result.
     Nothing,
     /// A result of an earlier version, which lists no digests.
-    Undigested,
-    /// Every file as it was written.
-    Intact(Record),
+    Undigested(Box<SeedResult>),
+    /// Every file that was looked at as it was written.
+    Intact(Box<Record>),
     /// These are not as they were written, or missing; and the record, where it can be trusted.
-    Differs(Vec<String>, Option<Record>),
+    Differs(Vec<String>, Option<Box<Record>>),
 }
 
 impl Record {
@@ -52,19 +54,37 @@ impl Record {
 }
 
 impl Found {
-    /// Looks at every file of a run.
-    pub(super) fn examine(root: &Path) -> Result<Self, LabError> {
+    /// Looks at the result alone: whether it is as it was written, and that of this seed and of a configuration whose
+    /// SHA-256 begins with `hash`.
+    pub(super) fn glance(root: &Path, seed: u64, hash: &str) -> Self {
         let path = root.join(RESULT);
         if !path.is_file() {
-            return Ok(Self::Nothing);
+            return Self::Nothing;
         }
-        let Some(record) = Record::read(root) else {
-            let text = fs::read(&path).unwrap_or_default();
-            // A damaged file of this version still has one of the two words.
-            let is_old = serde_json::from_slice::<Value>(&text).is_ok_and(|value| {
-                value["schema_version"] == 1 && value.get("files").is_none() && value.get("sha256").is_none()
-            });
-            return Ok(if is_old { Self::Undigested } else { Self::Differs(vec![RESULT.into()], None) });
+        if let Some(record) = Record::read(root) {
+            let is_own = record.files.get("config.toml").is_some_and(|digest| digest.starts_with(hash));
+            return match is_own && record.result.seed == seed {
+                true => Self::Intact(Box::new(record)),
+                false => Self::Differs(vec![RESULT.into()], None),
+            };
+        }
+        let text = fs::read(&path).unwrap_or_default();
+        // A damaged file of this version still has one of the two words.
+        let is_old = |value: &Value| {
+            value["schema_version"] == 1 && value.get("files").is_none() && value.get("sha256").is_none()
+        };
+        let old = serde_json::from_slice(&text).ok().filter(is_old);
+        match old.and_then(|value| serde_json::from_value::<SeedResult>(value).ok()) {
+            Some(result) if result.seed == seed => Self::Undigested(Box::new(result)),
+            _ => Self::Differs(vec![RESULT.into()], None),
+        }
+    }
+
+    /// Looks at every file of a run.
+    pub(super) fn examine(root: &Path, seed: u64, hash: &str) -> Self {
+        let record = match Self::glance(root, seed, hash) {
+            Self::Intact(record) => record,
+            other => return other,
         };
         let differs = |(name, digest): &(&String, &String)| !has_digest(&root.join(name), digest);
         let mut names: Vec<String> =
@@ -74,7 +94,16 @@ impl Found {
         let checkpoints = checkpoint_files(&root.join("ckpt")).unwrap_or_default();
         let others = checkpoints.iter().filter_map(|p| Some(format!("ckpt/{}", p.file_name()?.to_str()?)));
         names.extend(others.filter(|name| !listed(name)));
-        Ok(if names.is_empty() { Self::Intact(record) } else { Self::Differs(names, Some(record)) })
+        if names.is_empty() { Self::Intact(record) } else { Self::Differs(names, Some(record)) }
+    }
+
+    /// The result, where it is there.
+    pub(super) fn result(&self) -> Option<&SeedResult> {
+        match self {
+            Self::Intact(record) => Some(&record.result),
+            Self::Undigested(result) => Some(result),
+            Self::Nothing | Self::Differs(..) => None,
+        }
     }
 }
 

@@ -1,59 +1,34 @@
 //! The directory of one seed of a run.
 //!
 //! ```text
-//! OUT/<name>/<config-hash8>/seed_0007/
+//! OUT/<preset or file>/<what differs>-<hash>/seed_0007/
 //!   config.toml  overrides.txt  provenance.json  metrics.csv  events.out.tfevents.…  result.json
 //!   ckpt/step_00015000.safetensors  ckpt/best.safetensors
 //! ```
 //!
-//! `result.json` is written last: where it is, everything is. Where there is one, a run that starts over works in `rerun/`,
+//! `result.json` is written last: where it is, everything is. Where there is one, a run that trains anew works in `rerun/`,
 //! with the same files, until its own is written; then they take the place of the earlier ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ictd::pretrain::{Metric, PretrainConfig, TrainState};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::checkpoint::{decode, encode};
+use super::checkpoint::{self, encode};
 use super::record::{self, Found, RESULT, Record, has_digest};
-use super::{SeedResult, Settings};
+use super::{Earlier, SeedResult, Settings, group};
 use crate::LabError;
-use crate::files::{
-    DirLock, EventFile, Mode, OutputDir, Tensors, process, read_sealed, sha256, sync_directory,
-};
+use crate::files::{EventFile, OutputDir, process, read_sealed, sync_directory};
 use crate::studies::remove;
 
 /// Where a run that starts over works.
 const RERUN: &str = "rerun";
-const PROVENANCE: &str = "provenance.json";
-/// Seeds that are locked one by one; a process may not have many more files open. A run with more locks the directory of all.
-const LOCKED_SEEDS: usize = 128;
-
-/// The directory of all seeds of a configuration.
-pub(super) fn run_directory(out: &Path, settings: &Settings, sha256: &str) -> PathBuf {
-    out.join(&settings.name).join(&sha256[..8])
-}
-
-/// The directories of seeds, for this process alone, and what else keeps others out.
-pub(super) fn lock_seeds(
-    run: &Path,
-    seeds: &[u64],
-) -> Result<(Vec<OutputDir>, Option<Arc<DirLock>>), LabError> {
-    let name = |seed: &u64| format!("seed_{seed:04}");
-    if seeds.len() > LOCKED_SEEDS {
-        let all = OutputDir::locked(run, Duration::ZERO)?;
-        return Ok((seeds.iter().map(|seed| all.below(&name(seed))).collect::<Result<_, _>>()?, None));
-    }
-    OutputDir::create(run)?;
-    let shared = DirLock::acquire(run, Mode::Shared, Duration::ZERO)?;
-    let own = |seed| OutputDir::locked(&run.join(name(seed)), Duration::ZERO);
-    Ok((seeds.iter().map(own).collect::<Result<_, _>>()?, Some(shared)))
-}
-
+pub(super) const PROVENANCE: &str = "provenance.json";
+/// The last finite parameters of a run that diverged.
+pub(super) const DIVERGED: &str = "diverged.safetensors";
 /// The directory of one seed.
 #[derive(Clone, Debug)]
 pub struct RunDir {
@@ -65,9 +40,13 @@ pub struct RunDir {
     sha256: String,
     pub(super) seed: u64,
     started: SystemTime,
+    /// Of a finished run that is gone on with, or taken as it is.
     found: Found,
+    is_taken: bool,
     /// A checkpoint elsewhere to go on from, and the hash it carries.
     earlier: Option<(PathBuf, String)>,
+    /// Files of a finished run that are not as they were written, so that it is trained anew.
+    lost: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -98,30 +77,40 @@ struct Provenance {
 }
 
 impl RunDir {
-    /// Opens the directory of a seed. With `resume` what is there is gone on with; without it finished results stay until
-    /// there are new ones, and unfinished ones are removed.
+    /// Opens the directory of a seed. Unless checkpoints are taken up what is there of an unfinished run is removed; finished
+    /// results that are not taken as they are stay until there are new ones.
     pub fn open(
         root: OutputDir,
         out: &Path,
         settings: &Settings,
         sha256: &str,
         seed: u64,
-        resume: bool,
+        take_up: Earlier,
     ) -> Result<Self, LabError> {
         let path = root.path();
         replace_results(path)?;
         let rerun = path.join(RERUN);
-        let goes_on = resume && !checkpoint_files(&rerun.join("ckpt")).unwrap_or_default().is_empty();
-        let beside = goes_on || !resume && path.join(RESULT).is_file();
-        if !goes_on {
+        let has_work = !checkpoint_files(&rerun.join("ckpt")).unwrap_or_default().is_empty();
+        let resume = take_up == Earlier::Checkpoints;
+        let goes_on = resume && has_work;
+        let (found, lost) = if goes_on || take_up == Earlier::Nothing {
+            (Found::Nothing, Vec::new())
+        } else {
+            match Found::examine(path, seed, sha256) {
+                Found::Differs(names, _) if !resume => (Found::Nothing, names),
+                found => (found, Vec::new()),
+            }
+        };
+        let is_taken = !resume && found.result().is_some();
+        let beside = goes_on || !resume && !is_taken && path.join(RESULT).is_file();
+        // Whoever takes results as they are leaves an unfinished rerun to --resume.
+        if !(goes_on || is_taken && has_work) {
             remove(rerun)?;
         }
-        if !resume && !beside {
-            let names =
-                [PROVENANCE, "metrics.csv", "diverged.safetensors", "ckpt"].map(|name| path.join(name));
+        if !resume && !beside && !is_taken {
+            let names = [PROVENANCE, "metrics.csv", DIVERGED, "ckpt"].map(|name| path.join(name));
             names.into_iter().chain(event_files(path)?).try_for_each(remove)?;
         }
-        let found = if resume && !beside { Found::examine(path)? } else { Found::Nothing };
         if let Found::Intact(record) = &found {
             // A process that was killed while it replaced them may have left earlier events.
             remove_others(path, &record.files.keys().cloned().collect::<Vec<_>>())?;
@@ -135,10 +124,12 @@ impl RunDir {
             seed,
             started: SystemTime::now(),
             found,
+            is_taken,
             earlier: None,
+            lost,
         };
         if resume && checkpoint_files(dir.checkpoints.path())?.is_empty() {
-            dir.earlier = earlier_checkpoint(&out.join(&settings.name), settings, seed);
+            dir.earlier = group::earlier_checkpoint(&out.join(&settings.name), settings, seed);
         }
         if !dir.is_finished() {
             dir.work.write("config.toml", settings.to_toml()?.as_bytes())?;
@@ -150,17 +141,28 @@ impl RunDir {
     /// What the user should know of what was there.
     pub(super) fn warning(&self) -> Option<String> {
         let path = self.root.path().display();
+        if !self.lost.is_empty() {
+            let names = self.lost.join(", ");
+            return Some(format!(
+                "{path}: not as written, trained anew, where --resume would go on from the last checkpoint: {names}"
+            ));
+        }
         match (&self.found, &self.earlier) {
             (Found::Differs(names, _), _) => {
                 let names = names.join(", ");
                 Some(format!("{path}: not as written, computed again: {names}"))
             }
-            (Found::Undigested, _) => Some(format!(
+            (Found::Undigested(_), _) => Some(format!(
                 "{path}: {RESULT} is of an earlier format without digests: damage would not be seen"
             )),
             (_, Some((path, _))) => Some(format!("goes on from {}, of an earlier format", path.display())),
             _ => None,
         }
+    }
+
+    /// The result of a finished run that is taken as it is.
+    pub(super) fn taken(&self) -> Option<&SeedResult> {
+        self.found.result().filter(|_| self.is_taken)
     }
 
     /// The state of the newest checkpoint, if there is one; `notice` hears of what cannot be checked.
@@ -171,12 +173,10 @@ impl RunDir {
     ) -> Result<Option<TrainState<f32>>, LabError> {
         let own = checkpoint_files(self.checkpoints.path())?.pop().map(|path| (path, self.sha256.clone()));
         let Some((path, sha256)) = own.or_else(|| self.earlier.clone()) else { return Ok(None) };
-        let bytes = fs::read(&path).map_err(|source| LabError::Read { path: path.clone(), source })?;
         let refused =
             |message| LabError::parse(&path, format!("{message}; without --resume the seed is trained anew"));
-        let tensors = Tensors::from_bytes(&bytes).map_err(refused)?;
-        let state = decode(config, &sha256, self.seed, &tensors).map_err(refused)?;
-        if !tensors.is_sealed() {
+        let (state, is_sealed) = checkpoint::read(&path, config, &sha256, self.seed).map_err(refused)?;
+        if !is_sealed {
             notice(&format!("warning: {} carries no digest: damage would not be seen", path.display()));
         }
         Ok(Some(state))
@@ -200,7 +200,7 @@ impl RunDir {
         config: &PretrainConfig,
         state: &TrainState<f32>,
     ) -> Result<PathBuf, LabError> {
-        let name = "diverged.safetensors";
+        let name = DIVERGED;
         self.work.write(name, &self.encoded(config, state)?)?;
         Ok(self.work.path().join(name))
     }
@@ -260,7 +260,7 @@ impl RunDir {
 
     /// Whether a result is there, and with it everything else.
     pub(super) fn is_finished(&self) -> bool {
-        matches!(self.found, Found::Intact(_) | Found::Undigested)
+        self.found.result().is_some()
     }
 
     /// When the run first started, in seconds: a repair repeats the time that its events had.
@@ -312,7 +312,7 @@ impl RunDir {
 }
 
 /// Entries of a directory by their names, in order.
-fn files(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, LabError> {
+pub(super) fn files(path: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, LabError> {
     let entries = fs::read_dir(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -346,7 +346,7 @@ fn start_in(name: &str) -> Option<u64> {
 fn remove_others(root: &Path, names: &[String]) -> Result<(), LabError> {
     let left = [event_files(root)?, checkpoint_files(&root.join("ckpt"))?].concat();
     let is_listed = |path: &PathBuf| names.iter().any(|name| *path == root.join(name));
-    left.into_iter().filter(|p| !is_listed(p)).chain([root.join("diverged.safetensors")]).try_for_each(remove)
+    left.into_iter().filter(|p| !is_listed(p)).chain([root.join(DIVERGED)]).try_for_each(remove)
 }
 
 /// Puts the results of a finished rerun into the place of earlier ones. Its record moves last: whoever comes after a crash
@@ -373,43 +373,4 @@ fn replace_results(root: &Path) -> Result<(), LabError> {
     fs::rename(rerun.join(RESULT), root.join(RESULT)).and_then(|()| synced()).map_err(failed)?;
     remove_others(root, &names)?;
     remove(rerun)
-}
-
-/// Refuses to train anew, where a run was to be resumed, because the file that its tasks are read from is another than then.
-pub(super) fn refuse_changed_tasks(
-    out: &Path,
-    settings: &Settings,
-    sha256: &str,
-    seeds: &[u64],
-) -> Result<(), LabError> {
-    let Some(own) = &settings.config.own else { return Ok(()) };
-    let (runs, current) = (out.join(&settings.name), run_directory(out, settings, sha256));
-    let name = |seed: &u64| format!("seed_{seed:04}");
-    let others = files(&runs, |_| true).unwrap_or_default();
-    for seed in seeds.iter().map(name).filter(|seed| !current.join(seed).is_dir()) {
-        for path in others.iter().map(|dir| dir.join(&seed).join("config.toml")) {
-            let Some(found) = settings.other_tasks(&path) else { continue };
-            let digest = own.sha256.as_deref().unwrap_or_default();
-            let problem = format!(
-                "{} has SHA-256 {digest}, and had {found} in {}: expected the file of that run, or no --resume to train anew",
-                own.name,
-                path.display()
-            );
-            return Err(LabError::refused("resume", problem));
-        }
-    }
-    Ok(())
-}
-
-/// The newest checkpoint of a seed under another hash whose `config.toml` means the same, and that file's hash.
-fn earlier_checkpoint(runs: &Path, settings: &Settings, seed: u64) -> Option<(PathBuf, String)> {
-    files(runs, |_| true).ok()?.into_iter().find_map(|dir| {
-        let dir = dir.join(format!("seed_{seed:04}"));
-        let path = dir.join("config.toml");
-        if Settings::file(&path, &[]).ok()?.config != settings.config {
-            return None;
-        }
-        let checkpoint = checkpoint_files(&dir.join("ckpt")).ok()?.pop()?;
-        Some((checkpoint, sha256(&fs::read(&path).ok()?)))
-    })
 }

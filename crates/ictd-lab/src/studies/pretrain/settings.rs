@@ -8,6 +8,7 @@ use ictd::task::{Family, FeatureMap, OwnTasks};
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::differs::{self, Change};
 use super::place::{line, with_line};
 use crate::files::{process, read_task, sha256};
 use crate::studies::TaskChoice;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub name: String,
     /// Everything, defaults filled in.
     pub config: PretrainConfig,
+    /// What it changes: the preset, or the paper's setting.
+    base: PretrainConfig,
     /// What the user typed.
     pub overrides: Vec<String>,
 }
@@ -42,7 +45,8 @@ impl Settings {
             let (known, meant) = (names.join(", "), did_you_mean(name, names));
             LabError::value("preset", format!("'{name}'"), format!("one of {known}{meant}"))
         })?;
-        Self::resolve(name, table_of(&config)?, overrides)
+        let table = table_of(&config)?;
+        Self::resolve(name, config, table, overrides)
     }
 
     /// A TOML file, on top of the paper's setting, with overrides `key=value`.
@@ -54,10 +58,11 @@ impl Settings {
             let place = e.span().map_or_else(String::new, |span| format!("line {}: ", line(&text, &span)));
             LabError::parse(path, place + e.message())
         })?;
-        let mut table = table_of(&PretrainConfig::paper())?;
+        let base = PretrainConfig::paper();
+        let mut table = table_of(&base)?;
         change(&mut table, file).map_err(failed)?;
         let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
-        Self::resolve(&name, table, overrides).map_err(|error| {
+        Self::resolve(&name, base, table, overrides).map_err(|error| {
             let message = error.to_string();
             let located = with_line(&text, &message);
             // What was typed has the last word.
@@ -69,9 +74,10 @@ impl Settings {
     pub fn written(name: &str, toml: &str, overrides: &[String]) -> Result<Self, LabError> {
         let failed = |message: String| LabError::refused("config", message);
         let written: Table = toml.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
-        let mut table = table_of(&PretrainConfig::paper())?;
+        let base = PretrainConfig::paper();
+        let mut table = table_of(&base)?;
         change(&mut table, written).map_err(failed)?;
-        Self::resolve(name, table, overrides)
+        Self::resolve(name, base, table, overrides)
     }
 
     /// The value of a key by any of its names, as it is typed; of `task` what it was chosen by.
@@ -112,10 +118,15 @@ impl Settings {
             let read = table.clone().try_into::<PretrainConfig>();
             config = read.map_err(|e| LabError::refused(&name, in_words(e.message())))?;
         }
-        Self::checked("paper", config)
+        Self::checked("paper", PretrainConfig::paper(), config)
     }
 
-    fn resolve(name: &str, mut table: Table, overrides: &[String]) -> Result<Self, LabError> {
+    fn resolve(
+        name: &str,
+        base: PretrainConfig,
+        mut table: Table,
+        overrides: &[String],
+    ) -> Result<Self, LabError> {
         for text in overrides {
             let refused = |problem: String| LabError::refused("set", problem);
             let changes = assignment(text)
@@ -124,15 +135,15 @@ impl Settings {
         }
         let config = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
-        Ok(Self { overrides: overrides.to_vec(), ..Self::checked(name, config)? })
+        Ok(Self { overrides: overrides.to_vec(), ..Self::checked(name, base, config)? })
     }
 
-    fn checked(name: &str, mut config: PretrainConfig) -> Result<Self, LabError> {
+    fn checked(name: &str, base: PretrainConfig, mut config: PretrainConfig) -> Result<Self, LabError> {
         config.simd = simd_level()?;
         config.check_family()?;
         read_own(&mut config)?;
         config.check()?;
-        Ok(Self { name: name.to_owned(), config, overrides: Vec::new() })
+        Ok(Self { name: name.to_owned(), config, base, overrides: Vec::new() })
     }
 
     /// The resolved configuration as TOML, keys sorted.
@@ -169,6 +180,18 @@ impl Settings {
             found.insert(key.into(), own.get(key)?.clone());
         }
         (found == own).then_some(digest)
+    }
+
+    /// The keys that differ from the preset, or from the paper's setting in a file.
+    pub(super) fn changes(&self) -> Result<Vec<Change>, LabError> {
+        differs::changes(&table_of(&self.base)?, &table_of(&self.config)?)
+    }
+
+    /// The keys of a written configuration that differ from those of the preset of this name, or from the paper's setting.
+    pub(super) fn changes_of(path: &Path, name: &str) -> Option<Vec<Change>> {
+        let found: Table = fs::read_to_string(path).ok()?.parse().ok()?;
+        let base = PretrainConfig::preset(name).unwrap_or_else(PretrainConfig::paper);
+        differs::changes(&table_of(&base).ok()?, &found).ok()
     }
 
     /// SHA-256 of the resolved configuration.
@@ -232,7 +255,7 @@ fn in_words(message: &str) -> String {
     text.clone() + &meant
 }
 
-fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
+pub(super) fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
     Table::try_from(value).map_err(|e| LabError::internal("config", e))
 }
 

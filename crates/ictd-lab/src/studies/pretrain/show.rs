@@ -20,7 +20,7 @@ impl Report for RunResult {
         let rows = self.seeds.iter().map(|s| {
             let p = &s.last;
             let numbers = [p.v_em, p.a_em, p.v_em_signed, p.a_em_signed, p.diag_mean, p.td_loss, p.msve];
-            let first = [s.seed.to_string(), p.branch.to_owned()];
+            let first = [s.seed.to_string(), p.branch.clone()];
             first
                 .into_iter()
                 // Values of some tasks are not known, and so is the error against them.
@@ -31,21 +31,31 @@ impl Report for RunResult {
         let header =
             ["seed", "branch", "V_em", "A_em", "signed V", "signed A", "d_t", "TD loss", "MSVE", "best step"];
         let config = &self.settings.config;
-        let contexts = config.num_steps() * config.batch as u64 * self.seeds.len() as u64;
-        Table::new(&header, rows).words([1]).text(width)
-            + &format!(
-                "\n{}, {contexts} contexts in {:.3} s\n",
-                counted(self.seeds.len(), "seed"),
-                self.train_seconds
-            )
+        let contexts = config.num_steps() * config.batch as u64 * self.trained as u64;
+        let done = match self.seeds.len() - self.trained {
+            0 => String::new(),
+            finished => format!(", {finished} finished before"),
+        };
+        let trained = match self.trained {
+            0 => String::new(),
+            _ => format!(", {contexts} contexts in {:.3} s", self.train_seconds),
+        };
+        let seeds = counted(self.seeds.len(), "seed");
+        Table::new(&header, rows).words([1]).text(width) + &format!("\n{seeds}{done}{trained}\n")
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
+        if self.states.is_empty() {
+            return Vec::new();
+        }
         let figures = self.emergence();
         vec![("fig3".into(), figures.figure_3()), ("fig5".into(), figures.figure_5())]
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
+        if self.states.is_empty() {
+            return Ok(Vec::new());
+        }
         self.emergence().tables("fig3", "fig5")
     }
 }
