@@ -205,7 +205,7 @@ def slurm_daemon(own):
     """Daemons that come back before anybody gives them up."""
 
     def restart(_):
-        node = cluster.busiest()
+        node = own.lab.random.choice(NODES)
         cluster.kill_daemon(node)
         own.kills += 1
         own.pause(5)
@@ -223,16 +223,15 @@ def slurm_frozen(own):
     with on_slurm(own) as (cluster, sweep):
         sweep.start()
         sweep.reach(*own.moments(1, last=0.4))
-        node = cluster.busiest()
-        others = [n for n in NODES if n != node]
-        frozen = cluster.workers(node, sweep.folder)
+        node, frozen = cluster.busiest(sweep.folder)
         for pid in frozen:
             os.kill(pid, signal.SIGSTOP)
         cluster.kill_daemon(node)
         own.kills += 1
-        again = lambda: sum(len(cluster.workers(n, sweep.folder)) for n in others) >= len(frozen)
+        others = lambda: [pid for n in NODES if n != node for pid in cluster.workers(n, sweep.folder)]
+        # All others are done by then: whoever is there waits for those that are stopped.
         sweep.reach(1 - len(frozen) * CHUNK / RUNS)
-        until(again, REQUEUED, "their units elsewhere")
+        until(lambda: len(others()) == len(frozen), REQUEUED, "the units of the node elsewhere")
         for pid in frozen:
             os.kill(pid, signal.SIGCONT)
         own.finish(sweep)
@@ -242,8 +241,9 @@ def slurm_machine(own):
     """A node whose power fails, and that does not come back."""
     with on_slurm(own) as (cluster, sweep):
         sweep.start()
-        sweep.reach(*own.moments(1))
-        cluster.kill_machine(cluster.busiest())
+        sweep.reach(*own.moments(1, last=0.5))
+        node, _ = cluster.busiest(sweep.folder)
+        cluster.kill_machine(node)
         own.kills += 1
         own.finish(sweep)
 

@@ -135,16 +135,20 @@ class Slurm:
             outer.wait()
             self.kill_daemon(n)
 
-    def elements(self, n):
-        """How many elements of jobs run on a node."""
-        return len(self.ask("squeue", "-h", "-r", "-w", f"node{n}", "-t", "R", "-o", "%i").splitlines())
-
-    def busiest(self):
-        """The node that most elements run on."""
-        until(lambda: any(map(self.elements, NODES)), 30, "an element that runs")
-        return max(NODES, key=self.elements)
-
     def workers(self, n, folder):
         """Those workers of a sweep that are on a node."""
-        namespace = lambda pid: os.readlink(f"/proc/{pid}/ns/pid")
-        return [pid for pid in self.lab.workers(folder) if namespace(pid) == namespace(self.machines[n][1])]
+        own = namespace(self.machines[n][1])
+        return [pid for pid in self.lab.workers(folder) if namespace(pid) == own]
+
+    def busiest(self, folder):
+        """The node that has most workers of a sweep, and these, one at least."""
+        most = lambda: max(((n, self.workers(n, folder)) for n in NODES), key=lambda found: len(found[1]))
+        return until(lambda: (found := most())[1] and found, 30, "a worker")
+
+
+def namespace(pid):
+    """Which processes are numbered together with this one; `None` where it has ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return None

@@ -14,7 +14,11 @@ const HELP: &str = "\
 cargo xtask test             format, lints, what we build on, all tests, the explorer, documentation
 cargo xtask explorer         the explorer as one HTML file (installs the target wasm32-unknown-unknown); its path comes last
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
-                             all readings, the branch map, circuits in torch (installs it), a million damaged logs
+                             all readings, the branch map, circuits in torch (installs it), a million damaged logs, sweeps on
+                             clusters (see cluster)
+cargo xtask cluster [SCENARIO...]
+                             sweeps on a Slurm and a HyperQueue of their own (installs them; needs root on Linux) while workers, nodes,
+                             schedulers and the command itself are killed: the same bytes every time, in a table; seven minutes
 cargo xtask search           certificates against 20,000 difficult contexts, in twice the precision
 cargo xtask fuzz [SECONDS [READER [FIRST [INPUTS]]]]
                              damaged files for every reader, 60 seconds each, or for one (logs: all of logs) from input FIRST on, INPUTS at most
@@ -32,6 +36,7 @@ cargo xtask bench long [exact|pivots|growth|certify]
                              long contexts of distinct states, beside PyTorch (installs it; half an hour)
 cargo xtask bench pretrain long
                              speed and memory of pretraining on contexts of up to 100,000 transitions
+cargo xtask bench sweep      what 10,000 short runs cost beside the training in them
 cargo xtask bench explorer   how fast the explorer opens, redraws and trains, beside the command line
 cargo xtask bench evaluate [icu|minari|cdnow|speed]
                              values and intervals of evaluate against exact values, long rollouts and other estimators, a log that is not
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["explorer"] => explorer::explorer(),
         ["slow"] => slow(),
+        ["cluster", scenarios @ ..] => cluster(scenarios),
         ["search"] => search(),
         ["fuzz", rest @ ..] if rest.len() <= 4 => fuzz(rest),
         ["attack", rest @ ..] if rest.len() <= 2 => attack(rest),
@@ -55,6 +61,7 @@ fn main() -> ExitCode {
         ["bench", "predecessor"] => bench_predecessor(),
         ["bench", "long", rest @ ..] if rest.len() <= 1 => bench_long(rest),
         ["bench", "pretrain", "long"] => bench("pretrain_long"),
+        ["bench", "sweep"] => bench("sweep"),
         ["bench", "explorer"] => explorer::bench(),
         ["bench", "evaluate", rest @ ..] if rest.len() <= 1 => bench_evaluate(rest),
         ["help" | "--help" | "-h"] => {
@@ -107,7 +114,26 @@ fn slow() -> bool {
         && circuits()
         && columnar(&["--lib", "logs::"])
         && columnar(&["--test", "columnar", "--test", "malformed_logs", "--test", "log_rules"])
+        && cluster(&[])
         && fuzz(&["86400", "logs", "0", FUZZ_LOGS])
+}
+
+/// Sweeps on clusters that are disturbed; fails when a table differs, or a run was done twice.
+fn cluster(scenarios: &[&str]) -> bool {
+    // Debian's names; where they are there already nothing is asked of the network.
+    let has = |program: &&str| Command::new(program).arg("-V").output().is_ok();
+    let apt = |arguments: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        run("set-up", apt.arg("--quiet=2").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    let installed = ["slurmctld", "slurmd", "munged", "ip"].iter().all(has)
+        || (apt(&["update"]) && apt(&["install", "--yes", "slurm-wlm", "munge", "iproute2"]));
+    let folder = "xtask/cluster";
+    let python = || venv("target/cluster-venv", &format!("{folder}/requirements.txt"));
+    let Some(python) = installed.then(python).flatten() else { return false };
+    let suite = format!("{folder}/run.py");
+    cargo("build", &["build", "--release", "--locked"], &[])
+        && run("cluster", Command::new(python).args(["-B", &suite, "target/release/ictd"]).args(scenarios))
 }
 
 /// Where torch is installed for `bench long` and for circuits, and what else is.
@@ -115,11 +141,16 @@ const TORCH: (&str, &str) = ("target/long-venv", "crates/ictd-lab/benches/long/r
 
 /// The Python that has torch; `None` where it cannot be installed.
 fn torch() -> Option<String> {
-    let (venv, requirements) = TORCH;
-    let python = format!("{venv}/bin/python");
+    let (folder, requirements) = TORCH;
+    venv(folder, requirements)
+}
+
+/// A Python that has what a list asks for; `None` where that cannot be installed.
+fn venv(folder: &str, requirements: &str) -> Option<String> {
+    let python = format!("{folder}/bin/python");
     let pip = ["-m", "pip", "install", "--quiet", "--requirement", requirements];
     let ready = (std::path::Path::new(&python).exists()
-        || run("set-up", Command::new("python3").args(["-m", "venv", venv])))
+        || run("set-up", Command::new("python3").args(["-m", "venv", folder])))
         && run("set-up", Command::new(&python).args(pip));
     ready.then_some(python)
 }

@@ -12,13 +12,14 @@ use assert_cmd::Command;
 use common::ictd;
 
 /// What is asked of a command beside the mistake, so that one that is none takes no time.
-const SMALL: [(&str, &[&str]); 17] = [
+const SMALL: [(&str, &[&str]); 18] = [
     ("reproduce", &["--only=tsm-cost"]),
     ("verify", &["--trials=1", "--layers=1"]),
     ("msve", &["--tasks=2", "--lengths=1,2", "--layers=1"]),
     ("pretrain", &["--set=epochs=1", "--seeds=0..1"]),
     ("readings", &["--set=epochs=1", "--seeds=1"]),
     ("branches", &["--set=epochs=1", "--seeds=1"]),
+    ("sweep", &["quick", "--set=epochs=1", "--seeds=1"]),
     ("mirror", &["--epochs=1", "--seeds=1", "--tasks=1"]),
     ("control", &["--verify", "--trials=1"]),
     ("certify", &["--states=4"]),

@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use common::{assert_refused, ictd_in};
 
 /// Commands that take minutes.
-const LONG: [(&str, &[&str]); 20] = [
+const LONG: [(&str, &[&str]); 21] = [
     ("verify", &["--trials=100000"]),
     ("msve", &["--tasks=1000000"]),
     ("pretrain", &["--set=epochs=1000000"]),
     ("readings", &["--seeds=1000"]),
     ("branches", &["--seeds=1000"]),
     ("branches", &["--task=loop", "--states=5000"]),
+    ("sweep", &["quick", "--seeds=10000"]),
     ("mirror", &["--seeds=1000"]),
     ("control", &["--mdps=10000"]),
     ("certify", &["--states=500"]),

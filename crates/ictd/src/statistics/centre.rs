@@ -8,7 +8,7 @@ use super::quantile;
 const RESAMPLES: usize = 2000;
 /// The same of any sample.
 const FEWEST_RESAMPLES: usize = 200;
-/// Draws of all resamples together, as far as there are enough resamples then.
+/// Draws of all resamples together: where that would make too few of them, more.
 const DRAWS: usize = 20_000_000;
 /// Where the streams of resamples start, away from those of logs.
 const FIRST_STREAM: u64 = 1 << 40;
