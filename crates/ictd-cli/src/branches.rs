@@ -40,6 +40,7 @@ fn maps() -> impl TypedValueParser<Value = Map> {
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let base = arguments.tasks.overrides(arguments.overrides)?;
     arguments.output.announce(progress, OUT);
-    let map = branches::run(arguments.map, &arguments.seeds, &base, progress, message)?;
+    let out = arguments.output.out_or(OUT).unwrap_or_default();
+    let map = branches::run(arguments.map, &arguments.seeds, &base, &out, progress, message)?;
     arguments.output.present(&map, OUT, progress)
 }

@@ -20,6 +20,8 @@ mod regimes;
 mod reproduce;
 mod runs;
 mod screen;
+mod sweep;
+mod sweep_show;
 mod task;
 mod task_arguments;
 mod verify;
@@ -78,6 +80,12 @@ enum Command {
     Readings(readings::Arguments),
     /// Map which solution pretraining finds, over queries, sizes, temperatures and initial signs (minutes)
     Branches(branches::Arguments),
+    /// Train every combination of what a plan varies, with every seed, here or on a cluster, and make one table of it
+    ///
+    /// A plan is a TOML file with a preset, what is varied and the seeds. Runs are kept in a journal: a sweep that was interrupted goes
+    /// on where it was, with the same bytes at the end, in whatever order and by however many workers runs are done.
+    /// "ictd sweep show DIR" looks at what is there.
+    Sweep(sweep::Arguments),
     /// Explain the mirror block: how pretraining gets there, what it computes, what it costs
     ///
     /// The path is that of all seeds; the first half of them are trained to every end, and the first quarter with A held.
@@ -193,8 +201,7 @@ impl Output {
         default_out: Option<&str>,
         progress: &Arc<Progress>,
     ) -> Result<Outcome, LabError> {
-        let out = self.out_or(default_out).map(|out| results_in(&out)).transpose()?;
-        present(report, self.json, out, progress)
+        present(report, self.json, self.out_or(default_out).as_deref(), progress)
     }
 }
 
@@ -206,6 +213,16 @@ fn results_in(out: &Path) -> Result<OutputDir, LabError> {
 
 /// Writes a result's files, prints it as JSON or as text, and says where the files are.
 fn present(
+    report: &impl Report,
+    json: bool,
+    out: Option<&Path>,
+    progress: &Arc<Progress>,
+) -> Result<Outcome, LabError> {
+    present_in(report, json, out.map(results_in).transpose()?, progress)
+}
+
+/// The same with a directory that is open.
+fn present_in(
     report: &impl Report,
     json: bool,
     out: Option<OutputDir>,
@@ -271,6 +288,7 @@ fn main() -> ExitCode {
         Command::Runs(arguments) => runs::run(arguments, progress),
         Command::Readings(arguments) => readings::run(arguments, progress),
         Command::Branches(arguments) => branches::run(arguments, progress),
+        Command::Sweep(arguments) => sweep::run(arguments, progress),
         Command::Mirror(arguments) => mirror::run(arguments, progress),
         Command::Control(arguments) => control::run(arguments, progress),
         Command::Certify(arguments) => certify::run(arguments, progress),

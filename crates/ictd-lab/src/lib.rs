@@ -21,6 +21,7 @@ mod progress;
 pub mod report;
 mod seeds;
 pub mod studies;
+pub mod sweep;
 mod watched;
 
 pub(crate) use clock::Moment;

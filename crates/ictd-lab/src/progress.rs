@@ -186,8 +186,17 @@ impl Display for Standing {
     }
 }
 
+/// `40 kB`, `1.2 MB`.
+pub(crate) fn bytes_in_words(bytes: f64) -> String {
+    match bytes {
+        b if b < 1e6 => format!("{:.0} kB", (b / 1e3).ceil()),
+        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
+        b => format!("{:.1} GB", b / 1e9),
+    }
+}
+
 /// `12 s`, `3 min 20 s`, `2 h 5 min`.
-fn in_words(duration: Duration) -> String {
+pub(crate) fn in_words(duration: Duration) -> String {
     match duration.as_secs_f64().ceil() as u64 {
         seconds @ 0..100 => format!("{seconds} s"),
         seconds @ 100..6000 => format!("{} min {} s", seconds / 60, seconds % 60),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::LabError;
 
@@ -15,6 +15,15 @@ const MOST: u64 = 1_000_000;
 /// seeds and ranges such as `1,4,7` or `0..5,10,20..25`. Each is below `u64::MAX`, so that a range can end after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(Vec<u64>);
+
+impl Seeds {
+    /// The same seeds, the smallest first.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.0.sort_unstable();
+        self
+    }
+}
 
 impl Deref for Seeds {
     type Target = [u64];
@@ -89,6 +98,12 @@ impl fmt::Display for Seeds {
 impl Serialize for Seeds {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seeds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

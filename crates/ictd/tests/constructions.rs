@@ -203,7 +203,8 @@ fn long_passes_come_to_their_limits() {
     assert!((deep(Algorithm::MonteCarlo) - value(&least)).abs() < 1e-12);
 }
 
-/// Every construction's value is that of its limit after enough layers, with any step sizes; one that the context leaves open is refused.
+/// Every construction's value is that of its limit after enough layers, with any step sizes, whether transitions say something of every
+/// direction of the features or not.
 #[test]
 fn limits_are_those_of_deep_passes() {
     let context = distinct(2, D, N);
@@ -214,9 +215,15 @@ fn limits_are_those_of_deep_passes() {
         let construction = ConstructionConfig { step_sizes: steps, ..config.clone() }.check().unwrap();
         let deep = construction.query_values(&context).unwrap()[6000];
         assert!((deep - construction.limit(&context).unwrap()).abs() < 1e-10, "{algorithm}");
-        // Two transitions say nothing about the third direction.
-        let open = config.check().unwrap().limit(&distinct(2, D, 2)).unwrap_err();
-        assert!(matches!(open, ConstructionError::Linalg(_)), "{algorithm}: {open}");
+        // Two transitions say nothing about the third direction, and features of zeros nothing at all.
+        let few = distinct(2, D, 2);
+        let deep = construction.query_values(&few).unwrap()[6000];
+        let radius = construction.spectral_radius(&few).unwrap().unwrap();
+        assert!(radius < 1.0, "{algorithm}: {radius}");
+        assert!((deep - construction.limit(&few).unwrap()).abs() < 1e-10, "{algorithm}");
+        let zeros = Context::builder().episode(&[[0.0; D]; 3], &[1.0, 2.0], End::Truncated).build().unwrap();
+        assert_eq!(construction.limit(&zeros).unwrap(), 0.0, "{algorithm}");
+        assert_eq!(construction.spectral_radius(&zeros).unwrap(), Some(0.0), "{algorithm}");
     }
     let each = ConstructionConfig {
         preconditioners: vec![Matrix::identity(D); 3],

@@ -19,6 +19,8 @@ pub(crate) const LOCK: &str = ".lock";
 #[derive(Debug)]
 pub(crate) struct DirLock {
     root: PathBuf,
+    /// The file that is locked.
+    path: PathBuf,
     mode: Mode,
     /// Open as long as the lock is held.
     file: File,
@@ -49,7 +51,7 @@ impl DirLock {
         let start = Instant::now();
         loop {
             if let Some(file) = try_lock(&place.join(LOCK), mode).map_err(failed)? {
-                let lock = Arc::new(Self { root: place, mode, file });
+                let lock = Arc::new(Self { path: place.join(LOCK), root: place, mode, file });
                 if mode == Mode::Exclusive {
                     held.push(Arc::downgrade(&lock));
                 }
@@ -66,16 +68,24 @@ impl DirLock {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+
+    /// Locks a part of a directory that a file of this name stands for, against other processes; `None` where one has it.
+    pub(crate) fn try_part(root: &Path, name: &str) -> Result<Option<Self>, LabError> {
+        let path = root.join(name);
+        match try_lock(&path, Mode::Exclusive) {
+            Ok(file) => Ok(file.map(|file| Self { root: root.to_owned(), path, mode: Mode::Exclusive, file })),
+            Err(source) => Err(LabError::Write { path, source }),
+        }
+    }
 }
 
 impl Drop for DirLock {
     fn drop(&mut self) {
-        let path = self.root.join(LOCK);
         // Who shares a lock removes the file where nobody else has it.
         let is_last = self.mode == Mode::Exclusive || self.file.try_lock().is_ok();
-        if is_last && is_at(&self.file, &path) {
+        if is_last && is_at(&self.file, &self.path) {
             // A file that stays behind is no obstacle to anybody.
-            let _ = fs::remove_file(path);
+            let _ = fs::remove_file(&self.path);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Output directories whose files appear whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{Error, ErrorKind, Write as _};
+use std::io::{BufWriter, Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use super::lock::{DirLock, Mode};
 use super::seal::sealed_json;
@@ -108,29 +109,55 @@ impl OutputDir {
     /// Writes a file: to a temporary name, synced, then renamed, so that readers and crashes never
     /// see half of it; the directory is synced too, so that the name is there after a power failure.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
+        if self.keeps && fs::read(self.root.join(name)).is_ok_and(|there| there == bytes) {
+            return self.wrote(name);
+        }
+        self.put(name, |file| file.write_all(bytes).map_err(|e| self.failed(name, e)))
+    }
+
+    /// The same for what is too large to be held in memory; its SHA-256.
+    pub fn write_with(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut Hashing<'_>) -> Result<(), LabError>,
+    ) -> Result<String, LabError> {
+        let mut digest = String::new();
+        self.put(name, |file| {
+            let mut hashing = Hashing::new(file);
+            fill(&mut hashing)?;
+            digest = hashing.finish().map_err(|e| self.failed(name, e))?;
+            Ok(())
+        })?;
+        Ok(digest)
+    }
+
+    fn put(&self, name: &str, fill: impl FnOnce(&mut File) -> Result<(), LabError>) -> Result<(), LabError> {
         self.progress.check()?;
         let path = self.root.join(name);
-        if self.keeps && fs::read(&path).is_ok_and(|there| there == bytes) {
-            self.remember(|written| written.files.push(name.to_owned()));
-            self.progress.advance(1);
-            return Ok(());
-        }
         let temporary = self.root.join(format!(".{name}.{}.tmp", std::process::id()));
         let _writing = Writing::begin();
-        let written = File::create(&temporary).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            sync_directory(&self.root)
+        let failed = |e| self.failed(name, e);
+        let written = File::create(&temporary).map_err(failed).and_then(|mut file| {
+            fill(&mut file)?;
+            file.sync_all()
+                .and_then(|()| fs::rename(&temporary, &path))
+                .and_then(|()| sync_directory(&self.root))
+                .map_err(failed)
         });
-        written.map_err(|source| {
-            // The cause is what matters; a leftover that cannot be removed either changes nothing.
-            let _ = fs::remove_file(&temporary);
-            LabError::Write { path, source }
-        })?;
+        // The cause is what matters; a leftover that cannot be removed either changes nothing.
+        written.inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+        self.wrote(name)
+    }
+
+    fn wrote(&self, name: &str) -> Result<(), LabError> {
         self.remember(|written| written.files.push(name.to_owned()));
         self.progress.advance(1);
         Ok(())
+    }
+
+    /// That a file in the directory could not be written.
+    pub(crate) fn failed(&self, name: &str, source: Error) -> LabError {
+        LabError::Write { path: self.root.join(name), source }
     }
 
     fn remember<T>(&self, change: impl FnOnce(&mut Written) -> T) -> T {
@@ -189,6 +216,36 @@ impl OutputDir {
         let text =
             text.map_err(|e| LabError::Write { path: self.root.join(&file), source: Error::other(e) })?;
         self.write(&file, text.as_bytes())
+    }
+}
+
+/// A file that is written in parts, and the SHA-256 of all of them.
+#[derive(Debug)]
+pub struct Hashing<'a> {
+    file: BufWriter<&'a mut File>,
+    digest: Sha256,
+}
+
+impl<'a> Hashing<'a> {
+    fn new(file: &'a mut File) -> Self {
+        Self { file: BufWriter::with_capacity(1 << 16, file), digest: Sha256::new() }
+    }
+
+    fn finish(mut self) -> Result<String, Error> {
+        self.file.flush()?;
+        Ok(super::hex(&self.digest.finalize()))
+    }
+}
+
+impl Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        let written = self.file.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.file.flush()
     }
 }
 

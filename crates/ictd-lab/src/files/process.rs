@@ -41,7 +41,7 @@ pub fn program_sha256() -> &'static str {
 }
 
 /// The digest of a file that may be large.
-fn sha256_of(mut file: File) -> std::io::Result<String> {
+pub(crate) fn sha256_of(mut file: File) -> std::io::Result<String> {
     let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         match file.read(&mut buffer)? {

@@ -36,6 +36,12 @@ impl Records {
         Self::of(name, std::iter::once(header.to_vec()).chain(rows))
     }
 
+    /// Records that were written before.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn of_csv(name: &str, csv: String) -> Self {
+        Self { name: name.to_owned(), csv }
+    }
+
     /// The name of its file, without an ending.
     pub fn name(&self) -> &str {
         &self.name

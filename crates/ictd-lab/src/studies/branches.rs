@@ -1,17 +1,20 @@
 //! Which solution pretraining finds, setting by setting: the branch map and the first gradient.
 
-use ictd::pretrain::{Branch, emergence_of};
+use std::path::Path;
+
 use ictd::statistics::wilson;
 use serde::Serialize;
 
-use super::fig3_5::emerged;
+use super::fig3_5::EMERGED;
 use super::first_gradient::FirstGradientSign;
-use super::pretrain::{self, Settings};
-use crate::Progress;
-use crate::error::{LabError, check_range};
+use super::pretrain::Settings;
+use crate::error::LabError;
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{Cell, Cells, Grid, Legend, Scene};
 use crate::report::{Records, Report};
+use crate::sweep::show::Runs;
+use crate::sweep::{Choice, Plan, Request, Setting, key_of};
+use crate::{Progress, Seeds};
 
 /// What is mapped, for every query position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,53 +25,17 @@ pub enum Map {
     Kernels,
 }
 
-/// A row of a map: its title and the overrides that make it.
-type Change = (&'static str, &'static [&'static str]);
-
-/// Changes of the paper's setting.
-const SETTINGS: [Change; 11] = [
-    ("the paper’s setting", &[]),
-    ("*n* = 5", &["n=5"]),
-    ("*n* = 20", &["n=20"]),
-    ("*m* = 16", &["states=16"]),
-    ("*m* = 256", &["states=256"]),
-    ("τ = 0.6", &["tau=0.6"]),
-    ("τ = 2.4", &["tau=2.4"]),
-    ("*A* starts positive", &["init.score_sign=td"]),
-    ("*A* starts negative", &["init.score_sign=mirror"]),
-    ("*V* and *A* start with TD signs", &["init.score_sign=td", "init.value_sign=td"]),
-    ("the same, gain 1", &["init.score_sign=td", "init.value_sign=td", "init.gain=1"]),
-];
-
-/// Kernels in the paper's setting, by their initial signs.
-const KERNELS: [Change; 15] = [
-    ("softmax", &["kernel=softmax"]),
-    ("softmax, TD signs", &["kernel=softmax", "init.score_sign=td", "init.value_sign=td"]),
-    ("softmax, mirror signs", &["kernel=softmax", "init.score_sign=mirror", "init.value_sign=mirror"]),
-    ("rbf", &["kernel=rbf"]),
-    ("rbf, TD signs", &["kernel=rbf", "init.score_sign=td", "init.value_sign=td"]),
-    ("rbf, mirror signs", &["kernel=rbf", "init.score_sign=mirror", "init.value_sign=mirror"]),
-    ("elu1", &["kernel=elu1"]),
-    ("elu1, TD signs", &["kernel=elu1", "init.score_sign=td", "init.value_sign=td"]),
-    ("elu1, mirror signs", &["kernel=elu1", "init.score_sign=mirror", "init.value_sign=mirror"]),
-    ("relu", &["kernel=relu"]),
-    ("relu, TD signs", &["kernel=relu", "init.score_sign=td", "init.value_sign=td"]),
-    ("relu, mirror signs", &["kernel=relu", "init.score_sign=mirror", "init.value_sign=mirror"]),
-    ("linear", &["kernel=linear"]),
-    ("linear, TD signs", &["kernel=linear", "init.score_sign=td", "init.value_sign=td"]),
-    ("linear, mirror signs", &["kernel=linear", "init.score_sign=mirror", "init.value_sign=mirror"]),
-];
-
 impl Map {
     /// Both, by name.
     pub const ALL: [(&'static str, Map); 2] = [("settings", Self::Settings), ("kernels", Self::Kernels)];
 
-    /// The columns: query positions.
-    fn queries(self) -> &'static [&'static str] {
-        match self {
-            Self::Settings => &["next", "skip", "stationary"],
-            Self::Kernels => &["next", "skip", "stationary", "source"],
-        }
+    /// The plan of its sweep.
+    fn plan(self) -> Result<Plan, LabError> {
+        let name = match self {
+            Self::Settings => "branches",
+            Self::Kernels => "kernels",
+        };
+        Plan::shipped(name).unwrap_or_else(|| Err(LabError::internal("plan", format!("{name} is not there"))))
     }
 
     /// Keys that name what is mapped: another value would make a row something else than its title says.
@@ -76,13 +43,6 @@ impl Map {
         match self {
             Self::Settings => &["query", "init.score_sign", "init.value_sign"],
             Self::Kernels => &["query", "init.score_sign", "init.value_sign", "kernel"],
-        }
-    }
-
-    fn changes(self) -> &'static [Change] {
-        match self {
-            Self::Settings => &SETTINGS,
-            Self::Kernels => &KERNELS,
         }
     }
 }
@@ -93,8 +53,8 @@ struct BranchCount {
     change: String,
     /// The change with its markup, for figures.
     #[serde(skip)]
-    title: &'static str,
-    query: &'static str,
+    title: String,
+    query: String,
     /// Overrides that make the setting.
     overrides: String,
     seeds: u64,
@@ -117,21 +77,18 @@ pub struct BranchMap {
     gradients: Vec<FirstGradientSign>,
 }
 
-/// Trains `seeds` of every setting of a map, each with the changes `base` (of the tasks, for instance) before its own; tells
-/// `tell` about each. Settings that only change the number of states are left out where a file says it or nobody counts
-/// them, and queries from a stationary law where it is not known.
+/// Sweeps a map in the directory `out`, each setting with the changes `base` (of the tasks, for instance) before its own; tells
+/// `tell` about each. What an earlier run of the same program left there is taken up. Settings that only change the number of
+/// states are left out where a file says it or nobody counts them, and queries from a stationary law where it is not known.
 pub fn run(
     map: Map,
-    seeds: &[u64],
+    seeds: &Seeds,
     base: &[String],
+    out: &Path,
     progress: &Progress,
     mut tell: impl FnMut(&str),
 ) -> Result<BranchMap, LabError> {
-    check_range("seeds", seeds.len(), 1..=100_000)?;
-    let sets = |change: &&String| {
-        let key = change.split('=').next().unwrap_or_default().trim();
-        map.own_keys().contains(&key)
-    };
+    let sets = |change: &&String| map.own_keys().contains(&key_of(change));
     if let Some(change) = base.iter().find(sets) {
         let problem = format!(
             "'{change}' is what the map varies, expected other keys than {}",
@@ -139,74 +96,72 @@ pub fn run(
         );
         return Err(LabError::refused("set", problem));
     }
-    let config = settings(base, map.queries()[0], &[])?.config;
-    // A query from the stationary law needs to know it; states that are not counted cannot be more or fewer.
-    let is_exact = config.source()?.is_exact();
-    let fixed_size = config.own.is_some() || !is_exact;
-    let queries: Vec<&'static str> =
-        map.queries().iter().copied().filter(|q| is_exact || *q != "stationary").collect();
-    queries.iter().try_for_each(|query| settings(base, query, &[])?.admit(seeds.len(), false))?;
-    let mut all = Vec::new();
-    for &(change, overrides) in map.changes() {
-        if fixed_size && overrides.iter().any(|o| o.starts_with("states=")) {
-            continue;
-        }
-        let change = if overrides.is_empty() && !base.is_empty() { "as given" } else { change };
-        for &query in &queries {
-            all.push((change, query, settings(base, query, overrides)?));
-        }
-    }
-    let epochs = |(.., settings): &(_, _, Settings)| settings.config.epochs;
-    let total = all.iter().map(epochs).fold(0, u64::saturating_add).saturating_mul(seeds.len() as u64);
+    let plan = fitted(map.plan()?, seeds, base)?;
+    let request = Request { plan, out: out.to_owned(), fresh: false, extend: true };
+    let sweep = request.sweep()?;
     // The first gradient is that of the paper's kernel, which the other map varies.
-    let measured = if map == Map::Settings { &queries[..] } else { &[] };
+    let measured: Vec<&Setting> = match map {
+        Map::Settings => sweep.settings.iter().take(sweep.plan.axes[1].choices.len()).collect(),
+        Map::Kernels => Vec::new(),
+    };
     progress.begin("branches: first gradients", "seeds", (measured.len() * seeds.len()) as u64)?;
-    let gradient =
-        |query: &str| FirstGradientSign::measure(query, &settings(base, query, &[])?, seeds, progress);
-    let gradients = measured.iter().map(|query| gradient(query)).collect::<Result<Vec<_>, _>>()?;
-    progress.begin("branches", "epochs", total)?;
+    let gradient = |setting: &Setting| {
+        FirstGradientSign::measure(query(setting), &setting.settings, seeds, progress)
+    };
+    let gradients = measured.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
+    let opened = request.open(true)?;
+    let all = 0..opened.sweep.num_runs();
+    opened.work(&all, progress)?;
+    opened.finish(progress, |_| {})?;
+    let runs = Runs::read(out, progress)?;
     let mut counts = Vec::new();
-    for (k, (change, query, settings)) in all.iter().enumerate() {
-        let place = format!("[{}/{}]", k + 1, all.len());
-        progress.rename(format!("branches {place} {}, query {query}", change.replace('*', "")));
-        let found = count(change, query, settings, seeds, progress)?;
-        let BranchCount { change, td, mirror, none, diverged, .. } = &found;
+    for (k, setting) in opened.sweep.settings.iter().enumerate() {
+        let found = count(&opened.sweep.plan, setting, &runs, k);
+        let BranchCount { change, query, td, mirror, none, diverged, .. } = &found;
         let lost = if *diverged > 0 { format!(", {diverged} diverged") } else { String::new() };
+        let place = format!("[{}/{}]", k + 1, opened.sweep.settings.len());
         tell(&format!("{place} {change}, query {query}: {td} td, {mirror} mirror, {none} none{lost}"));
         counts.push(found);
     }
     Ok(BranchMap { counts, gradients })
 }
 
-fn settings(base: &[String], query: &str, overrides: &[&str]) -> Result<Settings, LabError> {
-    let own = [format!("query={query}")].into_iter().chain(overrides.iter().map(|s| s.to_string()));
-    let all: Vec<String> = base.iter().cloned().chain(own).collect();
-    Settings::preset("paper", &all)
+/// The plan with these seeds and changes, without the settings that these tasks have no use for.
+fn fitted(mut plan: Plan, seeds: &Seeds, base: &[String]) -> Result<Plan, LabError> {
+    plan.seeds = seeds.clone().sorted();
+    plan.set.extend(base.iter().cloned());
+    let config = Settings::preset(&plan.base.name, &plan.set)?.config;
+    // A query from the stationary law needs to know it; states that are not counted cannot be more or fewer.
+    let is_exact = config.source()?.is_exact();
+    let fixed_size = config.own.is_some() || !is_exact;
+    let of = |choice: &Choice, change: &str| choice.set.iter().any(|own| own.starts_with(change));
+    for axis in &mut plan.axes {
+        axis.choices.retain(|choice| {
+            !(fixed_size && of(choice, "states=") || !is_exact && of(choice, "query=stationary"))
+        });
+        for choice in axis.choices.iter_mut().filter(|choice| choice.set.is_empty() && !base.is_empty()) {
+            choice.title = Some("as given".into());
+        }
+    }
+    Ok(plan)
 }
 
-fn count(
-    title: &'static str,
-    query: &'static str,
-    settings: &Settings,
-    seeds: &[u64],
-    progress: &Progress,
-) -> Result<BranchCount, LabError> {
-    let shape = settings.config.shape();
-    let states = pretrain::train(settings, seeds, false, progress)?.states;
-    let diverged = states.iter().filter(|state| state.is_none()).count() as u64;
-    let branches: Vec<Branch> =
-        states.iter().flatten().map(|s| emergence_of(&shape, &s.params).branch).collect();
-    let of = |branch| branches.iter().filter(|found| **found == branch).count() as u64;
-    let (td, mirror, none) = (of(Branch::Td), of(Branch::Mirror), of(Branch::None));
-    let emerged = states.iter().flatten().filter(|s| emerged(s)).count() as u64;
-    let (change, overrides) = (title.replace('*', ""), settings.overrides.join(" "));
-    let seeds = seeds.len() as u64;
+/// The value of the last axis.
+fn query(setting: &Setting) -> &str {
+    setting.values.last().map_or("", String::as_str)
+}
+
+fn count(plan: &Plan, setting: &Setting, runs: &Runs, number: usize) -> BranchCount {
+    let [td, mirror, none, diverged] = runs.counts(number);
+    let emerged = runs.smaller_of(number, ["best.v_em", "best.a_em"]).filter(|x| *x >= EMERGED).count() as u64;
+    let title = setting.values.first().cloned().unwrap_or_default();
+    let seeds = plan.seeds.len() as u64;
     let (td_low, td_high) = wilson(td, seeds);
-    Ok(BranchCount {
-        change,
+    BranchCount {
+        change: title.replace('*', ""),
         title,
-        query,
-        overrides,
+        query: query(setting).to_owned(),
+        overrides: setting.settings.overrides.join(" "),
         seeds,
         td,
         mirror,
@@ -215,13 +170,13 @@ fn count(
         td_low,
         td_high,
         emerged,
-    })
+    }
 }
 
 impl BranchMap {
-    fn queries(&self) -> Vec<&'static str> {
+    fn queries(&self) -> Vec<&str> {
         let first = self.counts.first().map(|c| &c.change);
-        self.counts.iter().take_while(|c| Some(&c.change) == first).map(|c| c.query).collect()
+        self.counts.iter().take_while(|c| Some(&c.change) == first).map(|c| c.query.as_str()).collect()
     }
 
     /// The map: a bar of shares per setting, the interval of the TD share marked.
@@ -239,7 +194,7 @@ impl BranchMap {
         let queries = self.queries();
         let map = Cells {
             columns: queries.iter().map(|query| format!("query: {query}")).collect(),
-            rows: self.counts.chunks(queries.len()).map(|row| row[0].title.to_owned()).collect(),
+            rows: self.counts.chunks(queries.len()).map(|row| row[0].title.clone()).collect(),
             cells: self.counts.chunks(queries.len()).map(|row| row.iter().map(cell).collect()).collect(),
             row_height: 20.0,
             ..Cells::default()

@@ -76,7 +76,7 @@ fn mean_and_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<(f64
 }
 
 /// Removes a file or a directory, if it is there.
-fn remove(path: PathBuf) -> Result<(), LabError> {
+pub(crate) fn remove(path: PathBuf) -> Result<(), LabError> {
     let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
     match removed {
         Err(source) if source.kind() != ErrorKind::NotFound => Err(LabError::Write { path, source }),

@@ -200,15 +200,22 @@ impl Construction {
         Ok(values)
     }
 
-    /// What errors of the weights are multiplied by in the long run, per layer, where all layers are those of the first; `None` without layers.
+    /// What errors of the weights that layers reach are multiplied by in the long run, per layer, where all layers are those of the first;
+    /// `None` without layers. Weights of features that nothing is said of stay 0 and are no errors.
     pub fn spectral_radius(&self, context: &Context) -> Result<Option<f64>, ConstructionError> {
         self.check_context(context)?;
         if self.num_layers() == 0 {
             return Ok(None);
         }
         let c = self.preconditioner(0, context.feature_dim());
-        let map = self.form().factors(context).error_map(self.step(0, context, &c));
-        Ok(Some(spectral_radius(&map)?))
+        let factors = self.form().factors(context);
+        let map = factors.error_map(self.step(0, context, &c));
+        Ok(Some(match factors.reached(&c) {
+            // Nothing moves.
+            Some(basis) if basis.num_rows() == 0 => 0.0,
+            Some(basis) => spectral_radius(&within(&map, &basis))?,
+            None => spectral_radius(&map)?,
+        }))
     }
 
     /// The value of the query that layers lead to where they converge, whatever their step sizes; refused where the context leaves it open, or
@@ -220,12 +227,25 @@ impl Construction {
             return Err(ConstructionError::Preconditioners { found, layers });
         }
         let c = self.preconditioner(0, context.feature_dim());
-        let (map, moved) = self.form().factors(context).equations(&c);
-        let weights = solve(&map, &moved)?;
+        let factors = self.form().factors(context);
+        let (map, moved) = factors.equations(&c);
+        let weights = match factors.reached(&c) {
+            Some(basis) if basis.num_rows() == 0 => return Ok(0.0),
+            Some(basis) => {
+                let inside = solve(&within(&map, &basis), &basis.mul_vec(&moved))?;
+                basis.transpose().mul_vec(&inside)
+            }
+            None => solve(&map, &moved)?,
+        };
         Ok(dot(context.features_of(context.num_transitions()), &weights))
     }
 
     fn step<'a>(&self, layer: usize, context: &Context, preconditioner: &'a Matrix) -> Step<'a> {
         Step { size: self.step_size(layer), num_transitions: context.num_transitions(), preconditioner }
     }
+}
+
+/// A map on the span of orthonormal rows, which it leads into itself.
+fn within(map: &Matrix, basis: &Matrix) -> Matrix {
+    basis.matmul(map).matmul(&basis.transpose())
 }

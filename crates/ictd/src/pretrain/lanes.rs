@@ -164,6 +164,22 @@ pub(super) fn sum_and_smallest<M: Machine>(
     (sum, smallest)
 }
 
+/// Lanes from the elements that there are, at most as many as lanes; the others are 0.
+#[inline(always)]
+pub(super) fn load_part<M: Machine>(m: M, from: &[M::Element]) -> M::Number {
+    let mut lanes = [M::Element::default(); WIDTH];
+    lanes[..from.len()].copy_from_slice(from);
+    m.load(&lanes)
+}
+
+/// The first lanes to as many elements as there are, at most as many as lanes.
+#[inline(always)]
+pub(super) fn store_part<M: Machine>(m: M, x: M::Number, to: &mut [M::Element]) {
+    let mut lanes = [M::Element::default(); WIDTH];
+    m.store(x, &mut lanes);
+    to.copy_from_slice(&lanes[..to.len()]);
+}
+
 /// One `f64` at a time: the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;

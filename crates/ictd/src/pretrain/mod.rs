@@ -16,6 +16,7 @@ mod factored;
 mod general;
 mod keys;
 pub(crate) mod lanes;
+mod layers;
 mod level;
 mod measure;
 mod memory;

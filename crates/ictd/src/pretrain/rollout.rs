@@ -262,6 +262,19 @@ impl<E: Element> Windows<E> {
         &self.rewards[p..]
     }
 
+    /// Writes features, then rewards, from position `p` on, to rows of this stride: to the places of a row that `within` says,
+    /// and 0 to its others.
+    #[inline(always)]
+    pub(super) fn copy_rows(&self, p: usize, within: std::ops::Range<usize>, stride: usize, rows: &mut [E]) {
+        let d = rows.len() / stride - 1;
+        for (a, row) in rows.chunks_exact_mut(stride).enumerate() {
+            let source = if a < d { self.feature(a, p) } else { self.reward(p) };
+            row[..within.start].fill(E::default());
+            row[within.clone()].copy_from_slice(&source[..within.len()]);
+            row[within.end..].fill(E::default());
+        }
+    }
+
     /// Feature `a` of the queries from window `t` on.
     #[inline(always)]
     pub(super) fn query(&self, a: usize, t: usize) -> &[E] {

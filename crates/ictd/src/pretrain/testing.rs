@@ -190,6 +190,26 @@ impl Problem {
         Ok(self.run(Level::new(), pass, hyper, &self.params, bar)?.1)
     }
 
+    /// Predictions, gradients and diagonals of a pass against those of the general pass, both in double precision: only the
+    /// order of sums differs.
+    pub fn assert_equals_general(&self, mut pass: PassOf<f64>, kernel: &Weighing, hyper: Hyper) {
+        let mut reference = general(&self.shape, kernel);
+        let close = |a: f64, b: f64, tolerance: f64| {
+            assert!((a - b).abs() < tolerance * b.abs().max(1.0), "{:?} {kernel:?}: {a} {b}", self.shape);
+        };
+        let [a, b] = [&mut pass, &mut reference].map(|pass| self.forward(pass, hyper).unwrap());
+        for (a, b) in a.iter().zip(&b) {
+            close(*a, *b, 1e-13);
+        }
+        // One window fewer than the forward pass saw, as in training.
+        let (num, bar) = (self.bar.len(), &self.bar[..self.bar.len() - 1]);
+        let [a, b] = [&mut pass, &mut reference].map(|pass| self.gradient(pass, hyper, bar).unwrap());
+        self.assert_gradients_agree(&a, &b, 1e-12);
+        let [a, b] = [&pass, &reference].map(|pass| f64::diagonal(Level::new(), pass, num));
+        close(a.0, b.0, 1e-12);
+        close(a.1, b.1, 1e-13);
+    }
+
     /// ⟨J x, y⟩ = ⟨x, Jᵀ y⟩ at every mixing, for a random direction x of the trained parameters, of length 1, and the
     /// windows' weights y: J by central differences of the forward pass, Jᵀ the reverse pass.
     pub fn assert_adjoint(&self, pass: impl Fn() -> PassOf<f64>) {

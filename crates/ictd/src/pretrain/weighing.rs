@@ -199,6 +199,12 @@ impl BuiltIn {
     pub fn sees_distances(self) -> bool {
         by_kernel!(self, K => K::DISTANCE)
     }
+
+    /// From the totals of columns to their shares.
+    #[inline(always)]
+    pub fn share<M: Machine>(self, m: M, num_sources: usize, totals: &mut [M::Cell]) {
+        by_kernel!(self, K => share_all::<M, K>(m, num_sources, totals));
+    }
 }
 
 impl Weighing {
@@ -265,6 +271,13 @@ impl Weighing {
             }
             Self::Own(kernel) => weigh_by_lane(m, &**kernel, column, slopes),
         }
+    }
+}
+
+#[inline(always)]
+fn share_all<M: Machine, K: LaneKernel>(m: M, num_sources: usize, totals: &mut [M::Cell]) {
+    for total in totals {
+        m.put(K::share(m, m.get(total), num_sources), total);
     }
 }
 

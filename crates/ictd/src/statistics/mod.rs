@@ -1,6 +1,9 @@
-//! Statistics of samples: means and their errors, shares, ranks, straight lines; and the paper's error of value estimates.
+//! Statistics of samples: means and their errors, centres, shares, ranks, straight lines; and the paper's error of value estimates.
 
+mod centre;
 pub mod fit;
+
+pub use centre::{Bootstrap, Centre};
 
 /// The mean square value error Σ_s μ(s)·(v̂(s) - v(s))² (paper, caption of Figure 1).
 ///

@@ -33,7 +33,7 @@ class Circuit(torch.nn.Module):
         else:
             k = torch.relu(g) if kernel == "relu" else torch.where(g > 0, g + 1, g.clamp(max=0).exp())
             k = torch.nan_to_num(k / k.sum(0))
-        return torch.cat([(1 - rho) * k + rho * torch.eye(n, n + 1), torch.zeros(1, n + 1)]).double()
+        return torch.cat([(1 - rho) * k + rho * torch.eye(n, n + 1).to(k), torch.zeros(1, n + 1)]).double()
 
     def layer(self, z, layer):
         card, alpha, sources = self.card, self.card["step_sizes"][layer], torch.arange(z.shape[1]) < z.shape[1] - 1

@@ -133,7 +133,8 @@ impl CircuitConfig {
     fn linear(&self, name: CircuitName, algorithm: Algorithm) -> Result<Circuit, LabError> {
         let d = self.features.unwrap_or(4);
         check_range("features", d, 1..=64)?;
-        let layers = self.layers.unwrap_or(name.usual_layers());
+        // With many features the usual depth is too much for a card.
+        let layers = self.layers.unwrap_or(name.usual_layers().min(most_layers(d)));
         admit(d, layers)?;
         let step_size = self.step_size.unwrap_or(name.usual_step_size());
         let usual = ConstructionConfig::new(algorithm, layers);
@@ -178,7 +179,7 @@ impl CircuitConfig {
             return Ok(solution);
         }
         let problem = format!(
-            "the last is {gap:.1e} from least-squares TD on the example, expected at most {SOLVED:.0e}: more layers, or another step size"
+            "the last is {gap:.1e} from least-squares TD on the example, expected at most {SOLVED:.0e}: more layers, fewer features, or another step size"
         );
         Err(LabError::refused("layers", problem))
     }
@@ -197,10 +198,20 @@ fn example_len(features: usize) -> usize {
     30.max(8 * features)
 }
 
+/// Numbers of a token matrix of the example.
+fn numbers(features: usize) -> usize {
+    (2 * features + 3) * (example_len(features) + 1)
+}
+
+/// Layers whose token matrices a card has room for.
+fn most_layers(features: usize) -> usize {
+    (MOST_NUMBERS / numbers(features)).min(1000)
+}
+
 /// Refuses sizes whose card would be too large: it has every token matrix of the example. Those that are left take less than a second.
 fn admit(features: usize, layers: usize) -> Result<(), LabError> {
-    let numbers = (2 * features + 3) * (example_len(features) + 1);
-    check_range("layers", layers, 1..=(MOST_NUMBERS / numbers).min(1000))?;
+    let numbers = numbers(features);
+    check_range("layers", layers, 1..=most_layers(features))?;
     // They take 8 bytes as matrices and as rows, and up to 50 as indented text.
     memory::admit(70.0 * numbers as f64 * (layers + 1) as f64, "--layers or --features")
 }

@@ -197,7 +197,7 @@ fn judge(values: &[f64], overflow: Option<usize>, radius: Option<f64>, limit: Op
         (Some(radius), _) if radius >= 1.0 - ROUNDING => say(
             Level::Caution,
             format!(
-                "the context leaves the limit open, or the step size is 0: a layer multiplies some errors by 1, which no depth mends; {last}"
+                "a layer multiplies some errors by 1, which no depth mends: the step size is 0, or transitions leave a value open; {last}"
             ),
         ),
         (radius, Some(limit)) => {

@@ -13,7 +13,8 @@ mod show;
 mod training;
 
 pub use index::{Runs, index};
-pub use result::{Point, SeedResult, seed_result};
+pub(crate) use result::MEASURED_TASKS;
+pub use result::{Point, SeedResult, seed_result, unmeasured_result};
 pub(super) use settings::computed_by;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 
@@ -196,4 +197,14 @@ fn conclude(
     })?;
     let train_seconds = if seeds.is_empty() { 0.0 } else { trained_in.as_secs_f64() };
     Ok(RunResult { train_seconds, trained: seeds.len(), seeds, states, settings: settings.clone() })
+}
+
+/// A state of a run as the bytes of a checkpoint.
+pub fn checkpoint_bytes(
+    settings: &Settings,
+    seed: u64,
+    state: &TrainState<f32>,
+) -> Result<Vec<u8>, LabError> {
+    let tensors = checkpoint::encode(&settings.config, &settings.sha256()?, seed, state);
+    Ok(tensors.map_err(|e| LabError::internal("checkpoint", e))?.to_bytes())
 }

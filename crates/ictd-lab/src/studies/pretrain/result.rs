@@ -7,7 +7,7 @@ use super::Settings;
 use crate::LabError;
 
 /// Fresh tasks that the final numbers of a seed are measured on.
-const MEASURED_TASKS: u64 = 300;
+pub(crate) const MEASURED_TASKS: u64 = 300;
 
 /// The numbers of a point of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,13 +73,35 @@ pub fn seed_result(settings: &Settings, seed: u64, state: &TrainState<f32>) -> R
     Ok(SeedResult { seed, last, best_step: state.best.step, best })
 }
 
+/// The same without fresh tasks: what they would tell is not a number.
+pub fn unmeasured_result(settings: &Settings, seed: u64, state: &TrainState<f32>) -> SeedResult {
+    let unknown = Measurement {
+        diagonal_mean: f64::NAN,
+        diagonal_min: f64::NAN,
+        td_loss: f64::NAN,
+        msve: f64::NAN,
+        msve_theta_star: f64::NAN,
+        distance_to_theta_star: f64::NAN,
+    };
+    let point = |params: &[f32]| point_of(settings, params, unknown);
+    SeedResult {
+        seed,
+        last: point(&state.params),
+        best_step: state.best.step,
+        best: point(&state.best.params),
+    }
+}
+
 fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabError> {
+    Ok(point_of(settings, params, measure::<f32>(&settings.config, seed, params, MEASURED_TASKS)?))
+}
+
+fn point_of(settings: &Settings, params: &[f32], measured: Measurement) -> Point {
     let shape = settings.config.shape();
     let view = ParamsView::new(&shape, params);
     let emergence = view.emergence();
-    let Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, .. } =
-        measure::<f32>(&settings.config, seed, params, MEASURED_TASKS)?;
-    Ok(Point {
+    let Measurement { diagonal_mean, diagonal_min, td_loss, msve, msve_theta_star, .. } = measured;
+    Point {
         branch: emergence.branch.as_str().to_owned(),
         v_em: emergence.value,
         a_em: emergence.score,
@@ -92,5 +114,5 @@ fn point(settings: &Settings, seed: u64, params: &[f32]) -> Result<Point, LabErr
         td_loss,
         msve,
         msve_theta_star,
-    })
+    }
 }

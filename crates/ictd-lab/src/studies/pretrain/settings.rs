@@ -70,6 +70,41 @@ impl Settings {
         })
     }
 
+    /// A resolved configuration as it was written, under a name, with overrides `key=value`.
+    pub fn written(name: &str, toml: &str, overrides: &[String]) -> Result<Self, LabError> {
+        let failed = |message: String| LabError::refused("config", message);
+        let written: Table = toml.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
+        let mut table = table_of(&PretrainConfig::paper())?;
+        change(&mut table, written).map_err(failed)?;
+        let base = PretrainConfig::preset(name).unwrap_or_else(PretrainConfig::paper);
+        Self::resolve(name, base, table, overrides)
+    }
+
+    /// The value of a key by any of its names, as it is typed; of `task` what it was chosen by.
+    pub fn value_of(&self, key: &str) -> Result<String, LabError> {
+        let table = table_of(&self.config)?;
+        let name = match TASK_KEYS.iter().find(|(outside, _)| *outside == key) {
+            Some((_, inside)) => format!("task.{inside}"),
+            None if key == "tau" => "temperature".to_owned(),
+            None => key.to_owned(),
+        };
+        if name == "task" {
+            let own = self.config.own.as_ref().map(|own| own.name.clone());
+            return own.map_or_else(|| self.value_of("task.kind"), Ok);
+        }
+        let mut value = None;
+        let mut inside = Some(&table);
+        for part in name.split('.') {
+            value = inside.and_then(|table| table.get(part));
+            inside = value.and_then(Value::as_table);
+        }
+        match value {
+            Some(Value::String(word)) => Ok(word.clone()),
+            Some(value) if !value.is_table() => Ok(value.to_string()),
+            _ => Err(LabError::refused(key, unknown(key, &table))),
+        }
+    }
+
     /// The paper's setting with these keys changed; one with dots is a key of a table.
     pub fn changed(changes: Table) -> Result<Self, LabError> {
         let mut config = PretrainConfig::paper();

@@ -1,7 +1,8 @@
 //! The fast reverse pass.
 
 use super::super::engine::{Feedback, Hyper, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::lanes::{Element, Machine, WIDTH, load_part};
+use super::super::layers::{Sizes, add_to_gradient, through_messages};
 use super::super::params::ParamsView;
 use super::super::weighing::{BuiltIn, LaneKernel, by_kernel};
 use super::{Band, Layout, TILE};
@@ -16,26 +17,22 @@ pub(super) fn backward<M: Machine>(
 ) {
     let Feedback { hyper, params, out_bar, gradient } = feedback;
     let (shape, kernel) = (buffers.shape, buffers.kernel);
-    let Layout { d, n, .. } = layout;
-    let pairs = layout.pairs();
+    let Sizes { d, n, .. } = layout.sizes;
+    let pairs = layout.sizes.pairs();
     for (array, len) in
         [(&mut buffers.common_bar, pairs * stride), (&mut buffers.band_bar, pairs * layout.band_len(stride))]
     {
         array.clear();
         array.resize(len, M::Element::default());
     }
-    let per_pair = accumulators_per_pair(&layout);
+    let per_pair = layout.sizes.accumulators();
     let num_accumulators = pairs * per_pair;
     buffers.accumulators.clear();
     buffers.accumulators.resize(num_accumulators, M::Cell::default());
     buffers.scratch.resize(Scratch::len(&layout), M::Cell::default());
-    let mut lanes = [M::Element::default(); WIDTH];
-    let num_blocks = out_bar.len().div_ceil(M::LANES);
-    for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num_blocks).enumerate() {
+    let blocks = buffers.tape.chunks_exact(layout.block()).zip(out_bar.chunks(M::LANES));
+    for (block, (tape, seeds)) in blocks.enumerate() {
         let t = block * M::LANES;
-        let end = out_bar.len().min(t + M::LANES);
-        lanes.fill(M::Element::default());
-        lanes[..end - t].copy_from_slice(&out_bar[t..end]);
         let arrays = Arrays {
             stride,
             features: &buffers.features[t..],
@@ -46,7 +43,7 @@ pub(super) fn backward<M: Machine>(
             accumulators: &mut buffers.accumulators[..num_accumulators],
             scratch: &mut buffers.scratch[..Scratch::len(&layout)],
         };
-        backward_block(m, &layout, kernel, hyper, params, tape, m.load(&lanes), arrays);
+        backward_block(m, &layout, kernel, hyper, params, tape, load_part(m, seeds), arrays);
     }
 
     // From the band to the feature block: y_p = Σ_δ s_bar(p, p+δ)·x_{p+δ}, then Σ_p x_p y_pᵀ.
@@ -73,18 +70,7 @@ pub(super) fn backward<M: Machine>(
                 }
             }
         }
-        for a in 0..d {
-            for b in 0..d {
-                gradient[shape.score_index(pair, a, b)] +=
-                    m.sum(&accumulators[a * d + b]) / hyper.temperature;
-            }
-        }
-        let row = &mut gradient[shape.value_index(pair, d + 2, 0)..][..d + 3];
-        for a in 0..=d {
-            row[a] += m.sum(&accumulators[d * d + a]);
-        }
-        row[d + 1] += hyper.gamma * m.sum(&accumulators[d * d + d + 1]);
-        row[d + 2] += m.sum(&accumulators[d * d + d + 2]);
+        add_to_gradient(m, &shape, pair, accumulators, (hyper.temperature, hyper.gamma), gradient);
     }
 }
 
@@ -99,7 +85,7 @@ fn gather<M: Machine, K: LaneKernel>(
     features: &[M::Element],
     y: &mut [M::Cell],
 ) {
-    let Layout { d, n, .. } = *layout;
+    let Sizes { d, n, .. } = layout.sizes;
     // Four features at a time, so that their sums stay in registers whatever d is.
     for first in (0..d).step_by(4) {
         let width = 4.min(d - first);
@@ -135,15 +121,9 @@ fn chain<M: Machine, K: LaneKernel>(m: M, weights: &[M::Cell], bars: &mut [M::Ce
     }
 }
 
-/// Derivatives by B (d×d), by a and p_r (d + 1), by γ·p_t and p_v.
-#[inline(always)]
 /// Cells that the reverse pass needs besides the tape.
 pub(super) fn num_cells(layout: &Layout) -> usize {
-    Scratch::len(layout) + layout.pairs() * accumulators_per_pair(layout)
-}
-
-fn accumulators_per_pair(layout: &Layout) -> usize {
-    layout.d * layout.d + layout.d + 3
+    Scratch::len(layout) + layout.sizes.pairs() * layout.sizes.accumulators()
 }
 
 /// What the reverse pass of a block reads and adds to.
@@ -165,18 +145,18 @@ impl Scratch {
     const VALUES: usize = 0;
     /// By q_i in the current layer.
     fn messages(layout: &Layout) -> usize {
-        layout.num_columns()
+        layout.sizes.num_columns()
     }
     /// By q_i, summed over the layers of a pair.
     fn common(layout: &Layout, pair: usize) -> usize {
-        layout.num_columns() + (1 + pair) * layout.n
+        layout.sizes.num_columns() + (1 + pair) * layout.sizes.n
     }
     /// By s_j divided by Σ_i E_ij, in layer l.
     fn shares(layout: &Layout, layer: usize) -> usize {
-        Self::common(layout, layout.pairs()) + layer * layout.num_columns()
+        Self::common(layout, layout.sizes.pairs()) + layer * layout.sizes.num_columns()
     }
     fn len(layout: &Layout) -> usize {
-        Self::shares(layout, layout.layers).max(layout.d)
+        Self::shares(layout, layout.sizes.layers).max(layout.sizes.d)
     }
 }
 
@@ -193,8 +173,9 @@ fn backward_block<M: Machine>(
     seed: M::Number,
     arrays: Arrays<'_, M::Element, M::Cell>,
 ) {
-    let Layout { d, n, layers, .. } = *layout;
-    let (separate, query) = (layout.separate(), layout.query_column());
+    let sizes = layout.sizes;
+    let Sizes { d, n, layers, columns, .. } = sizes;
+    let (separate, query) = (columns.separate_query, sizes.query());
     let Arrays { stride, features, band: bands, band_bar: bands_bar, common_bar, accumulators, scratch } =
         arrays;
     let zero = m.splat(M::Element::default());
@@ -204,22 +185,14 @@ fn backward_block<M: Machine>(
     for j in 0..query {
         m.put(zero, &mut scratch[Scratch::VALUES + j]);
     }
-    for i in 0..layout.pairs() * n {
+    for i in 0..sizes.pairs() * n {
         m.put(zero, &mut scratch[Scratch::common(layout, 0) + i]);
     }
     m.put(seed, &mut scratch[Scratch::VALUES + query]);
-    // By γ·p_t and p_v, summed over the layers of a pair.
-    let (mut target_bar, mut value_bar) = (zero, zero);
     for layer in (0..layers).rev() {
-        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
+        let (pair, value_row) = (sizes.pair(layer), params.value_row(layer));
         let band = &bands[pair * layout.band_len(stride)..][..layout.span(stride)];
         let c_bar = Scratch::common(layout, pair);
-        let by_target = pair * accumulators_per_pair(layout) + d * d + d + 1;
-        let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
-        let on_value = m.splat(value_row[d + 2]);
-        if layer + 1 == layers || !layout.tied {
-            (target_bar, value_bar) = (m.get(&accumulators[by_target]), m.get(&accumulators[by_target + 1]));
-        }
         let last_layer = layer + 1 == layers;
         let shares = Scratch::shares(layout, layer);
         for j in if last_layer { query } else { 0 }..=query {
@@ -257,34 +230,23 @@ fn backward_block<M: Machine>(
                 }
             }
         }
-        let values = layout.values(layer);
         for i in 0..n {
             let bar = m.get(&scratch[q_bar + i]);
             m.put(m.get(&scratch[c_bar + i]) + bar, &mut scratch[c_bar + i]);
-            // Before the first layer all values are 0 and depend on nothing.
-            if layer > 0 {
-                value_bar = m.fma(bar, m.get(&tape[values + i]), value_bar);
-                let own = &mut scratch[Scratch::VALUES + i];
-                m.put(m.fma(on_value, bar, m.get(own)), own);
-                if i < layout.linked() {
-                    target_bar = m.fma(bar, m.get(&tape[values + i + 1]), target_bar);
-                    let next = &mut scratch[Scratch::VALUES + i + 1];
-                    m.put(m.fma(on_target, bar, m.get(next)), next);
-                }
-            }
         }
-        if layout.opens_pair(layer) {
-            m.put(target_bar, &mut accumulators[by_target]);
-            m.put(value_bar, &mut accumulators[by_target + 1]);
-        }
+        let values = &tape[layout.values(layer)..];
+        let (values_bar, messages_bar) = scratch.split_at_mut(q_bar);
+        let by_row = &mut accumulators[pair * sizes.accumulators() + d * d..];
+        let values_bar = &mut values_bar[Scratch::VALUES..];
+        through_messages(m, sizes, hyper, value_row, layer, values, messages_bar, values_bar, by_row);
     }
-    for pair in 0..layout.pairs() {
+    for pair in 0..sizes.pairs() {
         let c_bar = Scratch::common(layout, pair);
-        let accumulators = &mut accumulators[pair * accumulators_per_pair(layout)..];
+        let accumulators = &mut accumulators[pair * sizes.accumulators()..];
         for i in 0..n {
             let at = &mut common_bar[pair * stride + n + i..];
             m.store(m.load(at) + m.get(&scratch[c_bar + i]), at);
-            if layout.hides_reward(i) {
+            if i >= columns.rewarded(n) {
                 // What the shared c brings to the reward entry below is taken back here.
                 let cell = &mut accumulators[d * d + d];
                 let reward = m.load(&features[d * stride + n + i..]);

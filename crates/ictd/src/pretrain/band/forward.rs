@@ -1,10 +1,11 @@
 //! The fast forward pass.
 
-use super::super::engine::{Applies, Hyper, Inapplicable, Job, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::engine::{Applies, Hyper, Job, Mixing};
+use super::super::lanes::{Element, Machine, WIDTH, store_part};
+use super::super::layers::{Sizes, all_finite, combine, scores_in_range, send};
 use super::super::params::ParamsView;
 use super::super::weighing::{BuiltIn, LaneKernel, by_kernel};
-use super::{Band, Layout, SCORE_LIMIT, TILE};
+use super::{Band, Layout, TILE};
 
 #[inline(always)]
 pub(super) fn forward<M: Machine>(
@@ -16,8 +17,8 @@ pub(super) fn forward<M: Machine>(
     out: &mut [M::Element],
 ) -> Applies {
     let Job { hyper, params, windows, first } = job;
-    let Layout { d, n, .. } = layout;
-    let (pairs, positions) = (layout.pairs(), out.len() + n);
+    let Sizes { d, n, columns, .. } = layout.sizes;
+    let (pairs, positions) = (layout.sizes.pairs(), out.len() + n);
     let kernel = buffers.kernel;
     let distances = kernel.sees_distances();
     buffers.stride = stride;
@@ -36,33 +37,19 @@ pub(super) fn forward<M: Machine>(
 
     // Features, keys and c by position. Whole blocks are written; what lies beyond the positions is read
     // only in lanes that do not count.
-    for a in 0..=d {
-        let row = &mut buffers.features[a * stride..(a + 1) * stride];
-        row[..n].fill(M::Element::default());
-        let source = if a < d { windows.feature(a, first) } else { windows.reward(first) };
-        row[n..n + positions].copy_from_slice(&source[..positions]);
-        row[n + positions..].fill(M::Element::default());
-    }
+    windows.copy_rows(first, n..n + positions, stride, &mut buffers.features);
     let mut largest = zero;
     for pair in 0..pairs {
         let (value_row, score_matrix) = (params.value_row(pair), params.score_matrix(pair));
         let keys = &mut buffers.keys[pair * d * stride..(pair + 1) * d * stride];
         let commons = &mut buffers.common[pair * stride..(pair + 1) * stride];
         for p in (0..positions).step_by(M::LANES) {
-            let mut common = zero;
-            for a in 0..=d {
-                let x = m.load(&buffers.features[a * stride + n + p..]);
-                common = m.fma(m.splat(value_row[a]), x, common);
-            }
+            let x = &buffers.features[n + p..];
             for a in 0..d {
-                let mut key = zero;
-                for b in 0..d {
-                    let x = m.load(&buffers.features[b * stride + n + p..]);
-                    key = m.fma(m.splat(score_matrix[a * rows + b]), x, key);
-                }
+                let key = combine(m, &score_matrix[a * rows..][..d], x, stride);
                 m.store(key * cooling, &mut keys[a * stride + n + p..]);
             }
-            m.store(common, &mut commons[n + p..]);
+            m.store(combine(m, &value_row[..=d], x, stride), &mut commons[n + p..]);
         }
         let own = if distances { &mut buffers.own[pair * stride..(pair + 1) * stride] } else { &mut [] };
         if distances {
@@ -89,10 +76,10 @@ pub(super) fn forward<M: Machine>(
 
     let num_blocks = out.len().div_ceil(M::LANES);
     buffers.tape.resize(num_blocks * layout.block(), M::Cell::default());
-    let mut lanes = [M::Element::default(); WIDTH];
-    for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).enumerate() {
+    let blocks = buffers.tape.chunks_exact_mut(layout.block()).zip(out.chunks_mut(M::LANES));
+    for (block, (tape, out)) in blocks.enumerate() {
         let t = block * M::LANES;
-        if layout.separate() {
+        if columns.separate_query {
             let (features, own) = (&buffers.features[t..], buffers.own.get(t..).unwrap_or(&[]));
             query_column(m, &layout, kernel, cooling, job, t, features, own, stride, tape, &mut largest);
         }
@@ -105,15 +92,10 @@ pub(super) fn forward<M: Machine>(
             rewards: &buffers.features[d * stride + t..d * stride + t + 2 * n + WIDTH],
         };
         let prediction = forward_block(m, &layout, kernel, hyper, params, arrays, tape);
-        m.store(prediction, &mut lanes);
-        let end = out.len().min(t + M::LANES);
-        out[t..end].copy_from_slice(&lanes[..end - t]);
+        store_part(m, prediction, out);
     }
-    m.store(largest, &mut lanes);
-    // The comparison is false for NaN.
-    let in_range =
-        lanes[..M::LANES].iter().all(|x| x.get() <= SCORE_LIMIT) && out.iter().all(|x| x.get().is_finite());
-    if in_range { Ok(()) } else { Err(Inapplicable) }
+    scores_in_range(m, largest)?;
+    all_finite(out)
 }
 
 /// The band of a block of sources: source p, column p - k + n.
@@ -129,7 +111,7 @@ fn weigh<M: Machine, K: LaneKernel>(
     band: &mut [M::Element],
     largest: &mut M::Number,
 ) {
-    let Layout { d, n, .. } = *layout;
+    let Sizes { d, n, .. } = layout.sizes;
     for k in 0..layout.diagonals() {
         let mut score = m.splat(M::Element::default());
         for a in 0..d {
@@ -168,14 +150,6 @@ fn weigh_column<M: Machine, K: LaneKernel>(
     K::share(m, total, column.len())
 }
 
-/// From the totals of columns to their shares.
-#[inline(always)]
-fn share<M: Machine, K: LaneKernel>(m: M, num_sources: usize, totals: &mut [M::Cell]) {
-    for total in totals {
-        m.put(K::share(m, m.get(total), num_sources), total);
-    }
-}
-
 /// Weights of a separate query's column; `features` start at the block's first window.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
@@ -192,13 +166,13 @@ fn query_column<M: Machine>(
     tape: &mut [M::Cell],
     largest: &mut M::Number,
 ) {
-    let Layout { d, n, .. } = *layout;
+    let Sizes { d, n, .. } = layout.sizes;
     let rows = d + 3;
     let zero = m.splat(M::Element::default());
     for a in 0..d {
         m.put(m.load(job.windows.query(a, job.first + t)), &mut tape[Layout::QUERY_FEATURES + a]);
     }
-    for pair in 0..layout.pairs() {
+    for pair in 0..layout.sizes.pairs() {
         let score_matrix = job.params.score_matrix(pair);
         let (query, mut product) = (layout.query(pair), zero);
         for i in 0..n {
@@ -220,7 +194,7 @@ fn query_column<M: Machine>(
         let of_sources = own.get(pair * stride + n..).unwrap_or(&[]);
         let own = (of_sources, product * cooling * m.splat(M::Element::of(-0.5)));
         let share = by_kernel!(kernel, K => weigh_column::<M, K>(m, cooling, column, own, largest));
-        m.put(share, &mut tape[layout.shares(pair) + layout.query_column()]);
+        m.put(share, &mut tape[layout.shares(pair) + layout.sizes.query()]);
     }
 }
 
@@ -243,12 +217,13 @@ fn forward_block<M: Machine>(
     arrays: Arrays<'_, M::Element>,
     tape: &mut [M::Cell],
 ) -> M::Number {
-    let Layout { d, n, layers, .. } = *layout;
-    let Arrays { stride, band: bands, common: commons, rewards } = arrays;
-    let (separate, query) = (layout.separate(), layout.query_column());
+    let sizes = layout.sizes;
+    let Sizes { n, layers, columns, .. } = sizes;
+    let Arrays { stride, band: bands, common, rewards } = arrays;
+    let (separate, query) = (columns.separate_query, sizes.query());
     let zero = m.splat(M::Element::default());
     let mixing = Mixing::new(m, hyper);
-    for j in 0..layout.num_columns() {
+    for j in 0..sizes.num_columns() {
         m.put(zero, &mut tape[layout.values(0) + j]);
     }
     if layers == 1 {
@@ -261,29 +236,16 @@ fn forward_block<M: Machine>(
             m.put(total, &mut tape[layout.shares(0) + j]);
         }
         let totals = &mut tape[layout.shares(0)..][..n];
-        by_kernel!(kernel, K => share::<M, K>(m, n, totals));
+        kernel.share(m, n, totals);
     }
     for layer in 0..layers {
         let (values, messages, sums) = (layout.values(layer), layout.messages(layer), layout.sums(layer));
-        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
+        let (pair, value_row) = (sizes.pair(layer), params.value_row(layer));
         let band = &bands[pair * layout.band_len(stride)..][..layout.span(stride)];
-        let common = &commons[pair * stride..][..2 * n + WIDTH];
         let shares = layout.shares(pair);
-        let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
-        let on_value = m.splat(value_row[d + 2]);
-        for i in 0..n {
-            let mut q = m.load(&common[n + i..]);
-            if layout.hides_reward(i) {
-                q = q - m.splat(value_row[d]) * m.load(&rewards[n + i..]);
-            }
-            if layer > 0 {
-                if i < layout.linked() {
-                    q = m.fma(on_target, m.get(&tape[values + i + 1]), q);
-                }
-                q = m.fma(on_value, m.get(&tape[values + i]), q);
-            }
-            m.put(q, &mut tape[messages + i]);
-        }
+        let by_position = (&common[pair * stride + n..][..n + WIDTH], &rewards[n..]);
+        let (before, sent) = tape.split_at_mut(messages);
+        send(m, sizes, hyper, value_row, layer, by_position, &before[values..], sent);
         let last = layer + 1 == layers;
         let band_columns = match (last, separate) {
             (false, _) => 0..layout.band_columns(),
@@ -303,20 +265,20 @@ fn forward_block<M: Machine>(
                 }
                 for i in 0..width {
                     let weight = m.load(&band[layout.weight(stride, start + i, j)..]);
-                    if layout.opens_pair(layer) {
+                    if sizes.opens_pair(layer) {
                         total = total + weight;
                     }
                     sum = m.fma(weight, q[i], sum);
                 }
-                if layout.opens_pair(layer) {
+                if sizes.opens_pair(layer) {
                     m.put(total, &mut tape[shares + j]);
                 }
                 m.put(sum, &mut tape[sums + j]);
             }
         }
-        if layout.opens_pair(layer) {
+        if sizes.opens_pair(layer) {
             let totals = &mut tape[shares + band_columns.start..shares + band_columns.end];
-            by_kernel!(kernel, K => share::<M, K>(m, n, totals));
+            kernel.share(m, n, totals);
         }
         if separate {
             let mut sum = zero;

@@ -14,20 +14,17 @@
 //! layer are this recursion: two heads and temporal shift write the same memories (paper, Lemma 1), so dual heads are
 //! trained here too. The [`LaneKernel`] says what a weight is, what a column is divided by and how a weight moves with
 //! its score. Scores that are distances have terms o of their own for source and column ([`distance`](super::distance)),
-//! which are rows over positions too. Exponentials are not shifted by a maximum, because no maximum is shared by all windows: when a score leaves
-//! [`SCORE_LIMIT`] the caller must take the general pass.
+//! which are rows over positions too. Exponentials are not shifted by a maximum, because no maximum is shared by all windows: where
+//! they are not [in range](super::layers::scores_in_range) the caller must take the general pass.
 
 mod backward;
 mod forward;
 
 use super::engine::{Applies, Feedback, Job, Program};
 use super::lanes::{Element, Machine, WIDTH, apart, sum_and_smallest};
-use super::shape::{Columns, Mask, Shape};
+use super::layers::Sizes;
+use super::shape::{Mask, Shape};
 use super::weighing::{BuiltIn, Weighing};
-
-/// Largest |score/τ| for which exponentials, their sums and their quotients stay far from the limits of
-/// single precision (e⁶⁰ ≈ 1e26).
-pub(super) const SCORE_LIMIT: f64 = 60.0;
 
 /// Numbers kept in registers at a time while they meet a matrix; half of the 32 that AVX-512 has.
 const TILE: usize = 16;
@@ -59,72 +56,34 @@ pub struct Band<E, C> {
 /// Where a block's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Layout {
-    d: usize,
-    n: usize,
-    layers: usize,
-    tied: bool,
-    columns: Columns,
+    sizes: Sizes,
 }
 
 impl Layout {
     #[inline(always)]
     fn of(shape: &Shape) -> Self {
-        let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
-        Self { d, n, layers, tied: shape.tied, columns: shape.columns }
-    }
-    /// Pairs (V, A): one for all layers, or one each.
-    fn pairs(self) -> usize {
-        if self.tied { 1 } else { self.layers }
-    }
-    /// The pair of a layer.
-    #[inline(always)]
-    fn pair(self, layer: usize) -> usize {
-        if self.tied { 0 } else { layer }
-    }
-    /// Whether a layer is the first of its pair.
-    #[inline(always)]
-    fn opens_pair(self, layer: usize) -> bool {
-        layer == 0 || !self.tied
+        Self { sizes: Sizes::of(shape) }
     }
     /// The layers of a pair in which a column reaches the prediction: of the last layer the query's only.
     #[inline(always)]
     fn layers_of(self, pair: usize, column: usize) -> std::ops::Range<usize> {
-        let reach = if column == self.query_column() { self.layers } else { self.layers - 1 };
-        if self.tied { 0..reach } else { pair..reach.min(pair + 1) }
+        let Sizes { layers, tied, .. } = self.sizes;
+        let reach = if column == self.sizes.query() { layers } else { layers - 1 };
+        if tied { 0..reach } else { pair..reach.min(pair + 1) }
     }
-    /// The query is a column of its own, outside the band.
-    fn separate(self) -> bool {
-        self.columns.separate_query
-    }
-    /// Columns in the band: sources and the last state if it has one.
+    /// Columns in the band: sources and the last state if it has one. A separate query is outside of it.
     fn band_columns(self) -> usize {
-        self.columns.trajectory(self.n)
-    }
-    /// Columns in the band and a separate query.
-    fn num_columns(self) -> usize {
-        self.columns.count(self.n)
-    }
-    /// The query's column.
-    fn query_column(self) -> usize {
-        self.num_columns() - 1
-    }
-    /// Sources whose successor has a column: the first this many.
-    fn linked(self) -> usize {
-        self.columns.linked(self.n)
-    }
-    /// Whether source i's reward reads 0.
-    fn hides_reward(self, i: usize) -> bool {
-        i >= self.columns.rewarded(self.n)
+        self.sizes.columns.trajectory(self.sizes.n)
     }
     /// Differences of source and column position, -n..=n-1. Diagonal k holds source p for column p - k + n,
     /// so that the sources of a column lie `stride + 1` apart and the columns of a source `stride`.
     fn diagonals(self) -> usize {
-        2 * self.n
+        2 * self.sizes.n
     }
     /// Where the weight of source i for column j lies, from the first window on.
     #[inline(always)]
     fn weight(self, stride: usize, i: usize, j: usize) -> usize {
-        (i + self.n - j) * stride + self.n + i
+        (i + self.sizes.n - j) * stride + self.sizes.n + i
     }
     /// Length of a pair's band; one row more, so that the last chunk of every walk is whole.
     #[inline(always)]
@@ -134,26 +93,24 @@ impl Layout {
     /// How far the weights of a block of windows reach in the band, from its first window on.
     #[inline(always)]
     fn span(self, stride: usize) -> usize {
-        self.weight(stride, self.n - 1, 0) + WIDTH
+        self.weight(stride, self.sizes.n - 1, 0) + WIDTH
     }
     /// How far a block of positions reaches in the arrays of features and keys, from its first position on.
     #[inline(always)]
     fn row_span(self, stride: usize) -> usize {
-        (self.d - 1) * stride + 2 * self.n + WIDTH
+        (self.sizes.d - 1) * stride + 2 * self.sizes.n + WIDTH
     }
     /// How far a block of positions reaches in the band, from its first position on.
     #[inline(always)]
     fn band_span(self, stride: usize) -> usize {
-        (self.diagonals() - 1) * stride + self.n + WIDTH
+        (self.diagonals() - 1) * stride + self.sizes.n + WIDTH
     }
     /// Length of an array over positions: n of padding, the positions in whole blocks, n and a block of
     /// padding.
     fn stride(self, num_windows: usize) -> usize {
-        2 * self.n + (num_windows + self.n).next_multiple_of(WIDTH) + WIDTH
+        2 * self.sizes.n + (num_windows + self.sizes.n).next_multiple_of(WIDTH) + WIDTH
     }
-    /// The paper's sizes as constants: the compiler then unrolls every loop over them and drops the checks of
-    /// every access.
-    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, tied: true, columns: Columns::PAPER };
+    const PAPER: Layout = Layout { sizes: Sizes::PAPER };
     /// The stride of the paper's minibatches, 64 windows and one for the last target.
     const PAPER_STRIDE: usize = 116;
     /// Runs a program; the paper's sizes, and its columns if they are all there are, are constants to it.
@@ -161,12 +118,12 @@ impl Layout {
     fn sized<M: Machine, R>(self, m: M, stride: usize, program: impl FnOnce(Layout, usize) -> R) -> R {
         // A condition of its own, so that nothing within is compiled where it is false.
         if M::UNROLLED {
-            let columns = self.columns;
             if (self, stride) == (Self::PAPER, Self::PAPER_STRIDE) {
                 return apart!(m, program(Self::PAPER, Self::PAPER_STRIDE));
             }
-            if (self, stride) == (Layout { columns, ..Self::PAPER }, Self::PAPER_STRIDE) {
-                return apart!(m, program(Layout { columns, ..Self::PAPER }, Self::PAPER_STRIDE));
+            let sizes = Sizes { columns: self.sizes.columns, ..Sizes::PAPER };
+            if (self, stride) == (Layout { sizes }, Self::PAPER_STRIDE) {
+                return apart!(m, program(Layout { sizes }, Self::PAPER_STRIDE));
             }
         }
         apart!(m, program(self, stride))
@@ -175,26 +132,26 @@ impl Layout {
     const QUERY_FEATURES: usize = 0;
     /// E of a separate query's column, source by source.
     fn query(self, pair: usize) -> usize {
-        self.d + pair * self.n
+        self.sizes.d + pair * self.sizes.n
     }
     /// 1/Σ_i E_ij of every column.
     fn shares(self, pair: usize) -> usize {
-        self.query(self.pairs()) + pair * self.num_columns()
+        self.query(self.sizes.pairs()) + pair * self.sizes.num_columns()
     }
     /// v_j before layer l.
     fn values(self, layer: usize) -> usize {
-        self.shares(self.pairs()) + layer * self.num_columns()
+        self.shares(self.sizes.pairs()) + layer * self.sizes.num_columns()
     }
     /// s_j in layer l.
     fn sums(self, layer: usize) -> usize {
-        self.values(self.layers) + layer * self.num_columns()
+        self.values(self.sizes.layers) + layer * self.sizes.num_columns()
     }
     /// q_i in layer l.
     fn messages(self, layer: usize) -> usize {
-        self.sums(self.layers) + layer * self.n
+        self.sums(self.sizes.layers) + layer * self.sizes.n
     }
     fn block(self) -> usize {
-        self.messages(self.layers)
+        self.messages(self.sizes.layers)
     }
 }
 
@@ -234,8 +191,8 @@ impl<E, C> Band<E, C> {
     /// The bytes of all buffers after a forward and a reverse pass over this many windows.
     pub fn bytes(shape: &Shape, num_windows: usize) -> f64 {
         let layout = Layout::of(shape);
-        let (pairs, stride) = (layout.pairs() as f64, layout.stride(num_windows));
-        let rows = (layout.d + 1) as f64 + pairs * (layout.d + 3) as f64;
+        let (pairs, stride) = (layout.sizes.pairs() as f64, layout.stride(num_windows));
+        let rows = (layout.sizes.d + 1) as f64 + pairs * (layout.sizes.d + 3) as f64;
         let elements = rows * stride as f64 + 2.0 * pairs * layout.band_len(stride) as f64;
         let tape = num_windows.div_ceil(WIDTH) as f64 * layout.block() as f64;
         let cells = tape + backward::num_cells(&layout) as f64;
@@ -278,7 +235,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
             let t = block * M::LANES;
             let mut totals = m.splat(E::default());
             let mut minima = m.splat(E::of(f64::INFINITY));
-            for j in 0..layout.n {
+            for j in 0..layout.sizes.n {
                 let weight = m.load(&self.band[t + layout.weight(self.stride, j, j)..]);
                 let weight = weight * m.get(&tape[layout.shares(0) + j]);
                 totals = totals + weight;
@@ -292,35 +249,21 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Band<E, C> {
 
 #[cfg(test)]
 mod tests {
-    use fearless_simd::Level;
-
     use super::super::config::PretrainConfig;
-    use super::super::engine::{Hyper, Inapplicable, Precision};
+    use super::super::engine::{Hyper, Inapplicable};
     use super::super::level::SimdLevel;
     use super::super::reading::QueryMix;
     use super::super::testing::{HYPER, KERNELS, MIXINGS, Problem, band, feature_shapes, general};
     use super::*;
 
-    /// Against the general pass in double precision: only the order of sums differs. All kernels, tied and per layer, all
-    /// columns and mixings.
+    /// All kernels, tied and per layer, all columns and mixings.
     #[test]
     fn the_band_equals_the_general_pass() {
         for (shape, name) in feature_shapes().flat_map(|shape| KERNELS.map(|name| (shape, name))) {
             let (kernel, problem) = (Weighing::named(name).unwrap(), Problem::new(&shape, 7));
             for (rho, query_mix) in MIXINGS {
                 let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
-                let mut passes = [band(&shape, &kernel), general(&shape, &kernel)];
-                let [a, b] = passes.each_mut().map(|pass| problem.forward(pass, hyper).unwrap());
-                for (a, b) in a.iter().zip(&b) {
-                    assert!((a - b).abs() < 1e-13, "{shape:?} {name}: {a} {b}");
-                }
-                // One window fewer than the forward pass saw, as in training.
-                let [a, b] =
-                    passes.each_mut().map(|pass| problem.gradient(pass, hyper, &problem.bar[..6]).unwrap());
-                problem.assert_gradients_agree(&a, &b, 1e-12);
-                let [a, b] = passes.map(|pass| f64::diagonal(Level::new(), &pass, 7));
-                let agree = (a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13;
-                assert!(agree, "{shape:?} {name}: {a:?} {b:?}");
+                problem.assert_equals_general(band(&shape, &kernel), &kernel, hyper);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The factored reverse pass.
 
 use super::super::engine::{Feedback, Hyper, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH, by_width, chunks};
+use super::super::lanes::{Element, Machine, by_width, chunks, load_part};
+use super::super::layers::{Sizes, add_to_gradient, through_messages};
 use super::super::params::ParamsView;
 use super::{Factored, Layout, pool, spread};
 
@@ -14,37 +15,27 @@ pub(super) fn backward<M: Machine>(
     feedback: Feedback<'_, M::Element>,
 ) {
     let Feedback { hyper, params, out_bar, gradient } = feedback;
-    let shape = buffers.shape;
-    let Layout { d, n, .. } = layout;
-    let num_accumulators = layout.pairs() * layout.accumulators();
+    let (sizes, shape) = (layout.sizes, buffers.shape);
+    let Sizes { d, n, .. } = sizes;
+    let num_accumulators = sizes.pairs() * sizes.accumulators();
     buffers.accumulators.clear();
     buffers.accumulators.resize(num_accumulators, M::Cell::default());
-    let mut lanes = [M::Element::default(); WIDTH];
-    let num_blocks = out_bar.len().div_ceil(M::LANES);
-    for (block, tape) in buffers.tape.chunks_exact(layout.block()).take(num_blocks).enumerate() {
+    let blocks = buffers.tape.chunks_exact(layout.block()).zip(out_bar.chunks(M::LANES));
+    for (block, (tape, seeds)) in blocks.enumerate() {
         let t = block * M::LANES;
-        let end = out_bar.len().min(t + M::LANES);
-        lanes.fill(M::Element::default());
-        lanes[..end - t].copy_from_slice(&out_bar[t..end]);
         let arrays = Arrays {
             stride,
             // With lengths that depend on the sizes alone.
             features: &buffers.features[t..t + layout.span::<M>(stride)],
-            blocks: &buffers.blocks[..layout.pairs() * d * d],
+            blocks: &buffers.blocks[..sizes.pairs() * d * d],
             scratch: &mut buffers.scratch[..layout.scratch()],
             accumulators: &mut buffers.accumulators[..num_accumulators],
         };
-        backward_block(m, &layout, hyper, params, tape, m.load(&lanes), arrays);
+        backward_block(m, &layout, hyper, params, tape, load_part(m, seeds), arrays);
     }
-    for (pair, sums) in buffers.accumulators.chunks_exact(layout.accumulators()).enumerate() {
-        for (k, cell) in sums[..d * d].iter().enumerate() {
-            gradient[shape.score_index(pair, k / d, k % d)] += m.sum(cell) / (n as f64 * hyper.temperature);
-        }
-        let row = &mut gradient[shape.value_index(pair, d + 2, 0)..][..d + 3];
-        for (k, entry) in row.iter_mut().enumerate() {
-            let scale = if k == d + 1 { hyper.gamma } else { 1.0 };
-            *entry += scale * m.sum(&sums[d * d + k]);
-        }
+    for (pair, sums) in buffers.accumulators.chunks_exact(sizes.accumulators()).enumerate() {
+        let divisor = n as f64 * hyper.temperature;
+        add_to_gradient(m, &shape, pair, sums, (divisor, hyper.gamma), gradient);
     }
 }
 
@@ -68,9 +59,10 @@ fn backward_block<M: Machine>(
     seed: M::Number,
     arrays: Arrays<'_, M::Element, M::Cell>,
 ) {
-    let Layout { d, n, layers, columns, .. } = *layout;
+    let sizes = layout.sizes;
+    let Sizes { d, n, layers, columns, .. } = sizes;
     let Arrays { stride, features, blocks, scratch, accumulators } = arrays;
-    let query = layout.query();
+    let query = sizes.query();
     let zero = m.splat(M::Element::default());
     let mixing = Mixing::new(m, hyper);
     for cell in &mut scratch[layout.common_bar()..layout.scratch()] {
@@ -82,8 +74,8 @@ fn backward_block<M: Machine>(
     let (pooled_bar, rest) = rest.split_at_mut(d);
     let (common_bar, values_bar) = rest.split_at_mut(n);
     for layer in (0..layers).rev() {
-        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
-        let sums = &mut accumulators[pair * layout.accumulators()..][..layout.accumulators()];
+        let (pair, value_row) = (sizes.pair(layer), params.value_row(layer));
+        let sums = &mut accumulators[pair * sizes.accumulators()..][..sizes.accumulators()];
         let (by_block, by_row) = sums.split_at_mut(d * d);
         let (keep, own) = mixing.query;
         let last = layer + 1 == layers;
@@ -124,72 +116,28 @@ fn backward_block<M: Machine>(
             let x = &features[a * stride..];
             by_width!(width, W => spread::<M, W>(m, &pooled_bar[a..], x, stride, messages_bar));
         }
-        through_messages(
-            m,
-            layout,
-            hyper,
-            value_row,
-            &tape[layout.values(layer)..],
-            layer,
-            messages_bar,
-            values_bar,
-            by_row,
-        );
+        let values = &tape[layout.values(layer)..];
+        through_messages(m, sizes, hyper, value_row, layer, values, messages_bar, values_bar, by_row);
         for (sum, bar) in common_bar.iter_mut().zip(&*messages_bar) {
             m.put(m.get(sum) + m.get(bar), sum);
         }
-        if layout.opens_pair(layer) {
-            through_common(m, layout, stride, features, common_bar, by_row);
+        if sizes.opens_pair(layer) {
+            through_common(m, sizes, stride, features, common_bar, by_row);
         }
     }
-}
-
-/// From the derivatives by messages to those by values, and by γ·p_t and p_v.
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "an inner loop: everything it touches is named")]
-fn through_messages<M: Machine>(
-    m: M,
-    layout: &Layout,
-    hyper: Hyper,
-    value_row: &[M::Element],
-    values: &[M::Cell],
-    layer: usize,
-    messages_bar: &[M::Cell],
-    values_bar: &mut [M::Cell],
-    by_row: &mut [M::Cell],
-) {
-    // Before the first layer all values are 0 and depend on nothing.
-    if layer == 0 {
-        return;
-    }
-    let Layout { d, n, columns, .. } = *layout;
-    let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
-    let on_value = m.splat(value_row[d + 2]);
-    let (mut target_bar, mut value_bar) = (m.get(&by_row[d + 1]), m.get(&by_row[d + 2]));
-    for i in 0..n {
-        let bar = m.get(&messages_bar[i]);
-        value_bar = m.fma(bar, m.get(&values[i]), value_bar);
-        m.put(m.fma(on_value, bar, m.get(&values_bar[i])), &mut values_bar[i]);
-        if i < columns.linked(n) {
-            target_bar = m.fma(bar, m.get(&values[i + 1]), target_bar);
-            m.put(m.fma(on_target, bar, m.get(&values_bar[i + 1])), &mut values_bar[i + 1]);
-        }
-    }
-    m.put(target_bar, &mut by_row[d + 1]);
-    m.put(value_bar, &mut by_row[d + 2]);
 }
 
 /// From the derivatives by c, which are used up, to those by a and p_r.
 #[inline(always)]
 fn through_common<M: Machine>(
     m: M,
-    layout: &Layout,
+    sizes: Sizes,
     stride: usize,
     features: &[M::Element],
     common_bar: &mut [M::Cell],
     by_row: &mut [M::Cell],
 ) {
-    let Layout { d, n, columns, .. } = *layout;
+    let Sizes { d, n, columns, .. } = sizes;
     let one = m.splat(M::Element::of(1.0));
     for (a, width) in chunks(d) {
         let x = &features[a * stride..];

@@ -1,7 +1,8 @@
 //! The factored forward pass.
 
-use super::super::engine::{Applies, Hyper, Inapplicable, Job, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH, by_width, chunks};
+use super::super::engine::{Applies, Hyper, Job, Mixing};
+use super::super::lanes::{Element, Machine, by_width, chunks, store_part};
+use super::super::layers::{Sizes, all_finite, combine, send};
 use super::super::params::ParamsView;
 use super::{Factored, Layout, pool, spread};
 
@@ -15,8 +16,8 @@ pub(super) fn forward<M: Machine>(
     out: &mut [M::Element],
 ) -> Applies {
     let Job { hyper, params, windows, first } = job;
-    let Layout { d, n, .. } = layout;
-    let (pairs, positions) = (layout.pairs(), out.len() + n);
+    let Sizes { d, n, columns, .. } = layout.sizes;
+    let (pairs, positions) = (layout.sizes.pairs(), out.len() + n);
     buffers.stride = stride;
     for (array, len) in [
         (&mut buffers.features, (d + 1) * stride),
@@ -25,12 +26,7 @@ pub(super) fn forward<M: Machine>(
     ] {
         array.resize(len, M::Element::default());
     }
-    for a in 0..=d {
-        let row = &mut buffers.features[a * stride..(a + 1) * stride];
-        let source = if a < d { windows.feature(a, first) } else { windows.reward(first) };
-        row[..positions].copy_from_slice(&source[..positions]);
-        row[positions..].fill(M::Element::default());
-    }
+    windows.copy_rows(first, 0..positions, stride, &mut buffers.features);
     let scale = 1.0 / (n as f64 * hyper.temperature);
     for pair in 0..pairs {
         let (value_row, score_matrix) = (params.value_row(pair), params.score_matrix(pair));
@@ -40,20 +36,17 @@ pub(super) fn forward<M: Machine>(
         // Whole blocks; the last of them reaches back, so that it ends where the array does.
         for p in (0..stride).step_by(M::LANES) {
             let p = p.min(stride - M::LANES);
-            let mut common = m.splat(M::Element::default());
-            for a in 0..=d {
-                common = m.fma(m.splat(value_row[a]), m.load(&buffers.features[a * stride + p..]), common);
-            }
+            let common = combine(m, &value_row[..=d], &buffers.features[p..], stride);
             m.store(common, &mut buffers.common[pair * stride + p..]);
         }
     }
     let num_blocks = out.len().div_ceil(M::LANES);
     buffers.tape.resize(num_blocks * layout.block(), M::Cell::default());
     buffers.scratch.resize(layout.scratch(), M::Cell::default());
-    let mut lanes = [M::Element::default(); WIDTH];
-    for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).enumerate() {
+    let blocks = buffers.tape.chunks_exact_mut(layout.block()).zip(out.chunks_mut(M::LANES));
+    for (block, (tape, out)) in blocks.enumerate() {
         let t = block * M::LANES;
-        if layout.columns.separate_query {
+        if columns.separate_query {
             for a in 0..d {
                 m.put(m.load(windows.query(a, first + t)), &mut tape[Layout::QUERY_FEATURES + a]);
             }
@@ -67,11 +60,9 @@ pub(super) fn forward<M: Machine>(
         };
         let scratch = &mut buffers.scratch[..layout.scratch()];
         let prediction = forward_block(m, &layout, hyper, params, arrays, scratch, tape);
-        m.store(prediction, &mut lanes);
-        let end = out.len().min(t + M::LANES);
-        out[t..end].copy_from_slice(&lanes[..end - t]);
+        store_part(m, prediction, out);
     }
-    if out.iter().all(|x| x.get().is_finite()) { Ok(()) } else { Err(Inapplicable) }
+    all_finite(out)
 }
 
 /// What a block of windows reads, from its first window on.
@@ -93,9 +84,10 @@ fn forward_block<M: Machine>(
     scratch: &mut [M::Cell],
     tape: &mut [M::Cell],
 ) -> M::Number {
-    let Layout { d, n, layers, columns, .. } = *layout;
-    let Arrays { stride, features, common: commons, blocks } = arrays;
-    let (query, separate) = (layout.query(), columns.separate_query);
+    let sizes = layout.sizes;
+    let Sizes { d, n, layers, columns, .. } = sizes;
+    let Arrays { stride, features, common, blocks } = arrays;
+    let (query, separate) = (sizes.query(), columns.separate_query);
     let zero = m.splat(M::Element::default());
     let mixing = Mixing::new(m, hyper);
     let (messages, g) = scratch[Layout::MESSAGES..].split_at_mut(layout.spread());
@@ -104,25 +96,10 @@ fn forward_block<M: Machine>(
         m.put(zero, cell);
     }
     for layer in 0..layers {
-        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
-        let common = &commons[pair * stride..];
-        let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
-        let on_value = m.splat(value_row[d + 2]);
+        let (pair, value_row) = (sizes.pair(layer), params.value_row(layer));
+        let by_position = (&common[pair * stride..], &features[d * stride..]);
         let values = &tape[layout.values(layer)..][..query + 1];
-        for i in 0..n {
-            let mut q = m.load(&common[i..]);
-            if i >= columns.rewarded(n) {
-                q = q - m.splat(value_row[d]) * m.load(&features[d * stride + i..]);
-            }
-            // Before the first layer all values are 0.
-            if layer > 0 {
-                if i < columns.linked(n) {
-                    q = m.fma(on_target, m.get(&values[i + 1]), q);
-                }
-                q = m.fma(on_value, m.get(&values[i]), q);
-            }
-            m.put(q, &mut messages[i]);
-        }
+        send(m, sizes, hyper, value_row, layer, by_position, values, messages);
         for (a, width) in chunks(d) {
             let (x, pooled) = (&features[a * stride..], &mut tape[layout.pooled(layer) + a..]);
             by_width!(width, W => put_all(m, pool::<M, W>(m, messages, x, stride), pooled));

@@ -15,7 +15,8 @@ mod forward;
 
 use super::engine::{Applies, Feedback, Job, Program};
 use super::lanes::{Element, Machine, WIDTH, apart, sum_and_smallest};
-use super::shape::{Columns, Mask, Shape};
+use super::layers::Sizes;
+use super::shape::{Mask, Shape};
 use super::weighing::{BuiltIn, Weighing};
 
 /// Buffers of the pass; `E` is an element, `C` a cell of the machine that runs it.
@@ -38,56 +39,29 @@ pub struct Factored<E, C> {
 /// Sizes, and where a block's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Layout {
-    d: usize,
-    n: usize,
-    layers: usize,
-    tied: bool,
-    columns: Columns,
+    sizes: Sizes,
 }
 
 impl Layout {
     #[inline(always)]
     fn of(shape: &Shape) -> Self {
-        let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
-        Self { d, n, layers, tied: shape.tied, columns: shape.columns }
-    }
-    /// Pairs (V, A): one for all layers, or one each.
-    #[inline(always)]
-    fn pairs(self) -> usize {
-        if self.tied { 1 } else { self.layers }
-    }
-    /// The pair of a layer.
-    #[inline(always)]
-    fn pair(self, layer: usize) -> usize {
-        if self.tied { 0 } else { layer }
-    }
-    /// Whether a layer is the first of its pair.
-    #[inline(always)]
-    fn opens_pair(self, layer: usize) -> bool {
-        layer == 0 || !self.tied
-    }
-    /// The query's column.
-    #[inline(always)]
-    fn query(self) -> usize {
-        self.columns.count(self.n) - 1
+        Self { sizes: Sizes::of(shape) }
     }
     /// Length of an array over positions: those of all windows in whole blocks.
     fn stride(self, num_windows: usize) -> usize {
-        num_windows.next_multiple_of(WIDTH) + self.n + 1
+        num_windows.next_multiple_of(WIDTH) + self.sizes.n + 1
     }
     /// How far a block of windows reaches in the features and rewards, from its first window on.
     #[inline(always)]
     fn span<M: Machine>(self, stride: usize) -> usize {
-        self.d * stride + self.n + M::LANES
+        self.sizes.d * stride + self.sizes.n + M::LANES
     }
     /// How far a block of windows reaches in c, from its first window on.
     #[inline(always)]
     fn common_span<M: Machine>(self, stride: usize) -> usize {
-        (self.pairs() - 1) * stride + self.n + M::LANES
+        (self.sizes.pairs() - 1) * stride + self.sizes.n + M::LANES
     }
-    /// The paper's sizes and columns as constants: the compiler then unrolls every loop over them and drops the checks of
-    /// every access.
-    const PAPER: Layout = Layout { d: 4, n: 10, layers: 3, tied: true, columns: Columns::PAPER };
+    const PAPER: Layout = Layout { sizes: Sizes::PAPER };
     /// The stride of the paper's minibatches, 64 windows and one for the last target.
     const PAPER_STRIDE: usize = 91;
     /// Runs a program; the paper's sizes are constants to it.
@@ -103,47 +77,42 @@ impl Layout {
     /// h of layer l.
     #[inline(always)]
     fn pooled(self, layer: usize) -> usize {
-        self.d + layer * self.d
+        self.sizes.d + layer * self.sizes.d
     }
     /// v_j before layer l.
     #[inline(always)]
     fn values(self, layer: usize) -> usize {
-        self.pooled(self.layers) + layer * (self.query() + 1)
+        self.pooled(self.sizes.layers) + layer * self.sizes.num_columns()
     }
     #[inline(always)]
     fn block(self) -> usize {
-        self.values(self.layers)
+        self.values(self.sizes.layers)
     }
     /// In scratch: q_i of the layer at hand, the derivative by it in the reverse pass.
     const MESSAGES: usize = 0;
     /// In scratch: g of the layer at hand, the derivative by it in the reverse pass.
     #[inline(always)]
     fn spread(self) -> usize {
-        self.n
+        self.sizes.n
     }
     /// In scratch: the derivatives by h.
     #[inline(always)]
     fn pooled_bar(self) -> usize {
-        self.spread() + self.d
+        self.spread() + self.sizes.d
     }
     /// In scratch: the derivatives by c, summed over the layers of a pair.
     #[inline(always)]
     fn common_bar(self) -> usize {
-        self.pooled_bar() + self.d
+        self.pooled_bar() + self.sizes.d
     }
     /// In scratch: the derivatives by v_j.
     #[inline(always)]
     fn values_bar(self) -> usize {
-        self.common_bar() + self.n
+        self.common_bar() + self.sizes.n
     }
     #[inline(always)]
     fn scratch(self) -> usize {
-        self.values_bar() + self.query() + 1
-    }
-    /// Per pair: derivatives by B/(nτ) (d×d), by a and p_r (d + 1), by γ·p_t and p_v.
-    #[inline(always)]
-    fn accumulators(self) -> usize {
-        self.d * self.d + self.d + 3
+        self.values_bar() + self.sizes.num_columns()
     }
 }
 
@@ -174,10 +143,10 @@ impl<E, C> Factored<E, C> {
     /// The bytes of all buffers after a forward and a reverse pass over this many windows.
     pub fn bytes(shape: &Shape, num_windows: usize) -> f64 {
         let layout = Layout::of(shape);
-        let (pairs, d) = (layout.pairs() as f64, layout.d as f64);
+        let (pairs, d) = (layout.sizes.pairs() as f64, layout.sizes.d as f64);
         let elements = (d + 1.0 + pairs) * layout.stride(num_windows) as f64 + pairs * d * d;
         let tape = num_windows.div_ceil(WIDTH) as f64 * layout.block() as f64;
-        let cells = tape + layout.scratch() as f64 + pairs * layout.accumulators() as f64;
+        let cells = tape + layout.scratch() as f64 + pairs * layout.sizes.accumulators() as f64;
         elements * size_of::<E>() as f64 + cells * size_of::<C>() as f64
     }
 }
@@ -211,7 +180,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for Factored<E, C> {
 
     #[inline(always)]
     fn diagonal<M: Machine<Element = E, Cell = C>>(&self, m: M, num: usize) -> (f64, f64) {
-        let Layout { d, n, .. } = Layout::of(&self.shape);
+        let Sizes { d, n, .. } = Sizes::of(&self.shape);
         let mut found = (0.0, f64::INFINITY);
         for t in (0..num).step_by(M::LANES) {
             let mut totals = m.splat(E::default());
@@ -274,9 +243,7 @@ fn spread<M: Machine, const W: usize>(
 
 #[cfg(test)]
 mod tests {
-    use fearless_simd::Level;
-
-    use super::super::engine::{Hyper, Pass, Precision};
+    use super::super::engine::{Hyper, Pass};
     use super::super::level::SimdLevel;
     use super::super::reading::QueryMix;
     use super::super::testing::{HYPER, MIXINGS, Problem, factored, feature_shapes, general};
@@ -284,26 +251,14 @@ mod tests {
 
     const LINEAR: Weighing = Weighing::BuiltIn(BuiltIn::Linear);
 
-    /// Against the general pass in double precision: only the order of sums differs. Tied and per layer, all columns and
-    /// mixings.
+    /// Tied and per layer, all columns and mixings.
     #[test]
     fn the_factored_pass_equals_the_general_pass() {
         for shape in feature_shapes() {
             let problem = Problem::new(&shape, 7);
             for (rho, query_mix) in MIXINGS {
                 let hyper = Hyper { diagonal_mix: rho, query_mix, ..HYPER };
-                let mut passes = [factored(&shape), general(&shape, &LINEAR)];
-                let [a, b] = passes.each_mut().map(|pass| problem.forward(pass, hyper).unwrap());
-                for (a, b) in a.iter().zip(&b) {
-                    assert!((a - b).abs() < 1e-13, "{shape:?}: {a} {b}");
-                }
-                // One window fewer than the forward pass saw, as in training.
-                let [a, b] =
-                    passes.each_mut().map(|pass| problem.gradient(pass, hyper, &problem.bar[..6]).unwrap());
-                problem.assert_gradients_agree(&a, &b, 1e-12);
-                let [a, b] = passes.map(|pass| f64::diagonal(Level::new(), &pass, 7));
-                let agree = (a.0 - b.0).abs() < 1e-12 && (a.1 - b.1).abs() < 1e-13;
-                assert!(agree, "{shape:?}: {a:?} {b:?}");
+                problem.assert_equals_general(factored(&shape), &LINEAR, hyper);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The general reverse pass.
 
 use super::super::engine::{Feedback, Hyper, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH, by_width, chunks};
+use super::super::lanes::{Element, Machine, by_width, chunks, load_part};
 use super::super::params::ParamsView;
 use super::super::shape::Shape;
 use super::super::weighing::Weighing;
@@ -22,14 +22,8 @@ pub(super) fn backward<M: Machine>(
     buffers.gradient.clear();
     buffers.gradient.resize(shape.num_params(), M::Cell::default());
     buffers.scratch.resize(2 * layout.layer(), M::Cell::default());
-    let mut lanes = [M::Element::default(); WIDTH];
-    let num_blocks = out_bar.len().div_ceil(M::LANES);
-    for (block, tape) in buffers.tape.chunks_exact(per_block).take(num_blocks).enumerate() {
-        let t = block * M::LANES;
-        let end = out_bar.len().min(t + M::LANES);
-        lanes.fill(M::Element::default());
-        lanes[..end - t].copy_from_slice(&out_bar[t..end]);
-        let seed = m.load(&lanes);
+    for (tape, seeds) in buffers.tape.chunks_exact(per_block).zip(out_bar.chunks(M::LANES)) {
+        let seed = load_part(m, seeds);
         let (scratch, sums) = (&mut buffers.scratch, &mut buffers.gradient);
         backward_block(m, &shape, hyper, &buffers.kernel, params, tape, seed, scratch, sums);
     }

@@ -1,7 +1,7 @@
 //! The general forward pass.
 
 use super::super::engine::{Hyper, Job, Mixing};
-use super::super::lanes::{Element, Machine, WIDTH, by_width, chunks};
+use super::super::lanes::{Element, Machine, by_width, chunks, store_part};
 use super::super::params::ParamsView;
 use super::super::rollout::Windows;
 use super::super::shape::Shape;
@@ -23,14 +23,11 @@ pub(super) fn forward<M: Machine>(
     let per_block = shape.num_layers * layout.layer();
     let num_blocks = out.len().div_ceil(M::LANES);
     buffers.tape.resize(num_blocks * per_block, M::Cell::default());
-    let mut lanes = [M::Element::default(); WIDTH];
-    for (block, tape) in buffers.tape.chunks_exact_mut(per_block).enumerate() {
-        let t = block * M::LANES;
-        load_prompt(m, &shape, windows, first + t, tape);
+    let blocks = buffers.tape.chunks_exact_mut(per_block).zip(out.chunks_mut(M::LANES));
+    for (block, (tape, out)) in blocks.enumerate() {
+        load_prompt(m, &shape, windows, first + block * M::LANES, tape);
         let prediction = forward_block(m, &shape, hyper, &buffers.kernel, params, tape);
-        m.store(prediction, &mut lanes);
-        let end = out.len().min(t + M::LANES);
-        out[t..end].copy_from_slice(&lanes[..end - t]);
+        store_part(m, prediction, out);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::engine::{Feedback, Hyper};
 use super::super::lanes::{Element, Machine};
+use super::super::layers::{Sizes, add_to_gradient};
 use super::super::params::ParamsView;
 use super::forward::product;
 use super::visits::{TILE, Visits};
@@ -20,10 +21,11 @@ pub(super) fn backward<M: Machine>(
     // Without a forward pass there is nothing to go back through.
     let Some(visits) = buffers.visits.take() else { return };
     let (shape, layout) = (buffers.shape, Layout::of(&buffers.shape, &visits));
-    let Layout { d, states, stride, .. } = layout;
+    let Layout { sizes, states, stride, .. } = layout;
+    let d = sizes.d;
     buffers.scratch.resize(layout.scratch(), M::Cell::default());
     buffers.accumulators.clear();
-    buffers.accumulators.resize(layout.pairs() * layout.accumulators(), M::Cell::default());
+    buffers.accumulators.resize(sizes.pairs() * sizes.accumulators(), M::Cell::default());
     let num_blocks = out_bar.len().div_ceil(M::LANES);
     for (block, tape) in buffers.tape.chunks_exact_mut(layout.block()).take(num_blocks).enumerate() {
         // A window's prediction is the value of the state it was asked about.
@@ -46,23 +48,13 @@ pub(super) fn backward<M: Machine>(
         backward_block(m, &layout, hyper, params, arrays, tape);
     }
     let tape = &buffers.tape[..num_blocks * layout.block()];
-    for pair in 0..layout.pairs() {
-        let accumulators = &mut buffers.accumulators[pair * layout.accumulators()..][..layout.accumulators()];
+    for pair in 0..sizes.pairs() {
+        let accumulators = &mut buffers.accumulators[pair * sizes.accumulators()..][..sizes.accumulators()];
         let slopes = &buffers.slopes[pair * states * stride..][..states * stride];
         let y = &mut buffers.scratch[..ROWS * d];
         let distances = buffers.kernel.sees_distances();
         scores(m, &layout, pair, tape, visits.features(), slopes, distances, y, accumulators);
-        for a in 0..d {
-            for b in 0..d {
-                gradient[shape.score_index(pair, a, b)] +=
-                    m.sum(&accumulators[a * d + b]) / hyper.temperature;
-            }
-        }
-        let row = &mut gradient[shape.value_index(pair, d + 2, 0)..][..d + 3];
-        for (k, entry) in row.iter_mut().enumerate() {
-            let scale = if k == d + 1 { hyper.gamma } else { 1.0 };
-            *entry += scale * m.sum(&accumulators[d * d + k]);
-        }
+        add_to_gradient(m, &shape, pair, accumulators, (hyper.temperature, hyper.gamma), gradient);
     }
     buffers.visits = Some(visits);
 }
@@ -87,22 +79,23 @@ fn backward_block<M: Machine>(
     arrays: Arrays<'_, M::Element, M::Cell>,
     tape: &mut [M::Cell],
 ) {
-    let Layout { d, states, stride, .. } = *layout;
+    let Layout { sizes, states, stride, .. } = *layout;
+    let Sizes { d, layers, tied, .. } = sizes;
     let Arrays { visits, weights, by_column, scratch, accumulators } = arrays;
     let (features, bars) = (visits.features(), Layout::VALUES_BAR);
-    for layer in (0..layout.layers).rev() {
-        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
+    for layer in (0..layers).rev() {
+        let (pair, value_row) = (sizes.pair(layer), params.value_row(layer));
         let weights = &weights[pair * states * stride..][..states * stride];
         let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
         let on_value = m.splat(value_row[d + 2]);
-        let row = &mut accumulators[pair * layout.accumulators() + d * d..][..d + 3];
+        let row = &mut accumulators[pair * sizes.accumulators() + d * d..][..d + 3];
         let (sums, sums_bar, offsets) = (layout.sums(layer), layout.sums_bar(layer), layout.offsets(pair));
         for u in 0..states {
             let bar = m.get(&scratch[bars + u]) * m.get(&tape[layout.shares(pair) + u]);
             m.put(bar, &mut tape[sums_bar + u]);
             let mut offset = m.splat(M::Element::default());
             // The layers of a pair are gone through from the last to the first.
-            if layout.tied && layer + 1 < layout.layers {
+            if tied && layer + 1 < layers {
                 offset = m.get(&tape[offsets + u]);
             }
             if by_column {
@@ -157,7 +150,7 @@ fn scores<M: Machine>(
     y: &mut [M::Cell],
     accumulators: &mut [M::Cell],
 ) {
-    let Layout { d, states, stride, .. } = *layout;
+    let Layout { sizes: Sizes { d, .. }, states, stride, .. } = *layout;
     let zero = m.splat(M::Element::default());
     for start in (0..states).step_by(ROWS) {
         for cell in &mut *y {

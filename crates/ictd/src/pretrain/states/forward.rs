@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::band::SCORE_LIMIT;
 use super::super::engine::{Applies, Hyper, Inapplicable, Job};
 use super::super::lanes::{Element, Machine, WIDTH};
+use super::super::layers::{Sizes, all_finite, combine, scores_in_range};
 use super::super::params::ParamsView;
 use super::super::weighing::{BuiltIn, LaneKernel, by_kernel};
 use super::visits::{TILE, Visits};
@@ -23,7 +23,7 @@ pub(super) fn forward<M: Machine>(
         return Err(Inapplicable);
     };
     let layout = Layout::of(&buffers.shape, visits);
-    let scores_in_range = weigh_states(m, &layout, buffers, hyper, params, visits);
+    let in_range = weigh_states(m, &layout, buffers, hyper, params, visits);
 
     let (rewards, n) = (windows.reward(0), buffers.shape.context_len);
     buffers.tally.start(visits, rewards, first, n, buffers.shape.columns);
@@ -51,19 +51,19 @@ pub(super) fn forward<M: Machine>(
         let arrays = Arrays { visits, common: &buffers.common, weights: &buffers.weights };
         forward_block(m, &layout, buffers.kernel, hyper, params, arrays, tape);
         for lane in 0..end - t {
-            let query = layout.values(layout.layers) + visits.query(first + t + lane);
+            let query = layout.values(layout.sizes.layers) + visits.query(first + t + lane);
             m.store(m.get(&tape[query]), &mut lanes);
             out[t + lane] = lanes[lane];
         }
     }
     buffers.first = first;
     buffers.visits = Some(Arc::clone(visits));
-    let in_range = scores_in_range && out.iter().all(|x| x.get().is_finite());
-    if in_range { Ok(()) } else { Err(Inapplicable) }
+    in_range?;
+    all_finite(out)
 }
 
 /// Weights of every state for every other, their slopes, and what a state's messages have in common, pair by pair, on
-/// lanes of states. Returns whether all scores are in range.
+/// lanes of states. Says whether all scores are in range.
 #[inline(always)]
 fn weigh_states<M: Machine>(
     m: M,
@@ -72,48 +72,40 @@ fn weigh_states<M: Machine>(
     hyper: Hyper,
     params: ParamsView<'_, M::Element>,
     visits: &Visits<M::Element>,
-) -> bool {
-    let Layout { d, states, stride, .. } = *layout;
+) -> Applies {
+    let Layout { sizes, states, stride, .. } = *layout;
+    let (d, pairs) = (sizes.d, sizes.pairs());
     let (rows, features) = (d + 3, visits.features());
     let zero = m.splat(M::Element::default());
     let cooling = m.splat(M::Element::of(1.0 / hyper.temperature));
     for (array, len) in [
         (&mut buffers.keys, d * stride),
         (&mut buffers.own, stride),
-        (&mut buffers.common, layout.pairs() * stride),
-        (&mut buffers.weights, layout.pairs() * states * stride),
-        (&mut buffers.slopes, layout.pairs() * states * stride),
+        (&mut buffers.common, pairs * stride),
+        (&mut buffers.weights, pairs * states * stride),
+        (&mut buffers.slopes, pairs * states * stride),
     ] {
         array.resize(len, M::Element::default());
     }
     let mut largest = zero;
-    for pair in 0..layout.pairs() {
+    for pair in 0..pairs {
         let (value_row, score_matrix) = (params.value_row(pair), params.score_matrix(pair));
         for u in (0..stride).step_by(M::LANES) {
-            let (mut common, mut product) = (zero, zero);
+            let (x, mut product) = (&features[u..], zero);
             for a in 0..d {
-                let mut key = zero;
-                for b in 0..d {
-                    key =
-                        m.fma(m.splat(score_matrix[a * rows + b]), m.load(&features[b * stride + u..]), key);
-                }
-                m.store(key * cooling, &mut buffers.keys[a * stride + u..]);
-                let x = m.load(&features[a * stride + u..]);
-                common = m.fma(m.splat(value_row[a]), x, common);
-                product = m.fma(x, key * cooling, product);
+                let key = combine(m, &score_matrix[a * rows..][..d], x, stride) * cooling;
+                m.store(key, &mut buffers.keys[a * stride + u..]);
+                product = m.fma(m.load(&x[a * stride..]), key, product);
             }
             m.store(product * m.splat(M::Element::of(-0.5)), &mut buffers.own[u..]);
-            m.store(common, &mut buffers.common[pair * stride + u..]);
+            m.store(combine(m, &value_row[..d], x, stride), &mut buffers.common[pair * stride + u..]);
         }
         let range = pair * states * stride..(pair + 1) * states * stride;
         let (weights, slopes) = (&mut buffers.weights[range.clone()], &mut buffers.slopes[range]);
         let rows = (&buffers.keys[..d * stride], &buffers.own[..stride]);
         by_kernel!(buffers.kernel, K => weigh::<M, K>(m, layout, features, rows, weights, slopes, &mut largest));
     }
-    let mut lanes = [M::Element::default(); WIDTH];
-    m.store(largest, &mut lanes);
-    // The comparison is false for NaN.
-    lanes[..M::LANES].iter().all(|x| x.get() <= SCORE_LIMIT)
+    scores_in_range(m, largest)
 }
 
 /// Row by row: the weights of a source's state for every column's, and their slopes.
@@ -127,7 +119,7 @@ fn weigh<M: Machine, K: LaneKernel>(
     slopes: &mut [M::Element],
     largest: &mut M::Number,
 ) {
-    let Layout { d, states, stride, .. } = *layout;
+    let Layout { sizes: Sizes { d, .. }, states, stride, .. } = *layout;
     for s in 0..states {
         for u in (0..stride).step_by(M::LANES) {
             let mut score = m.splat(M::Element::default());
@@ -163,18 +155,19 @@ fn forward_block<M: Machine>(
     arrays: Arrays<'_, M::Element>,
     tape: &mut [M::Cell],
 ) {
-    let Layout { d, n, states, stride, .. } = *layout;
+    let Layout { sizes, states, stride, .. } = *layout;
+    let Sizes { d, n, layers, .. } = sizes;
     let Arrays { visits, common, weights } = arrays;
     for cell in &mut tape[layout.values(0)..][..states] {
         m.put(m.splat(M::Element::default()), cell);
     }
-    for layer in 0..layout.layers {
-        let (pair, value_row) = (layout.pair(layer), params.value_row(layer));
+    for layer in 0..layers {
+        let (pair, value_row) = (sizes.pair(layer), params.value_row(layer));
         let weights = &weights[pair * states * stride..][..states * stride];
         let (shares, sums) = (layout.shares(pair), layout.sums(layer));
-        if layout.opens_pair(layer) {
+        if sizes.opens_pair(layer) {
             product(m, layout, weights, (1, stride), tape, Layout::COUNTS, shares);
-            by_kernel!(kernel, K => share::<M, K>(m, n, &mut tape[shares..][..states]));
+            kernel.share(m, n, &mut tape[shares..][..states]);
         }
         let [on_reward, on_value] = [d, d + 2].map(|k| m.splat(value_row[k]));
         let on_target = m.splat(M::Element::of(hyper.gamma * value_row[d + 1].get()));
@@ -203,14 +196,6 @@ fn forward_block<M: Machine>(
             let value = m.get(&tape[layout.values(layer) + u]) + sum;
             m.put(value, &mut tape[layout.values(layer + 1) + u]);
         }
-    }
-}
-
-/// From the totals of columns to their shares.
-#[inline(always)]
-fn share<M: Machine, K: LaneKernel>(m: M, num_sources: usize, totals: &mut [M::Cell]) {
-    for total in totals {
-        m.put(K::share(m, m.get(total), num_sources), total);
     }
 }
 

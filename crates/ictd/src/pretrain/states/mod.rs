@@ -25,6 +25,7 @@ pub use visits::Visits;
 use self::visits::{TILE, Tally};
 use super::engine::{Applies, Feedback, Job, Program};
 use super::lanes::{Element, Machine, WIDTH, apart, sum_and_smallest};
+use super::layers::Sizes;
 use super::shape::{Mask, Shape};
 use super::weighing::{BuiltIn, Weighing};
 
@@ -56,10 +57,7 @@ pub struct States<E, C> {
 /// Sizes, and where a block's intermediate results lie on the tape, in cells.
 #[derive(Clone, Copy)]
 struct Layout {
-    d: usize,
-    n: usize,
-    layers: usize,
-    tied: bool,
+    sizes: Sizes,
     /// Number of states, a whole number of tiles, and the distance between rows of matrices over them.
     states: usize,
     stride: usize,
@@ -74,28 +72,12 @@ impl Layout {
     }
     #[inline(always)]
     fn sized(shape: &Shape, states: usize, num_links: usize) -> Self {
-        let (d, n, layers) = (shape.feature_dim, shape.context_len, shape.num_layers);
-        Self { d, n, layers, tied: shape.tied, states, stride: states.next_multiple_of(WIDTH), num_links }
-    }
-    /// Pairs (V, A): one for all layers, or one each.
-    #[inline(always)]
-    fn pairs(self) -> usize {
-        if self.tied { 1 } else { self.layers }
-    }
-    /// The pair of a layer.
-    #[inline(always)]
-    fn pair(self, layer: usize) -> usize {
-        if self.tied { 0 } else { layer }
+        Self { sizes: Sizes::of(shape), states, stride: states.next_multiple_of(WIDTH), num_links }
     }
     /// The layers of a pair.
     #[inline(always)]
     fn layers_of(self, pair: usize) -> std::ops::Range<usize> {
-        if self.tied { 0..self.layers } else { pair..pair + 1 }
-    }
-    /// Whether a layer is the first of its pair.
-    #[inline(always)]
-    fn opens_pair(self, layer: usize) -> bool {
-        layer == 0 || !self.tied
+        if self.sizes.tied { 0..self.sizes.layers } else { pair..pair + 1 }
     }
     /// N_s.
     const COUNTS: usize = 0;
@@ -122,32 +104,32 @@ impl Layout {
     /// -Σ_l w_u^l s_u^l: what the divisors bring to the derivatives by weights.
     #[inline(always)]
     fn offsets(self, pair: usize) -> usize {
-        self.shares(self.pairs() + pair)
+        self.shares(self.sizes.pairs() + pair)
     }
     /// v_u before layer l, and after the last.
     #[inline(always)]
     fn values(self, layer: usize) -> usize {
-        self.offsets(self.pairs()) + layer * self.states
+        self.offsets(self.sizes.pairs()) + layer * self.states
     }
     /// What layer l adds to v_u.
     #[inline(always)]
     fn sums(self, layer: usize) -> usize {
-        self.values(self.layers + 1 + layer)
+        self.values(self.sizes.layers + 1 + layer)
     }
     /// w_u, the derivative by it over Σ_s E_su N_s.
     #[inline(always)]
     fn sums_bar(self, layer: usize) -> usize {
-        self.sums(self.layers + layer)
+        self.sums(self.sizes.layers + layer)
     }
     /// q_s in layer l.
     #[inline(always)]
     fn messages(self, layer: usize) -> usize {
-        self.sums_bar(self.layers + layer)
+        self.sums_bar(self.sizes.layers + layer)
     }
     /// The derivatives by q_s, of the layer at hand.
     #[inline(always)]
     fn messages_bar(self) -> usize {
-        self.messages(self.layers)
+        self.messages(self.sizes.layers)
     }
     #[inline(always)]
     fn block(self) -> usize {
@@ -158,12 +140,7 @@ impl Layout {
     /// Cells of scratch; at the end the rows that meet features.
     #[inline(always)]
     fn scratch(self) -> usize {
-        self.states.max(backward::ROWS * self.d)
-    }
-    /// Per pair: derivatives by B (d×d) and by a, p_r, γ·p_t and p_v.
-    #[inline(always)]
-    fn accumulators(self) -> usize {
-        self.d * self.d + self.d + 3
+        self.states.max(backward::ROWS * self.sizes.d)
     }
 }
 
@@ -201,11 +178,12 @@ impl<E, C> States<E, C> {
     /// and different transitions.
     pub fn bytes(shape: &Shape, num_windows: usize, num_states: usize, num_links: usize) -> f64 {
         let layout = Layout::sized(shape, num_states.next_multiple_of(TILE), num_links);
-        let (pairs, stride) = (layout.pairs() as f64, layout.stride as f64);
+        let (sizes, stride) = (layout.sizes, layout.stride as f64);
+        let pairs = sizes.pairs() as f64;
         let matrices = 2.0 * pairs * layout.states as f64 * stride;
-        let rows = (layout.d as f64 + 1.0 + pairs) * stride + (layout.visits() * WIDTH) as f64;
+        let rows = (sizes.d as f64 + 1.0 + pairs) * stride + (layout.visits() * WIDTH) as f64;
         let tape = num_windows.div_ceil(WIDTH) as f64 * layout.block() as f64;
-        let cells = tape + layout.scratch() as f64 + pairs * layout.accumulators() as f64;
+        let cells = tape + layout.scratch() as f64 + pairs * sizes.accumulators() as f64;
         let tally = (8 * layout.visits()) as f64;
         (matrices + rows) * size_of::<E>() as f64 + cells * size_of::<C>() as f64 + tally
     }
@@ -251,9 +229,7 @@ impl<E: Element, C: Copy + Default> Program<E, C> for States<E, C> {
 
 #[cfg(test)]
 mod tests {
-    use fearless_simd::Level;
-
-    use super::super::engine::{Hyper, Inapplicable, Pass, Precision};
+    use super::super::engine::{Hyper, Inapplicable, Pass};
     use super::super::level::SimdLevel;
     use super::super::testing::{HYPER, KERNELS, Problem, all_columns, general, states};
     use super::*;
@@ -277,24 +253,12 @@ mod tests {
         shapes().flat_map(|(shape, num)| KERNELS.map(|name| (shape, Weighing::named(name).unwrap(), num)))
     }
 
-    /// Against the general pass in double precision: only the order of sums differs. All kernels, tied and per layer, all
-    /// columns, with windows of more than one block.
+    /// All kernels, tied and per layer, all columns, with windows of more than one block.
     #[test]
     fn the_pass_by_state_equals_the_general_pass() {
         for (shape, kernel, num_states) in cases() {
             let problem = Problem::of_states(&shape, 19, num_states);
-            let mut passes = [states(&shape, &kernel), general(&shape, &kernel)];
-            let [a, b] = passes.each_mut().map(|pass| problem.forward(pass, HYPER).unwrap());
-            for (a, b) in a.iter().zip(&b) {
-                assert!((a - b).abs() < 1e-13 * (1.0 + b.abs()), "{shape:?} {kernel:?}: {a} {b}");
-            }
-            // One window fewer than the forward pass saw, as in training.
-            let [a, b] =
-                passes.each_mut().map(|pass| problem.gradient(pass, HYPER, &problem.bar[..18]).unwrap());
-            problem.assert_gradients_agree(&a, &b, 1e-12);
-            let [a, b] = passes.map(|pass| f64::diagonal(Level::new(), &pass, 19));
-            let agree = (a.0 - b.0).abs() < 1e-12 * (1.0 + b.0.abs()) && (a.1 - b.1).abs() < 1e-13;
-            assert!(agree, "{shape:?} {kernel:?}: {a:?} {b:?}");
+            problem.assert_equals_general(states(&shape, &kernel), &kernel, HYPER);
         }
     }
 

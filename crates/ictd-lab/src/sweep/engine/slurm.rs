@@ -1,0 +1,148 @@
+//! Slurm: an array job whose elements are units.
+//!
+//! Without accounting Slurm forgets elements some minutes after their end, and numbers of jobs that were lost in a crash of the
+//! controller are given out again: a job is asked about by its name.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{Engine, Job, State, Work, called, complaint, quoted};
+use crate::LabError;
+
+/// Reasons for which Slurm keeps an element waiting that will not pass by themselves.
+const STUCK: [&str; 6] =
+    ["held", "JobHeld", "PartitionConfig", "BadConstraints", "DependencyNeverSatisfied", "InvalidAccount"];
+/// How much longer than the trial says a unit may take: other machines are slower, and nodes are shared.
+const SAFETY: f64 = 4.0;
+/// Minutes that a unit gets beside that.
+const SPARE: f64 = 5.0;
+
+/// Slurm's commands.
+#[derive(Debug)]
+pub(super) struct Slurm;
+
+fn missing(program: &str) -> LabError {
+    let problem = format!(
+        "there is no {program} here, expected Slurm's commands; --write-job writes the job without them"
+    );
+    LabError::refused("engine", problem)
+}
+
+impl Engine for Slurm {
+    fn largest_unit(&self) -> Result<usize, LabError> {
+        // Where the controller does not answer, submitting will say so.
+        let Some(output) = called(Command::new("scontrol").args(["show", "config"]))? else {
+            return Ok(1000);
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let size = text.lines().find_map(|line| {
+            line.trim().strip_prefix("MaxArraySize")?.split('=').nth(1)?.trim().parse::<usize>().ok()
+        });
+        Ok(size.unwrap_or(1001).max(2) - 1)
+    }
+
+    fn write(&self, work: &Work<'_>) -> Result<PathBuf, LabError> {
+        let Work { root, folder, program, name, runs, chunk, units, seconds, options } = work;
+        folder.below("logs")?;
+        let time = options.time.clone().unwrap_or_else(|| {
+            let minutes = (SAFETY * seconds / 60.0 + SPARE).ceil() as u64;
+            format!("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60)
+        });
+        let limit = options.limit.map_or_else(String::new, |limit| format!("%{limit}"));
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        // Slurm reads its options up to the first space.
+        let log = text(&root.join("engine/logs/unit_%a.log")).replace(' ', "\\ ");
+        let threads = options.threads;
+        let script = format!(
+            "#!/bin/sh\n\
+             #SBATCH --job-name={name}\n\
+             #SBATCH --array={}{limit}\n\
+             #SBATCH --cpus-per-task={threads}\n\
+             #SBATCH --time={time}\n\
+             #SBATCH --requeue\n\
+             #SBATCH --open-mode=append\n\
+             #SBATCH --output={log}\n\
+             first=$((SLURM_ARRAY_TASK_ID * {chunk}))\n\
+             end=$((first + {chunk}))\n\
+             if [ $end -gt {runs} ]; then end={runs}; fi\n\
+             # In the place of the shell, so that signals reach it.\n\
+             exec {} sweep {} --index $first..$end --threads {threads}\n",
+            ranges(units),
+            quoted(&text(program)),
+            quoted(&text(root)),
+        );
+        folder.write("job.sh", script.as_bytes())?;
+        Ok(folder.path().join("job.sh"))
+    }
+
+    fn submit(&mut self, work: &Work<'_>) -> Result<String, LabError> {
+        let mut command = Command::new("sbatch");
+        command.arg("--parsable").args(&work.options.extra).arg(work.folder.path().join("job.sh"));
+        let Some(output) = called(&mut command)? else { return Err(missing("sbatch")) };
+        if !output.status.success() {
+            return Err(LabError::refused("engine", format!("sbatch: {}", complaint(&output))));
+        }
+        // With several clusters the cluster's name follows.
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.trim().split(';').next().unwrap_or_default().to_owned())
+    }
+
+    fn state(&mut self, job: &Job) -> Result<State, LabError> {
+        let mut command = Command::new("squeue");
+        command.args(["-h", "-r", "-n", &job.name, "-o", "%t|%r"]);
+        let Some(output) = called(&mut command)? else { return Err(missing("squeue")) };
+        if !output.status.success() {
+            return Ok(State::Unknown(complaint(&output)));
+        }
+        Ok(state(&String::from_utf8_lossy(&output.stdout)))
+    }
+}
+
+/// What the elements of a job that Slurm knows of come to.
+fn state(elements: &str) -> State {
+    let mut stuck = None;
+    for line in elements.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (state, reason) = line.split_once('|').unwrap_or((line, ""));
+        match state {
+            "PD" if STUCK.iter().any(|word| reason.contains(word)) => {
+                stuck.get_or_insert_with(|| reason.to_owned());
+            }
+            _ => return State::Active,
+        }
+    }
+    stuck.map_or(State::Gone, State::Stuck)
+}
+
+/// Numbers as Slurm lists them: `0-4,7,9-11`.
+fn ranges(units: &[usize]) -> String {
+    let runs = units.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
+        [unit] => unit.to_string(),
+        run => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    runs.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_listed_as_ranges() {
+        for (units, list) in [(vec![0], "0"), (vec![0, 1, 2, 3], "0-3"), (vec![0, 1, 4, 6, 7], "0-1,4,6-7")] {
+            assert_eq!(ranges(&units), list);
+        }
+    }
+
+    #[test]
+    fn a_job_is_active_as_long_as_one_element_can_go_on() {
+        assert_eq!(state(""), State::Gone);
+        assert_eq!(state("R|None\n"), State::Active);
+        assert_eq!(state("PD|BeginTime\n"), State::Active);
+        assert_eq!(state("PD|Resources\nR|None"), State::Active);
+        assert_eq!(
+            state("PD|launch failed requeued held\n"),
+            State::Stuck("launch failed requeued held".into())
+        );
+        assert_eq!(state("PD|PartitionConfig\nPD|Priority"), State::Active);
+    }
+}

@@ -1,0 +1,361 @@
+//! Plans as TOML files.
+//!
+//! ```toml
+//! preset = "paper"            # or config = "own.toml", read from beside the plan
+//! seeds = "0..20"
+//! metrics = "final"
+//!
+//! [set]                       # every setting
+//! epochs = 300
+//!
+//! [grid]                      # every combination
+//! kernel = ["softmax", "linear"]
+//! "init.gain" = { from = 0.01, to = 1.0, points = 5, scale = "log" }
+//!
+//! [[zip]]                     # keys that change together
+//! n = [10, 20]
+//! layers = [3, 6]
+//!
+//! [[case]]                    # settings with names
+//! title = "from TD signs"
+//! set = { "init.score_sign" = "td" }
+//! ```
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::DeTable;
+use toml::{Table, Value};
+
+use super::plan::{Axis, Base, Checkpoints, Choice, Metrics, Plan};
+use crate::seeds::Seeds;
+use crate::studies::pretrain::Settings;
+use crate::{LabError, did_you_mean};
+
+/// Plans that the program brings along, by name.
+pub const SHIPPED: [(&str, &str); 3] = [
+    ("branches", include_str!("../../plans/branches.toml")),
+    ("kernels", include_str!("../../plans/kernels.toml")),
+    ("quick", include_str!("../../plans/quick.toml")),
+];
+
+/// What a plan may say.
+const KEYS: [&str; 9] =
+    ["name", "preset", "config", "seeds", "metrics", "checkpoints", "set", "grid", "zip and case"];
+/// Points of a grid that is given by its ends.
+const MAX_POINTS: i64 = 10_000;
+
+impl Plan {
+    /// A plan that the program brings along.
+    pub fn shipped(name: &str) -> Option<Result<Self, LabError>> {
+        let (_, text) = SHIPPED.into_iter().find(|(known, _)| *known == name)?;
+        Some(parse(Path::new(name), text))
+    }
+
+    /// The plan in a file, or the one that is shipped under that name.
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let shipped = path.to_str().filter(|_| !path.exists()).and_then(Self::shipped);
+        if let Some(plan) = shipped {
+            return plan;
+        }
+        let text = fs::read_to_string(path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => {
+                let names = SHIPPED.map(|(name, _)| name);
+                let found = format!("'{}', which is no file", path.display());
+                let meant = path.to_str().map_or_else(String::new, |typed| did_you_mean(typed, names));
+                LabError::value(
+                    "PLAN",
+                    found,
+                    format!("a file, a directory of a sweep, or one of {}{meant}", names.join(", ")),
+                )
+            }
+            _ => LabError::Read { path: path.to_owned(), source },
+        })?;
+        parse(path, &text)
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
+    let line = |span: &Range<usize>| 1 + text.bytes().take(span.start).filter(|b| *b == b'\n').count();
+    let spanned = DeTable::parse(text).map_err(|e| {
+        let place = e.span().map_or_else(String::new, |span| format!("line {}: ", line(&span)));
+        LabError::parse(path, place + e.message())
+    })?;
+    let table: Table = text.parse().map_err(|e: toml::de::Error| LabError::parse(path, e.message()))?;
+    // Where a dotted path of keys stands, as far as it is there.
+    let place = |keys: &[&str]| {
+        let mut table = Some(spanned.get_ref());
+        let mut found = 0..0;
+        for key in keys {
+            let Some((name, value)) = table.and_then(|t| t.iter().find(|(name, _)| name.get_ref() == key))
+            else {
+                break;
+            };
+            found = name.span();
+            table = value.get_ref().as_table();
+        }
+        found
+    };
+    let failed = |keys: &[&str], problem: String| {
+        LabError::parse(path, format!("line {}: {}{problem}", line(&place(keys)), keys.join(".")))
+    };
+    let reader = Reader { table: &table, failed: &failed };
+    reader.known()?;
+    let base = reader.base(path)?;
+    let text_of = |key: &'static str| match table.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Integer(number)) => Ok(Some(number.to_string())),
+        // A list has no number of seeds in it.
+        Some(Value::Array(list)) if key == "seeds" => match list.as_slice() {
+            [Value::Integer(seed)] => Ok(Some(format!("{seed}..{}", seed.saturating_add(1)))),
+            list => Ok(Some(list.iter().map(written).collect::<Vec<_>>().join(","))),
+        },
+        Some(value) => Err(failed(&[key], format!(" is {value}, expected a text"))),
+    };
+    let in_place = |key: &'static str, error: LabError| {
+        LabError::parse(path, format!("line {}: {error}", line(&place(&[key]))))
+    };
+    let seeds = text_of("seeds")?.unwrap_or_else(|| "0..5".into());
+    let seeds: Seeds = seeds.parse().map_err(|e| in_place("seeds", e))?;
+    let metrics = text_of("metrics")?.map_or(Ok(Metrics::Final), |text| text.parse());
+    let checkpoints = text_of("checkpoints")?.map_or(Ok(Checkpoints::None), |text| text.parse());
+    let stem = path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned());
+    // In the order of the file, which tables do not keep.
+    let mut axes = reader.grid(|key| place(&["grid", key]).start)?;
+    let blocks = |key: &str| {
+        spanned.get_ref().iter().find(|(name, _)| name.get_ref() == key).map(|(_, v)| v.span().start)
+    };
+    axes.extend(reader.zip()?.into_iter().map(|axis| (blocks("zip").unwrap_or(0), axis)));
+    axes.extend(reader.cases()?.map(|axis| (blocks("case").unwrap_or(0), axis)));
+    axes.sort_by_key(|(start, _)| *start);
+    let plan = Plan {
+        name: text_of("name")?.unwrap_or(stem),
+        base,
+        set: reader.assignments("set")?,
+        seeds: seeds.sorted(),
+        metrics: metrics.map_err(|e| in_place("metrics", e))?,
+        checkpoints: checkpoints.map_err(|e| in_place("checkpoints", e))?,
+        axes: axes.into_iter().map(|(_, axis)| axis).collect(),
+    };
+    plan.check().map_err(|e| LabError::parse(path, e.to_string()))?;
+    Ok(plan)
+}
+
+/// A plan's table, and how what is wrong in it is said.
+struct Reader<'a> {
+    table: &'a Table,
+    failed: &'a dyn Fn(&[&str], String) -> LabError,
+}
+
+impl Reader<'_> {
+    fn known(&self) -> Result<(), LabError> {
+        let known = |key: &str| KEYS.iter().any(|known| known.split(" and ").any(|word| word == key));
+        match self.table.keys().find(|key| !known(key)) {
+            Some(key) => {
+                let meant = did_you_mean(key, KEYS.iter().flat_map(|known| known.split(" and ")));
+                let problem = format!(" is no key of a plan, expected one of {}{meant}", KEYS.join(", "));
+                Err((self.failed)(&[key], problem))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn base(&self, plan: &Path) -> Result<Base, LabError> {
+        let text = |key| match self.table.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(value) => Err((self.failed)(&[key], format!(" is {value}, expected a text"))),
+        };
+        match (text("preset")?, text("config")?) {
+            (Some(_), Some(_)) => {
+                Err((self.failed)(&["config"], " stands beside preset, expected one of them".into()))
+            }
+            (None, Some(file)) => {
+                let path = plan.parent().unwrap_or(Path::new("")).join(&file);
+                let settings = Settings::file(&path, &[])?;
+                Ok(Base { toml: Some(settings.to_toml()?), name: settings.name })
+            }
+            (preset, None) => Ok(Base { name: preset.unwrap_or_else(|| "paper".into()), toml: None }),
+        }
+    }
+
+    /// A table of keys and values as `key=value`.
+    fn assignments(&self, name: &str) -> Result<Vec<String>, LabError> {
+        match self.table.get(name) {
+            None => Ok(Vec::new()),
+            Some(Value::Table(table)) => Ok(changes(table)),
+            Some(value) => Err((self.failed)(&[name], format!(" is {value}, expected a table of keys"))),
+        }
+    }
+
+    /// Every key an axis of its own, with where it stands.
+    fn grid(&self, start: impl Fn(&str) -> usize) -> Result<Vec<(usize, Axis)>, LabError> {
+        let table = match self.table.get("grid") {
+            None => return Ok(Vec::new()),
+            Some(Value::Table(table)) => table,
+            Some(value) => {
+                return Err((self.failed)(&["grid"], format!(" is {value}, expected a table of keys")));
+            }
+        };
+        let axis = |(key, value): (&String, &Value)| {
+            let failed = |problem: String| (self.failed)(&["grid", key], problem);
+            let values = match value {
+                Value::Table(ends) => points(ends).map_err(failed)?,
+                value => list(value).map_err(failed)?,
+            };
+            let set = |value: &Value| Choice { title: None, set: vec![assigned(key, value)] };
+            let choices: Vec<Choice> = values.iter().map(set).collect();
+            distinct(&choices).map_err(failed)?;
+            Ok((start(key), Axis { keys: vec![key.clone()], choices }))
+        };
+        table.iter().map(axis).collect()
+    }
+
+    /// Every `[[zip]]` an axis whose keys change together.
+    fn zip(&self) -> Result<Vec<Axis>, LabError> {
+        let failed = |problem: String| (self.failed)(&["zip"], problem);
+        let axis = |table: &Table| {
+            let lists = table.iter().map(|(key, value)| {
+                list(value).map(|values| (key, values)).map_err(|problem| failed(format!(".{key}{problem}")))
+            });
+            let lists = lists.collect::<Result<Vec<_>, _>>()?;
+            let length = lists.first().map_or(0, |(_, values)| values.len());
+            if let Some((key, values)) = lists.iter().find(|(_, values)| values.len() != length) {
+                let first = lists[0].0;
+                let problem = format!(".{key} has {} values, expected {length} as {first} has", values.len());
+                return Err(failed(problem));
+            }
+            if lists.is_empty() {
+                return Err(failed(" has no keys, expected lists of values".into()));
+            }
+            let choice = |k: usize| Choice {
+                title: None,
+                set: lists.iter().map(|(key, values)| assigned(key, &values[k])).collect(),
+            };
+            let choices: Vec<Choice> = (0..length).map(choice).collect();
+            distinct(&choices).map_err(failed)?;
+            Ok(Axis { keys: lists.iter().map(|(key, _)| (*key).clone()).collect(), choices })
+        };
+        self.blocks("zip")?.into_iter().map(axis).collect()
+    }
+
+    /// All `[[case]]` together one axis of settings with names.
+    fn cases(&self) -> Result<Option<Axis>, LabError> {
+        let failed = |problem: String| (self.failed)(&["case"], problem);
+        let mut axis = Axis { keys: Vec::new(), choices: Vec::new() };
+        for table in self.blocks("case")? {
+            if let Some(key) = table.keys().find(|key| !["title", "set"].contains(&key.as_str())) {
+                return Err(failed(format!(".{key} is no key of a case, expected title and set")));
+            }
+            let Some(Value::String(title)) = table.get("title") else {
+                return Err(failed(" has no title, expected a text".into()));
+            };
+            let set = match table.get("set") {
+                None => Vec::new(),
+                Some(Value::Table(set)) => {
+                    for key in set.keys().filter(|key| !axis.keys.contains(key)).cloned().collect::<Vec<_>>()
+                    {
+                        axis.keys.push(key);
+                    }
+                    changes(set)
+                }
+                Some(value) => return Err(failed(format!(".set is {value}, expected a table of keys"))),
+            };
+            if axis.choices.iter().any(|choice| choice.title.as_ref() == Some(title)) {
+                return Err(failed(format!(" '{title}' stands there twice, expected names that differ")));
+            }
+            axis.choices.push(Choice { title: Some(title.clone()), set });
+        }
+        Ok(if axis.choices.is_empty() { None } else { Some(axis) })
+    }
+
+    fn blocks(&self, name: &str) -> Result<Vec<&Table>, LabError> {
+        let expected = || (self.failed)(&[name], format!(" is no list of tables, expected [[{name}]]"));
+        match self.table.get(name) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(list)) => list.iter().map(|v| v.as_table().ok_or_else(expected)).collect(),
+            Some(_) => Err(expected()),
+        }
+    }
+}
+
+fn list(value: &Value) -> Result<Vec<Value>, String> {
+    match value {
+        Value::Array(values) if values.is_empty() => Err(" is [], expected at least one value".into()),
+        Value::Array(values) => Ok(values.clone()),
+        value => Err(format!(" is {value}, expected a list of values")),
+    }
+}
+
+/// `{ from, to, points, scale }`: numbers at equal distances, or at equal ratios where the scale is `log`.
+fn points(ends: &Table) -> Result<Vec<Value>, String> {
+    let expected = "expected { from, to, points } and perhaps scale = \"linear\" or \"log\"";
+    if let Some(key) = ends.keys().find(|key| !["from", "to", "points", "scale"].contains(&key.as_str())) {
+        return Err(format!(".{key} is no part of a grid, {expected}"));
+    }
+    let number = |key: &str| match ends.get(key) {
+        Some(Value::Integer(x)) => Ok(*x as f64),
+        Some(Value::Float(x)) if x.is_finite() => Ok(*x),
+        Some(other) => Err(format!(".{key} is {other}, expected a finite number")),
+        None => Err(format!(".{key} is missing, {expected}")),
+    };
+    let (from, to) = (number("from")?, number("to")?);
+    let count = match ends.get("points") {
+        Some(Value::Integer(count)) if (2..=MAX_POINTS).contains(count) => *count,
+        Some(other) => return Err(format!(".points is {other}, expected 2 to {MAX_POINTS}")),
+        None => return Err(format!(".points is missing, {expected}")),
+    };
+    let is_log = match ends.get("scale").map(Value::as_str) {
+        None | Some(Some("linear")) => false,
+        Some(Some("log")) if from > 0.0 && to > 0.0 => true,
+        Some(Some("log")) => {
+            return Err(" begins or ends at 0 or below, expected positive numbers for scale = \"log\"".into());
+        }
+        Some(_) => return Err(format!(".scale is another word, {expected}")),
+    };
+    let whole = [ends.get("from"), ends.get("to")].iter().all(|end| matches!(end, Some(Value::Integer(_))));
+    let at = |k: i64| {
+        // The ends as they are given.
+        if k == 0 || k == count - 1 {
+            return if k == 0 { from } else { to };
+        }
+        let share = k as f64 / (count - 1) as f64;
+        if is_log { from * (share * (to / from).ln()).exp() } else { from + share * (to - from) }
+    };
+    // Whole numbers between whole ends, where keys count things.
+    let value = |x: f64| if whole { Value::Integer(x.round() as i64) } else { Value::Float(x) };
+    Ok((0..count).map(|k| value(at(k))).collect())
+}
+
+fn distinct(choices: &[Choice]) -> Result<(), String> {
+    let mut seen = std::collections::HashSet::new();
+    match choices.iter().find(|choice| !seen.insert(&choice.set)) {
+        Some(twice) => Err(format!(" has '{}' twice, expected values that differ", twice.set.join(" "))),
+        None => Ok(()),
+    }
+}
+
+/// The entries of a table as `key=value`; tables inside give dotted keys.
+fn changes(table: &Table) -> Vec<String> {
+    let flat = |(key, value): (&String, &Value)| match value {
+        Value::Table(inner) => changes(inner).into_iter().map(|change| format!("{key}.{change}")).collect(),
+        value => vec![assigned(key, value)],
+    };
+    table.iter().flat_map(flat).collect()
+}
+
+fn assigned(key: &str, value: &Value) -> String {
+    format!("{key}={}", written(value))
+}
+
+/// A value as it is typed after `--set key=`: words without quotes, unless they would be read as something else.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(word) if format!("x = {word}").parse::<Table>().is_err() && !word.contains('"') => {
+            word.clone()
+        }
+        value => value.to_string(),
+    }
+}

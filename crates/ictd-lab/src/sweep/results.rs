@@ -1,0 +1,154 @@
+//! The table of a finished sweep, and the curves of its settings.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::journal::{Index, OpenFiles};
+use super::manifest::Manifest;
+use super::row;
+use super::setting::Sweep;
+use crate::files::{OutputDir, process, read_sealed};
+use crate::{LabError, Progress};
+
+/// The table: one row per run.
+pub const TABLE: &str = "results.csv";
+/// Where curves are: one file per setting.
+pub const CURVES: &str = "curves";
+/// Says that the table is whole, and of what.
+pub(super) const DONE: &str = "results.json";
+
+/// What there is to know of a finished sweep before its table is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Settings of the table.
+    pub settings: usize,
+    /// Rows of the table.
+    pub runs: usize,
+    /// Runs without numbers.
+    pub diverged: usize,
+    /// SHA-256 of what was swept and what computed it.
+    digest: String,
+    /// SHA-256 of the table.
+    table: String,
+    /// SHA-256 of the curves, by setting; empty without any.
+    curves: Vec<String>,
+}
+
+impl Finished {
+    /// What is there of a sweep, if all of it is there as it was written.
+    pub fn read(out: &Path, of: &Manifest) -> Result<Option<Self>, LabError> {
+        let Some(found) = read_sealed::<Self>(&out.join(DONE)) else { return Ok(None) };
+        let is_whole = |name: String, digest: &String| {
+            File::open(out.join(name)).and_then(process::sha256_of).is_ok_and(|own| own == *digest)
+        };
+        let curves = found.curves.iter().enumerate();
+        let all = (found.digest == of.digest()
+            && is_whole(TABLE.to_owned(), &found.table)
+            && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest)))
+        .then_some(found);
+        Ok(all)
+    }
+}
+
+/// The curves of a setting.
+pub fn curve_file(setting: usize) -> String {
+    format!("{CURVES}/{setting:05}.csv")
+}
+
+/// Writes table and curves of a sweep whose runs are all done.
+pub fn merge(
+    sweep: &Sweep,
+    of: &Manifest,
+    out: &OutputDir,
+    index: &Index,
+    progress: &Progress,
+) -> Result<Finished, LabError> {
+    progress.begin("writing the table", "runs", sweep.num_runs() as u64)?;
+    // What says that it is whole goes first, and comes last.
+    out.clear(DONE)?;
+    let mut open = OpenFiles::default();
+    let mut diverged = 0;
+    let seeds = &sweep.plan.seeds;
+    let header = [sweep.varied.clone(), vec!["seed".into()], row::columns()].concat();
+    let settings: Vec<String> = sweep.settings.iter().map(|setting| line(&setting.values)).collect();
+    let table = out.write_with(TABLE, |file| {
+        writeln!(file, "{}", line(&header)).map_err(|e| out.failed(TABLE, e))?;
+        for run in 0..sweep.num_runs() {
+            let record = index.record(&mut open, run)?;
+            diverged += usize::from(!record.note.is_empty());
+            let setting = &settings[run / seeds.len()];
+            let comma = if setting.is_empty() { "" } else { "," };
+            writeln!(file, "{setting}{comma}{},{}", record.seed, record.cells)
+                .map_err(|e| out.failed(TABLE, e))?;
+            progress.step(1)?;
+        }
+        Ok(())
+    })?;
+    #[cfg(feature = "parquet")]
+    parquet(out)?;
+    let curves = if matches!(sweep.plan.metrics, super::plan::Metrics::Every(_)) {
+        let dir = out.below(CURVES)?;
+        let header = [vec!["seed".into()], row::curve_columns()].concat();
+        let of_setting = |setting: usize| {
+            let name = curve_file(setting);
+            let name = name.trim_start_matches(CURVES).trim_start_matches('/');
+            dir.write_with(name, |file| {
+                writeln!(file, "{}", line(&header)).map_err(|e| dir.failed(name, e))?;
+                for run in setting * seeds.len()..(setting + 1) * seeds.len() {
+                    let record = index.record(&mut open, run)?;
+                    for point in &record.curve {
+                        writeln!(file, "{},{point}", record.seed).map_err(|e| dir.failed(name, e))?;
+                    }
+                }
+                Ok(())
+            })
+        };
+        (0..sweep.settings.len()).map(of_setting).collect::<Result<_, _>>()?
+    } else {
+        Vec::new()
+    };
+    let finished = Finished {
+        settings: sweep.settings.len(),
+        runs: sweep.num_runs(),
+        diverged,
+        digest: of.digest(),
+        table,
+        curves,
+    };
+    out.sealed_json(DONE.trim_end_matches(".json"), &finished)?;
+    Ok(finished)
+}
+
+/// Rows that are put into a Parquet file, which is made in memory.
+#[cfg(feature = "parquet")]
+const PARQUET_RUNS: usize = 200_000;
+
+/// The table as Parquet, beside it.
+#[cfg(feature = "parquet")]
+fn parquet(out: &OutputDir) -> Result<(), LabError> {
+    use crate::report::Records;
+    let path = out.path().join(TABLE);
+    let text = std::fs::read_to_string(&path).map_err(|source| LabError::Read { path, source })?;
+    if text.lines().count() > PARQUET_RUNS {
+        return out.clear("results.parquet");
+    }
+    let columns = row::columns();
+    let texts = ["branch", "best.branch", "value_row", "best.value_row", "score_diag", "best.score_diag"];
+    let numbers: Vec<&str> = columns.iter().map(String::as_str).filter(|c| !texts.contains(c)).collect();
+    out.write("results.parquet", &Records::of_csv("results", text).parquet(&numbers))
+}
+
+/// Cells as a line of CSV.
+fn line(cells: &[String]) -> String {
+    let quoted = |cell: &String| {
+        if cell.contains([',', '"', '\n', '\r']) {
+            format!("\"{}\"", cell.replace('"', "\"\""))
+        } else {
+            cell.clone()
+        }
+    };
+    cells.iter().map(quoted).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,88 @@
+//! The settings of a sweep: every combination of its plan, with its configuration.
+
+use ictd::pretrain::SimdLevel;
+
+use super::plan::{CASE, Plan};
+use crate::files::{process, sha256};
+use crate::studies::pretrain::Settings;
+use crate::{LabError, memory};
+
+/// A sweep that can be run.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What was asked for.
+    pub plan: Plan,
+    /// The columns that say which setting a row belongs to.
+    pub varied: Vec<String>,
+    /// All settings, in the order of the table.
+    pub settings: Vec<Setting>,
+    /// The vector instructions that all results are computed with, wherever that is.
+    pub simd: SimdLevel,
+}
+
+/// One combination of choices.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// A value for every varied column.
+    pub values: Vec<String>,
+    /// The configuration.
+    pub settings: Settings,
+    /// What decides its results: configuration, what is measured and kept, program and vector instructions.
+    pub key: String,
+}
+
+impl Sweep {
+    /// Resolves every setting of a plan, so that a mistake in any of them is found before the first run.
+    pub fn of(plan: Plan, simd: SimdLevel) -> Result<Self, LabError> {
+        plan.check()?;
+        let varied = plan.varied();
+        let settings = (0..plan.num_settings()).map(|k| Setting::of(&plan, k, &varied, simd));
+        let sweep = Self { settings: settings.collect::<Result<_, _>>()?, varied, simd, plan };
+        // Runs train one per thread, each on its own.
+        let at_once = memory::threads(sweep.num_runs() as f64) as usize;
+        sweep.settings.iter().try_for_each(|setting| setting.settings.admit(at_once, false))?;
+        Ok(sweep)
+    }
+
+    /// Settings times seeds.
+    pub fn num_runs(&self) -> usize {
+        self.settings.len() * self.plan.seeds.len()
+    }
+
+    /// The setting and the seed of a run; runs are numbered by setting, then by seed.
+    pub fn run(&self, run: usize) -> (&Setting, u64) {
+        let seeds = &self.plan.seeds;
+        (&self.settings[run / seeds.len()], seeds[run % seeds.len()])
+    }
+
+    /// What decides the whole table: sweeps of one digest are the same.
+    pub fn digest(&self) -> String {
+        let keys: Vec<&str> = self.settings.iter().map(|s| s.key.as_str()).collect();
+        let values: Vec<String> = self.settings.iter().map(|s| s.values.join("\t")).collect();
+        let words = [self.varied.join("\t"), keys.join(" "), values.join("\n"), self.plan.seeds.to_string()];
+        sha256(words.join("\n\n").as_bytes())
+    }
+}
+
+impl Setting {
+    fn of(plan: &Plan, number: usize, varied: &[String], simd: SimdLevel) -> Result<Self, LabError> {
+        let choices = plan.choices(number);
+        let chosen = choices.iter().flat_map(|choice| choice.set.iter());
+        let changes: Vec<String> = plan.set.iter().chain(chosen).cloned().collect();
+        let mut settings = match &plan.base.toml {
+            Some(text) => Settings::written(&plan.base.name, text, &changes),
+            None => Settings::preset(&plan.base.name, &changes),
+        }?;
+        settings.config.simd = simd;
+        let title = choices.iter().find_map(|choice| choice.title.clone());
+        let value = |column: &String| match &title {
+            Some(title) if column == CASE => Ok(title.clone()),
+            _ => settings.value_of(column),
+        };
+        let values = varied.iter().map(value).collect::<Result<_, _>>()?;
+        let (metrics, checkpoints) = (plan.metrics, plan.checkpoints);
+        let by = format!("{} {}", process::program_sha256(), simd.in_use());
+        let words = format!("{}\n{metrics}\n{checkpoints}\n{by}", settings.to_toml()?);
+        Ok(Self { values, key: sha256(words.as_bytes())[..16].to_owned(), settings })
+    }
+}

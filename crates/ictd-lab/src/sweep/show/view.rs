@@ -1,0 +1,182 @@
+//! What of a sweep is looked at: a metric, a statistic, two axes.
+
+use std::collections::HashMap;
+
+use ictd::statistics::Centre;
+
+use super::estimate::Statistic;
+use super::runs::{Runs, is_number};
+use crate::figure::Label;
+use crate::sweep::CASE;
+use crate::sweep::row;
+use crate::{LabError, did_you_mean};
+
+/// Instead of the vertical axis: everything but the horizontal one is put together.
+pub const POOLED: &str = "none";
+/// What is looked at where nobody says: the first of these that is known.
+const METRICS: [&str; 2] = ["msve", "v_em"];
+
+/// What was asked for; what was not follows from the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// A column of the table.
+    pub metric: Option<String>,
+    /// A statistic by name.
+    pub statistic: Option<Statistic>,
+    /// The key along the horizontal axis.
+    pub x: Option<String>,
+    /// The key along the vertical axis, or [`POOLED`].
+    pub y: Option<String>,
+}
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct View {
+    /// A place among the metrics.
+    pub metric: usize,
+    /// What is said of a cell.
+    pub statistic: Statistic,
+    /// A place among the keys that vary; none where nothing does.
+    pub x: Option<Axis>,
+    /// The same, for maps.
+    pub y: Option<Axis>,
+}
+
+/// A key that varies, and the values it has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Its name.
+    pub key: String,
+    /// Its values as figures have them, in the order of the plan.
+    pub values: Vec<String>,
+    /// The place of every setting's value.
+    pub places: Vec<usize>,
+}
+
+impl View {
+    /// Of what was asked for.
+    pub fn of(runs: &Runs, asked: &Asked) -> Result<Self, LabError> {
+        let names: Vec<&str> = runs.metrics.iter().map(|m| m.name.as_str()).collect();
+        let place = |name: &str| names.iter().position(|known| *known == name);
+        let metric = match &asked.metric {
+            None => METRICS.iter().find_map(|name| place(name)).unwrap_or(0),
+            Some(name) => place(name).ok_or_else(|| {
+                let why = match row::columns().contains(name) {
+                    true if is_number(name) => ", which was not measured",
+                    true => ", which is no number",
+                    false => "",
+                };
+                let meant = did_you_mean(name, names.iter().copied());
+                LabError::value(
+                    "metric",
+                    format!("'{name}'{why}"),
+                    format!("one of {}{meant}", names.join(", ")),
+                )
+            })?,
+        };
+        let default = if asked.metric.is_some() { Statistic::ALL[4].1 } else { Statistic::ALL[0].1 };
+        let (x, y) = axes(runs, asked)?;
+        let axis = |key: usize| Axis::of(runs, key);
+        Ok(Self { metric, statistic: asked.statistic.unwrap_or(default), x: x.map(axis), y: y.map(axis) })
+    }
+
+    /// The middle of curves: that of the statistic, or the median beside shares.
+    pub fn middle(&self) -> Centre {
+        if let Statistic::Centre(centre) = self.statistic { centre } else { Centre::Median }
+    }
+
+    /// What tells a setting from others, as figures have it: numbers with their keys, words without.
+    pub fn name(&self, runs: &Runs, setting: usize) -> String {
+        let part = |key: usize| {
+            let (key, value) = (&runs.varied[key], &runs.settings[setting][key]);
+            if value.parse::<f64>().is_ok() { format!("{key} = {value}") } else { value.clone() }
+        };
+        axes_of_plan(runs).into_iter().map(part).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The keys that neither axis has, whose values stand in one cell.
+    pub fn pooled<'a>(&self, runs: &'a Runs) -> Vec<&'a str> {
+        let is_axis = |key: &str| [&self.x, &self.y].into_iter().flatten().any(|axis| axis.key == key);
+        let told = axes_of_plan(runs);
+        told.into_iter().map(|key| runs.varied[key].as_str()).filter(|key| !is_axis(key)).collect()
+    }
+}
+
+/// The places of the horizontal and the vertical key. Unless somebody chose, rows are what the plan varies first and columns what it
+/// varies next, as in its table.
+fn axes(runs: &Runs, asked: &Asked) -> Result<(Option<usize>, Option<usize>), LabError> {
+    let keys = &runs.varied;
+    let find = |option: &'static str, key: &String| {
+        keys.iter().position(|known| known == key).ok_or_else(|| {
+            let known = if keys.is_empty() {
+                "no key, as none varies".to_owned()
+            } else {
+                format!("one of {}", keys.join(", "))
+            };
+            let meant = did_you_mean(key, keys.iter().map(String::as_str));
+            LabError::value(option, format!("'{key}'"), known + &meant)
+        })
+    };
+    let x = asked.x.as_ref().map(|key| find("x", key)).transpose()?;
+    let pooled = asked.y.as_deref() == Some(POOLED);
+    let y = asked.y.as_ref().filter(|_| !pooled).map(|key| find("y", key)).transpose()?;
+    if x.is_some() && x == y {
+        return Err(LabError::refused(
+            "y",
+            format!("'{}' is on the other axis, expected another key", keys[x.unwrap_or(0)]),
+        ));
+    }
+    let mut rest = axes_of_plan(runs).into_iter().filter(|key| x != Some(*key) && y != Some(*key));
+    Ok(match (x, y) {
+        (None, None) if pooled => (rest.next(), None),
+        (None, None) => match (rest.next(), rest.next()) {
+            (Some(first), Some(next)) => (Some(next), Some(first)),
+            (only, _) => (only, None),
+        },
+        (Some(x), None) if !pooled => (Some(x), rest.next()),
+        (None, Some(y)) => match rest.next() {
+            Some(x) => (Some(x), Some(y)),
+            None => (Some(y), None),
+        },
+        chosen => chosen,
+    })
+}
+
+/// A key for every axis of the plan that has several choices; of those that change together the first.
+pub fn axes_of_plan(runs: &Runs) -> Vec<usize> {
+    let axes = runs.plan.axes.iter().filter(|axis| axis.choices.len() > 1);
+    let key = |axis: &crate::sweep::Axis| {
+        let is_case = axis.choices.iter().any(|choice| choice.title.is_some());
+        let key = if is_case { Some(CASE) } else { axis.keys.first().map(String::as_str) };
+        runs.varied.iter().position(|known| Some(known.as_str()) == key)
+    };
+    axes.filter_map(key).collect()
+}
+
+impl Axis {
+    pub fn of(runs: &Runs, key: usize) -> Self {
+        let (mut values, mut known) = (Vec::new(), HashMap::new());
+        let mut place = |setting: &Vec<String>| {
+            *known.entry(setting[key].clone()).or_insert_with_key(|value| {
+                values.push(value.clone());
+                values.len() - 1
+            })
+        };
+        let places = runs.settings.iter().map(&mut place).collect();
+        Self { key: runs.varied[key].clone(), values, places }
+    }
+
+    /// Its values as numbers, if all of them are and none is there twice.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        self.values.iter().map(|value| value.parse().ok().filter(|x: &f64| x.is_finite())).collect()
+    }
+}
+
+/// A value of a key without the markup that names of cases have.
+pub fn plain(key: &str, value: &str) -> String {
+    if key == CASE {
+        Label::parse(value).runs.into_iter().map(|run| run.text).collect()
+    } else {
+        value.to_owned()
+    }
+}
