@@ -201,8 +201,7 @@ impl Output {
         default_out: Option<&str>,
         progress: &Arc<Progress>,
     ) -> Result<Outcome, LabError> {
-        let out = self.out_or(default_out).map(|out| results_in(&out)).transpose()?;
-        present(report, self.json, out, progress)
+        present(report, self.json, self.out_or(default_out).as_deref(), progress)
     }
 }
 
@@ -214,6 +213,16 @@ fn results_in(out: &Path) -> Result<OutputDir, LabError> {
 
 /// Writes a result's files, prints it as JSON or as text, and says where the files are.
 fn present(
+    report: &impl Report,
+    json: bool,
+    out: Option<&Path>,
+    progress: &Arc<Progress>,
+) -> Result<Outcome, LabError> {
+    present_in(report, json, out.map(results_in).transpose()?, progress)
+}
+
+/// The same with a directory that is open.
+fn present_in(
     report: &impl Report,
     json: bool,
     out: Option<OutputDir>,

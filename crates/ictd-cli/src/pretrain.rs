@@ -9,7 +9,7 @@ use ictd_lab::studies::pretrain::{self, Earlier, Ending, RunOptions, Settings};
 use ictd_lab::{LabError, Progress, Seeds};
 
 use crate::task_arguments::TaskArguments;
-use crate::{Outcome, SEEDS, message, present, print_data, results_in};
+use crate::{Outcome, SEEDS, message, present_in, print_data, results_in};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -77,7 +77,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     match ending? {
         Ending::Done { result, figures } => {
             // Where nothing was trained they are as they were.
-            present(&*result, arguments.json, Some(results_in(&figures)?.keeping()), progress)
+            present_in(&*result, arguments.json, Some(results_in(&figures)?.keeping()), progress)
         }
         Ending::Stopped => {
             message("stopped; checkpoints are written, --resume continues from them");

@@ -9,7 +9,7 @@ use ictd_lab::studies::reproduce::{self, Drift, Reproduction};
 use ictd_lab::studies::{Paper, Plan, Study};
 use ictd_lab::{LabError, Progress, Seeds};
 
-use crate::{Outcome, SEEDS, message, present, results_in};
+use crate::{Outcome, SEEDS, message, present};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -111,7 +111,7 @@ fn stability(
         progress.rename(format!("stability: seed {seed}, {}", timing.study));
         message(&progress.standing().to_string());
     })?;
-    present(&found, arguments.json, Some(results_in(out)?), progress)?;
+    present(&found, arguments.json, Some(out), progress)?;
     Ok(compared("stability", &reproduce::stability_drifts(&found.claims)?, found.claims.len()))
 }
 

@@ -110,8 +110,7 @@ impl OutputDir {
     /// see half of it; the directory is synced too, so that the name is there after a power failure.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LabError> {
         if self.keeps && fs::read(self.root.join(name)).is_ok_and(|there| there == bytes) {
-            self.remember(|written| written.files.push(name.to_owned()));
-            return self.progress.step(1);
+            return self.wrote(name);
         }
         self.put(name, |file| file.write_all(bytes).map_err(|e| self.failed(name, e)))
     }
@@ -147,6 +146,10 @@ impl OutputDir {
         });
         // The cause is what matters; a leftover that cannot be removed either changes nothing.
         written.inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+        self.wrote(name)
+    }
+
+    fn wrote(&self, name: &str) -> Result<(), LabError> {
         self.remember(|written| written.files.push(name.to_owned()));
         self.progress.advance(1);
         Ok(())

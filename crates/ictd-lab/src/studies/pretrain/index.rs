@@ -217,9 +217,9 @@ impl Run {
         let number = |x: f64| if x.is_nan() { "unknown".to_owned() } else { format!("{x:.3}") };
         let share = |share: Share| share.text(self.finished);
         vec![
+            self.hash.clone(),
             self.name.clone(),
             changes.join(" "),
-            self.hash.clone(),
             seeds.collect::<Vec<_>>().join(", "),
             share(self.td),
             share(self.mirror),
@@ -242,7 +242,7 @@ impl Report for Runs {
             return String::new();
         }
         let header =
-            ["setting", "changes", "hash", "seeds", "td", "mirror", "none", "TD loss", "MSVE", "last", "MB"];
+            ["hash", "setting", "changes", "seeds", "td", "mirror", "none", "TD loss", "MSVE", "last", "MB"];
         let all = |of: fn(&Run) -> usize| self.0.iter().map(of).sum::<usize>();
         let seeds = all(|run| run.finished + run.unfinished + run.diverged + run.damaged);
         let bytes = self.0.iter().map(|run| run.bytes).sum();
