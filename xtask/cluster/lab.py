@@ -58,8 +58,8 @@ class Lab:
         )
 
     def workers(self, folder):
-        """The processes that do units of the sweep in a folder, whoever started them and on whichever node."""
-        found = []
+        """The processes that do units of the sweep in a folder, and which, whoever started them and on whichever node."""
+        found = {}
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_bytes().decode().split("\0")
@@ -67,8 +67,8 @@ class Lab:
                 continue
             # Shells on their way to become one have the same words behind others.
             if words[0] == str(self.ictd) and "--index" in words and str(folder) in words:
-                found.append(int(path.parent.name))
-        return sorted(found)
+                found[int(path.parent.name)] = words[words.index("--index") + 1]
+        return found
 
 
 def kill(pid):

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 
 from hq import HyperQueue
@@ -15,6 +16,8 @@ from sweeps import BYTES, RUNS, Sweep
 CHUNK = 10
 # Seconds in which the command ends when it is told to: one is promised, and this machine is busy.
 PROMPT = 2.0
+# What the sweep says when an engine keeps its units waiting until somebody has looked.
+HELD = "will not go on by itself"
 
 
 class Round:
@@ -44,7 +47,7 @@ class Round:
         self.pause(0.5)
         workers = self.lab.workers(sweep.folder)
         if workers:
-            kill(self.lab.random.choice(workers))
+            kill(self.lab.random.choice(list(workers)))
             self.kills += 1
 
     def kill_command(self, sweep):
@@ -197,8 +200,27 @@ def slurm_controller(own):
         own.pause(5)
         cluster.start_controller()
 
-    with on_slurm(own) as (cluster, sweep):
+    with on_slurm(own) as (cluster, sweep), operator(cluster, sweep):
         own.disturb(sweep, restart, restart)
+
+
+@contextlib.contextmanager
+def operator(cluster, sweep):
+    """Somebody who looks after the cluster as soon as the sweep says that it needs that."""
+    over = threading.Event()
+
+    def attend():
+        while not over.wait(1):
+            if HELD in sweep.words():
+                cluster.release()
+
+    thread = threading.Thread(target=attend)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def slurm_daemon(own):
@@ -228,10 +250,8 @@ def slurm_frozen(own):
             os.kill(pid, signal.SIGSTOP)
         cluster.kill_daemon(node)
         own.kills += 1
-        others = lambda: [pid for n in NODES if n != node for pid in cluster.workers(n, sweep.folder)]
-        # All others are done by then: whoever is there waits for those that are stopped.
-        sweep.reach(1 - len(frozen) * CHUNK / RUNS)
-        until(lambda: len(others()) == len(frozen), REQUEUED, "the units of the node elsewhere")
+        others = lambda: {unit for n in NODES if n != node for unit in cluster.workers(n, sweep.folder).values()}
+        until(lambda: others() >= set(frozen.values()), REQUEUED, "the units of the node elsewhere")
         for pid in frozen:
             os.kill(pid, signal.SIGCONT)
         own.finish(sweep)

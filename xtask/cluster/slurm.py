@@ -88,8 +88,8 @@ class Slurm:
 
     def ask(self, *command):
         """What a command of Slurm's prints; nothing where it fails."""
-        done = self.lab.ask(command, self.environment)
-        return done.stdout.strip() if done.returncode == 0 else ""
+        answer = self.lab.ask(command, self.environment)
+        return answer.stdout.strip() if answer.returncode == 0 else ""
 
     def start_munge(self):
         key = self.folder / "keys" / "munge.key"
@@ -109,6 +109,19 @@ class Slurm:
     def kill_controller(self):
         end(self.controller)
 
+    def release(self):
+        """What an operator does where elements were begun twice, because their first beginning was lost with the controller: the
+        node was closed for that, and they are held until somebody has looked."""
+        for n in NODES:
+            if "drain" in self.state(n):
+                self.ask("scontrol", "update", f"NodeName=node{n}", "State=RESUME")
+        held = [line.split("|")[0] for line in self.ask("squeue", "-h", "-r", "-o", "%i|%r").splitlines() if "held" in line]
+        for element in held:
+            self.ask("scontrol", "release", element)
+
+    def state(self, n):
+        return self.ask("sinfo", "-h", "-N", "-n", f"node{n}", "-o", "%t")
+
     def start_node(self, n):
         if n not in self.machines:
             outer = self.start(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", MACHINE])
@@ -117,8 +130,7 @@ class Slurm:
         entered = self.start(["nsenter", "-t", inner, "-p", "-m", "slurmd", "-D", "-N", f"node{n}"])
         self.daemons[n] = entered, child_of(entered)
         # A node that is not heard of has a star behind its state.
-        is_there = lambda: self.ask("sinfo", "-h", "-N", "-n", f"node{n}", "-o", "%t") in ("idle", "mix", "alloc", "comp")
-        until(is_there, 60, f"node{n}")
+        until(lambda: self.state(n) in ("idle", "mix", "alloc", "comp"), 60, f"node{n}")
 
     def kill_daemon(self, n):
         """Ends the daemon of a node; its tasks go on."""
@@ -136,9 +148,9 @@ class Slurm:
             self.kill_daemon(n)
 
     def workers(self, n, folder):
-        """Those workers of a sweep that are on a node."""
+        """Those workers of a sweep that are on a node, and their units."""
         own = namespace(self.machines[n][1])
-        return [pid for pid in self.lab.workers(folder) if namespace(pid) == own]
+        return {pid: unit for pid, unit in self.lab.workers(folder).items() if namespace(pid) == own}
 
     def busiest(self, folder):
         """The node that has most workers of a sweep, and these, one at least."""

@@ -60,7 +60,7 @@ class Sweep:
 
     def words(self):
         """What the command has said since it was started last."""
-        return self.log.read_bytes()[self.said :].decode()
+        return self.log.read_bytes()[self.said :].decode() if self.log.exists() else ""
 
     def ask(self):
         """The same command once more, to its end."""
@@ -70,9 +70,13 @@ class Sweep:
         """When a job was noted last, in seconds since 1970."""
         return (self.folder / "engine" / "job.json").stat().st_mtime
 
-    def ended(self, seconds=PATIENCE):
+    def is_over(self):
+        """Whether the command was given and has ended."""
+        return self.process is not None and self.process.poll() is not None
+
+    def ended(self):
         """The exit code of the command, once it has ended."""
-        until(lambda: self.process.poll() is not None, seconds, "the end of the sweep")
+        until(self.is_over, PATIENCE, "the end of the sweep")
         return self.process.returncode
 
     def records(self):
@@ -89,8 +93,8 @@ class Sweep:
 
     def reach(self, share):
         """Waits until this share of all runs is done, or the command is."""
-        is_over = lambda: self.process and self.process.poll() is not None
-        until(lambda: is_over() or len(self.records().found) >= share * RUNS, PATIENCE, f"{share:.0%} of the runs")
+        is_reached = lambda: self.is_over() or len(self.records().found) >= share * RUNS
+        until(is_reached, PATIENCE, f"{share:.0%} of the runs")
 
     def results(self):
         """The content of all files that count, by name."""
