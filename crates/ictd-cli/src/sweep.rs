@@ -11,7 +11,7 @@ use ictd_lab::sweep::engine::{self, EngineName, Options};
 use ictd_lab::sweep::{self, Finished, Plan, Request};
 use ictd_lab::{Progress, Seeds};
 
-use crate::{Outcome, message, print_data, print_json, sweep_show};
+use crate::{Outcome, SEEDS, message, print_data, print_json, sweep_show};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -39,8 +39,7 @@ struct Sweep {
     /// Change a key of every setting, as for `pretrain`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Seeds instead of the plan's: a number of seeds N for 0..N, a range A..B (B not included), or a list of both
-    #[arg(long)]
+    #[arg(long, help = format!("{SEEDS} [default: those of the plan]"))]
     seeds: Option<Seeds>,
     /// Threads, of every worker where an engine starts them [default: one per core, one with an engine]
     #[arg(long)]

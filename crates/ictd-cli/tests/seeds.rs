@@ -5,7 +5,7 @@ mod common;
 
 use common::{assert_refused, ictd, ictd_in, json};
 
-const COMMANDS: [&str; 5] = ["pretrain", "branches", "readings", "mirror", "reproduce"];
+const COMMANDS: [&str; 6] = ["pretrain", "branches", "readings", "mirror", "reproduce", "sweep"];
 
 /// The help of an option in one line, without its default.
 fn help(command: &str, option: &str) -> Option<String> {
