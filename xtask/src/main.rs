@@ -158,27 +158,40 @@ fn venv(folder: &str, requirements: &str) -> Option<String> {
 /// Largest difference between a circuit in torch and ours.
 const CIRCUIT_TOLERANCE: f64 = 1e-6;
 
-/// Fails when a circuit computes something else in torch than here: the constructed ones, and one that is trained for a moment.
+/// What is trained for a moment and then a circuit: plain, deep with diagonal mixing, and layers of their own with two heads.
+const TRAINED: [&[&str]; 3] = [
+    &[],
+    &["rho.start=0.9", "rho.end=0.9", "n=20", "layers=15"],
+    &["tied=false", "block=dual", "mask=none", "kernel=elu1"],
+];
+
+/// Fails when a circuit computes something else in torch than here: the constructed ones, and those that are trained for a moment.
 fn circuits() -> bool {
     let Some(python) = torch() else { return false };
-    let (out, run_dir) = ("target/slow/circuit", "target/slow/circuit-run");
+    let out = "target/slow/circuit";
     let ictd = |arguments: &[&str]| output(Command::new("target/release/ictd").args(arguments));
-    let trained = ["pretrain", "--set", "epochs=20", "--seeds", "0..1", "--fresh", "--out", run_dir];
-    let checkpoint = || output(Command::new("find").args([run_dir, "-name", "best.safetensors"]));
-    let Some(checkpoint) = ictd(&trained).and_then(|_| checkpoint()) else { return false };
-    let params = ["--params", checkpoint.lines().next().unwrap_or_default()];
-    let difference = |name: &str| -> Option<f64> {
-        let more = if name == "trained" { &params[..] } else { &[] };
-        ictd(&[&["circuit", name, "--out", out], more].concat())?;
-        let text = output(Command::new(&python).arg(format!("{out}/circuit.py")))?;
-        text.trim().strip_prefix("largest difference ")?.parse().ok()
-    };
-    let names = ["td", "mirror", "td-linear", "residual-gradient", "monte-carlo", "lstd", "trained"];
-    names.into_iter().all(|name| {
-        let found = difference(name);
+    let holds = |name: &str, more: &[&str]| {
+        let difference = || -> Option<f64> {
+            ictd(&[&["circuit", name, "--out", out], more].concat())?;
+            let text = output(Command::new(&python).arg(format!("{out}/circuit.py")))?;
+            text.trim().strip_prefix("largest difference ")?.parse().ok()
+        };
+        let found = difference();
         eprintln!("xtask slow: circuit {name} in torch, largest difference {found:?}");
         found.is_some_and(|difference| difference <= CIRCUIT_TOLERANCE)
-    })
+    };
+    let trained = |(k, keys): (usize, &&[&str])| {
+        let run_dir = format!("target/slow/circuit-run{k}");
+        let set = keys.iter().flat_map(|key| ["--set", key]);
+        let arguments = ["pretrain", "--set", "epochs=20", "--seeds", "0..1", "--fresh", "--out", &run_dir];
+        ictd(&arguments.into_iter().chain(set).collect::<Vec<_>>())?;
+        let found = output(Command::new("find").args([&run_dir, "-name", "best.safetensors"]))?;
+        Some(holds("trained", &["--params", found.lines().next()?]))
+    };
+    ["td", "mirror", "td-linear", "residual-gradient", "monte-carlo", "lstd"]
+        .iter()
+        .all(|name| holds(name, &[]))
+        && TRAINED.iter().enumerate().all(|run| trained(run).unwrap_or(false))
 }
 
 /// Inputs for each of the nineteen readers of logs and queries: more than a million in all, however long they take.

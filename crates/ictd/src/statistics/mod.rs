@@ -78,5 +78,8 @@ pub fn wilson(successes: u64, total: u64) -> (f64, f64) {
     let centre = p + z * z / (2.0 * n);
     let spread = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
     let scale = 1.0 + z * z / n;
-    (((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0))
+    // At the ends the two are equal but for rounding.
+    let low = if successes == 0 { 0.0 } else { (centre - spread) / scale };
+    let high = if successes == total { 1.0 } else { (centre + spread) / scale };
+    (low.max(0.0), high.min(1.0))
 }
