@@ -11,14 +11,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from lab import end, until
+from lab import Cluster, end, until
 
 WORKERS = (0, 1)
 CORES = 2
 LINK = "hq-current"
 
 
-class HyperQueue:
+class HyperQueue(Cluster):
     def __init__(self, lab, name):
         self.lab = lab
         self.folder = lab.scratch / name
@@ -26,15 +26,14 @@ class HyperQueue:
         self.server = None
         self.workers = {}
 
-    def __enter__(self):
+    def begin(self):
         self.folder.mkdir()
         self.server = self.start("server")
         until((self.folder / LINK / "access.json").exists, 20, "the server of HyperQueue")
         for k in WORKERS:
             self.start_worker(k)
-        return self
 
-    def __exit__(self, *_):
+    def stop(self):
         for process in [*self.workers.values(), self.server]:
             if process:
                 end(process)

@@ -26,6 +26,21 @@ def until(condition, seconds, what):
     return found
 
 
+class Cluster:
+    """Daemons that are there for the length of a block, whatever happens in it or before it is reached."""
+
+    def __enter__(self):
+        try:
+            self.begin()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
 class Lab:
     """A folder for everything that is written, the program, and chance."""
 

@@ -7,7 +7,7 @@ killed, daemon, steps and tasks are gone at once, as they are when the power fai
 import os
 import socket
 
-from lab import child_of, end, kill, until
+from lab import Cluster, child_of, end, kill, until
 
 NODES = (1, 2)
 # Enough for all units of a sweep on one node, so that what a lost node did is begun elsewhere at once.
@@ -55,7 +55,7 @@ NODE = "NodeName=node{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs
 MACHINE = "while :; do sleep 86400 & wait $!; done"
 
 
-class Slurm:
+class Slurm(Cluster):
     def __init__(self, lab, name):
         self.lab = lab
         self.folder = lab.scratch / name
@@ -63,7 +63,7 @@ class Slurm:
         self.munged = self.controller = None
         self.machines, self.daemons = {}, {}
 
-    def __enter__(self):
+    def begin(self):
         for part in ("state", "keys"):
             (self.folder / part).mkdir(parents=True)
         host = socket.gethostname().split(".")[0]
@@ -74,9 +74,8 @@ class Slurm:
         self.start_controller()
         for n in NODES:
             self.start_node(n)
-        return self
 
-    def __exit__(self, *_):
+    def stop(self):
         for n in NODES:
             self.kill_machine(n)
         for process in (self.controller, self.munged):

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ictd_lab::sweep::show::{self, Asked, Overview, PAGE, Runs, Statistic};
 use ictd_lab::{LabError, Progress};
 
-use crate::{Outcome, message, present, results_in};
+use crate::{Outcome, message, present};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -58,7 +58,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     }
     let overview = Overview::new(runs, &Asked { metric, statistic, x, y }, progress)?;
     let out = out.unwrap_or_else(|| dir.join("show"));
-    let outcome = present(&overview, json, Some(results_in(&out)?), progress)?;
+    let outcome = present(&overview, json, Some(&out), progress)?;
     message(&format!("page: {}", out.join(PAGE).display()));
     Ok(outcome)
 }

@@ -20,17 +20,6 @@ pub struct Dots {
     pub range: (f64, f64),
 }
 
-impl Dots {
-    /// The same number in words, with its interval.
-    fn text(estimate: &Estimate) -> String {
-        match estimate.interval {
-            _ if estimate.value.is_nan() => "–".into(),
-            Some((low, high)) => format!("{} ({} to {})", short(estimate.value), short(low), short(high)),
-            None => short(estimate.value),
-        }
-    }
-}
-
 fn width(text: &str) -> f64 {
     Label::parse(text).width(TEXT_SIZE)
 }
@@ -43,7 +32,7 @@ impl Panel for Dots {
     fn sides(&self) -> (f64, f64) {
         let widest = |texts: &mut dyn Iterator<Item = f64>| texts.fold(0.0, f64::max) + 2.0 * PAD;
         let names = self.rows.iter().map(|(name, _)| width(name)).chain([width(&self.key)]);
-        (widest(&mut names.into_iter()), widest(&mut self.rows.iter().map(|(_, e)| width(&Self::text(e)))))
+        (widest(&mut names.into_iter()), widest(&mut self.rows.iter().map(|(_, e)| width(&e.to_string()))))
     }
 
     fn ends(&self, _: f64, _: (f64, f64)) -> (f64, f64) {
@@ -75,7 +64,7 @@ impl Panel for Dots {
             let y = plot.top + (k as f64 + 0.5) * row;
             let baseline = y + 0.36 * TEXT_SIZE;
             scene.text(plot.left - PAD, baseline, name, TEXT_SIZE, Anchor::End, INK);
-            scene.text(area.right(), baseline, &Self::text(estimate), TEXT_SIZE, Anchor::End, INK);
+            scene.text(area.right(), baseline, &estimate.to_string(), TEXT_SIZE, Anchor::End, INK);
             if estimate.value.is_nan() {
                 continue;
             }

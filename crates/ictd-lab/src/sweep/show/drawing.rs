@@ -17,6 +17,9 @@ const ROW_NAMES: usize = 60;
 const WIDE: f64 = 20.0;
 /// The same of a metric in a map.
 const WIDE_METRIC: f64 = 100.0;
+/// Curves in one panel, and panels in a row.
+const TOGETHER: usize = 3;
+const ABREAST: usize = 4;
 
 /// What a picture says besides its numbers.
 #[derive(Clone, Debug)]
@@ -129,25 +132,32 @@ pub fn along(x: &Key, cells: &[Estimate], statistic: Statistic, words: &Words<'_
     Grid { width, ..Grid::new(words.title, 1, [dots], words.note.to_owned()) }.scene()
 }
 
-/// Curves of settings with the half of the runs around them.
+/// Curves of settings with the half of the runs around them: a panel each, with the same axes, where bands would hide one another.
 pub fn curves(lines: &[(String, &Band)], words: &Words<'_>) -> Scene {
-    let series = lines.iter().enumerate().map(|(k, (name, band))| {
+    let ends = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+    };
+    let (low, high) =
+        ends(&mut lines.iter().flat_map(|(_, band)| band.low.iter().chain(&band.high)).copied());
+    let (first, last) = ends(&mut lines.iter().flat_map(|(_, band)| &band.steps).map(|step| *step as f64));
+    let y = if low > 0.0 && high > WIDE_METRIC * low {
+        Axis::log(words.label).over(low, high)
+    } else {
+        let pad = 0.05 * (high - low);
+        Axis::linear(words.label).over(low - pad, high + pad)
+    };
+    let x = || Axis::linear("gradient step").over(first, last);
+    let series = |(k, (name, band)): (usize, &(String, &Band))| {
         let points = band.steps.iter().zip(&band.middle).map(|(step, y)| (*step as f64, *y));
         let ends = band.low.iter().copied().zip(band.high.iter().copied());
-        let series = Series::new(name.as_str(), PALETTE[k % PALETTE.len()], points.collect())
-            .with_band(ends.collect());
-        // Past the palette colours come again, dashed.
-        if k < PALETTE.len() { series } else { series.dashed() }
-    });
-    let all = || lines.iter().flat_map(|(_, band)| band.low.iter().chain(&band.high));
-    let (low, high) = all().fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(*x), high.max(*x)));
-    let y = if low > 0.0 && high > WIDE_METRIC * low {
-        Axis::log(words.label)
-    } else {
-        Axis::linear(words.label)
+        Series::new(name.as_str(), PALETTE[k], points.collect()).with_band(ends.collect())
     };
-    let chart = Chart::new(words.title, Axis::linear("gradient step"), y, series.collect());
-    chart.noted(words.note).scene(Width::Page)
+    if lines.len() <= TOGETHER {
+        let series = lines.iter().enumerate().map(series).collect();
+        return Chart::new(words.title, x(), y, series).noted(words.note).scene(Width::Page);
+    }
+    let panel = |line: &(String, &Band)| Chart::new(line.0.as_str(), x(), y.clone(), vec![series((0, line))]);
+    Grid::new(words.title, ABREAST, lines.iter().map(panel), words.note.to_owned()).scene()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What is said of the runs of a cell: a share or the middle of a metric, and how far it can be trusted.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -131,8 +132,23 @@ impl Sample {
             Statistic::Share(_) if self.runs() == 0 => Estimate { value: f64::NAN, interval: None },
             Statistic::Share(end) => {
                 let (count, runs) = (self.counts[end], self.runs());
-                Estimate { value: count as f64 / runs as f64, interval: Some(wilson(count, runs)) }
+                let (low, high) = wilson(count, runs);
+                // Exact at the ends, where rounding leaves something of them.
+                let low = if count == 0 { 0.0 } else { low };
+                let high = if count == runs { 1.0 } else { high };
+                Estimate { value: count as f64 / runs as f64, interval: Some((low, high)) }
             }
+        }
+    }
+}
+
+impl fmt::Display for Estimate {
+    /// `0.75 (0.3 to 0.95)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.interval {
+            _ if self.value.is_nan() => f.write_str("–"),
+            Some((low, high)) => write!(f, "{} ({} to {})", short(self.value), short(low), short(high)),
+            None => f.write_str(&short(self.value)),
         }
     }
 }

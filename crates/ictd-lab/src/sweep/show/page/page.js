@@ -6,7 +6,7 @@ const find = (id) => document.getElementById(id);
 const seeds = data.seeds.length;
 const [shares, centres] = [data.ends, ["iqm", "median", "mean"]];
 const words = { td: "share of TD", mirror: "share of mirror", none: "share of neither", diverged: "share of diverged", iqm: "IQM", median: "median", mean: "mean" };
-const [MOST_ROWS, MOST_LISTED, MOST_LINES] = [500, 200, 8];
+const [MOST_ROWS, MOST_LISTED, MOST_LINES, FIRST_LINES] = [500, 200, 8, 4];
 
 const state = {
   metric: data.view.metric,
@@ -19,7 +19,7 @@ const state = {
   seed: null,
   curve: Math.max(0, data.curves.indexOf(data.metrics[data.view.metric])),
   isLog: false,
-  lines: new Set(data.bands.map((_, k) => k).filter((k) => data.bands[k]?.steps.length).slice(0, MOST_LINES)),
+  lines: new Set(data.bands.map((_, k) => k).filter((k) => data.bands[k]?.steps.length).slice(0, FIRST_LINES)),
   sort: { column: 0, up: true },
 };
 

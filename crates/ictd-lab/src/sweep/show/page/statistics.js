@@ -21,7 +21,8 @@ function wilson(successes, total) {
   const middle = p + (z * z) / (2 * total);
   const spread = z * Math.sqrt((p * (1 - p)) / total + (z * z) / (4 * total * total));
   const scale = 1 + (z * z) / total;
-  return [Math.max(0, (middle - spread) / scale), Math.min(1, (middle + spread) / scale)];
+  // Exact at the ends, where rounding leaves something of them.
+  return [successes === 0 ? 0 : Math.max(0, (middle - spread) / scale), successes === total ? 1 : Math.min(1, (middle + spread) / scale)];
 }
 
 /** The quantile of sorted numbers, interpolated linearly. */
