@@ -64,14 +64,17 @@ fn results(out: &Path) -> Vec<(String, Vec<u8>)> {
     for folder in folders {
         let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
         files.sort();
-        found.extend(files.into_iter().map(|path| (path.display().to_string().replace(&out.display().to_string(), ""), fs::read(&path).unwrap())));
+        found.extend(files.into_iter().map(|path| {
+            (path.display().to_string().replace(&out.display().to_string(), ""), fs::read(&path).unwrap())
+        }));
     }
     found
 }
 
 fn journals(out: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(out.join("journal")).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "log")).collect();
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == "log")).collect();
     files.sort();
     files
 }
@@ -106,11 +109,14 @@ fn rows_are_what_pretraining_finds() {
     let dir = tempfile::tempdir().unwrap();
     let out = swept(&request(dir.path(), PLAN, "sweep"), 2);
     let rows = rows(&out);
-    let header: Vec<String> = ["kernel", "layers", "n", "seed"].map(String::from).into_iter().chain(columns()).collect();
+    let header: Vec<String> =
+        ["kernel", "layers", "n", "seed"].map(String::from).into_iter().chain(columns()).collect();
     assert_eq!(rows[0], header);
     assert_eq!(rows.len(), 1 + 2 * 2 * 3);
     let keys: Vec<Vec<String>> = rows[1..].iter().map(|row| row[..4].to_vec()).collect();
-    let expected = |kernel: &str, layers: &str, n: &str, seed: u64| vec![kernel.to_owned(), layers.into(), n.into(), seed.to_string()];
+    let expected = |kernel: &str, layers: &str, n: &str, seed: u64| {
+        vec![kernel.to_owned(), layers.into(), n.into(), seed.to_string()]
+    };
     assert_eq!(keys[0], expected("softmax", "2", "5", 0));
     assert_eq!(keys[4], expected("softmax", "3", "8", 1));
     assert_eq!(keys[11], expected("linear", "3", "8", 2));
@@ -146,11 +152,13 @@ fn a_line_that_was_cut_short_is_done_again() {
     assert_eq!(lines.len(), 12);
     // Cut in the middle, one line damaged in a digit, one gone.
     let damaged = lines[4].replacen('1', "2", 1);
-    let kept = [&lines[..4], &[damaged.as_str()], &lines[6..11], &[&lines[11][..lines[11].len() / 2]]].concat();
+    let kept =
+        [&lines[..4], &[damaged.as_str()], &lines[6..11], &[&lines[11][..lines[11].len() / 2]]].concat();
     fs::write(journal, kept.concat()).unwrap();
     swept(&request, 2);
     assert_eq!(results(&whole), results(&request.out));
-    let added: usize = journals(&request.out).iter().map(|path| fs::read_to_string(path).unwrap().lines().count()).sum();
+    let added: usize =
+        journals(&request.out).iter().map(|path| fs::read_to_string(path).unwrap().lines().count()).sum();
     assert_eq!(added, 11 + 3, "three runs were done again");
 }
 
@@ -199,9 +207,11 @@ fn another_plan_needs_a_word_in_the_same_directory() {
     let refused = request(dir.path(), &more, "out").open(true).unwrap_err();
     assert!(refused.to_string().starts_with("out: ") && refused.exit_code() == 2, "{refused}");
     let extended = Request { extend: true, ..request(dir.path(), &more, "out") };
-    let before: usize = journals(&extended.out).iter().map(|p| fs::read_to_string(p).unwrap().lines().count()).sum();
+    let before: usize =
+        journals(&extended.out).iter().map(|p| fs::read_to_string(p).unwrap().lines().count()).sum();
     swept(&extended, 2);
-    let after: usize = journals(&extended.out).iter().map(|p| fs::read_to_string(p).unwrap().lines().count()).sum();
+    let after: usize =
+        journals(&extended.out).iter().map(|p| fs::read_to_string(p).unwrap().lines().count()).sum();
     assert_eq!((before, after), (12, 16), "the runs that both plans have were kept");
     let whole = swept(&request(dir.path(), &more, "whole"), 2);
     assert_eq!(results(&whole), results(&extended.out));
@@ -253,7 +263,10 @@ fn bad_plans_are_one_line_that_says_where() {
         ("[set]\nn = 3\n[grid]\nn = [1]", "'n=3' is what an axis varies"),
         ("preset = \"paper\"\nconfig = \"a.toml\"", "stands beside preset"),
         ("config = \"absent.toml\"", "absent.toml"),
-        ("seeds = 1000000\n[grid]\nn = { from = 1, to = 1000, points = 1000 }", "runs is 1000000000, expected 1 to 1000000"),
+        (
+            "seeds = 1000000\n[grid]\nn = { from = 1, to = 1000, points = 1000 }",
+            "runs is 1000000000, expected 1 to 1000000",
+        ),
         ("grid = 3", "grid is 3, expected a table of keys"),
         ("x = [", "line 1"),
     ];
@@ -282,7 +295,8 @@ fn grids_may_be_given_by_their_ends() {
     let dir = tempfile::tempdir().unwrap();
     let text = "[grid]\n\"optimizer.lr\" = { from = 1e-4, to = 1e-2, points = 3, scale = \"log\" }\nn = { from = 5, to = 20, points = 4 }\n";
     let found = plan(dir.path(), text).unwrap();
-    let values: Vec<String> = found.axes.iter().flat_map(|axis| &axis.choices).flat_map(|c| c.set.clone()).collect();
+    let values: Vec<String> =
+        found.axes.iter().flat_map(|axis| &axis.choices).flat_map(|c| c.set.clone()).collect();
     assert_eq!(values[0], "optimizer.lr=0.0001");
     let middle: f64 = values[1].trim_start_matches("optimizer.lr=").parse().unwrap();
     assert!((middle - 1e-3).abs() < 1e-15, "{middle}");
