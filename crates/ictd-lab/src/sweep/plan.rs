@@ -55,6 +55,7 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// What the author calls it, on the axis of cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// `key=value`.
     pub set: Vec<String>,

@@ -1,0 +1,92 @@
+//! Arrays of NumPy, and whatever it makes an array of, as matrices and vectors; and back.
+
+use ictd::matrix::Matrix;
+use numpy::{
+    PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::errors::{input, input_type};
+
+/// Numbers in rows, read where NumPy keeps them when they are `float64`, in whatever order, else converted once.
+pub struct Numbers<'py> {
+    array: PyReadonlyArrayDyn<'py, f64>,
+    name: &'static str,
+}
+
+static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+fn asarray<'py>(py: Python<'py>, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let function =
+        ASARRAY.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("asarray")?.unbind()))?;
+    function.bind(py).call1((given,))
+}
+
+impl<'py> Numbers<'py> {
+    /// Numbers of any real type. Complex ones, texts and dates are refused by their name.
+    pub fn of(given: &Bound<'py, PyAny>, name: &'static str) -> PyResult<Self> {
+        if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'py, f64>>() {
+            return Ok(Self { array, name });
+        }
+        let py = given.py();
+        let made = asarray(py, given)
+            .map_err(|error| input(format!("{name}: {}, expected numbers", error.value(py))))?;
+        let kind: char = made.cast::<PyUntypedArray>()?.dtype().kind().into();
+        if !matches!(kind, 'f' | 'i' | 'u' | 'b' | 'O') {
+            let dtype = made.getattr("dtype")?;
+            return Err(input_type(format!("{name} has dtype {dtype}, expected real numbers")));
+        }
+        let floats = made.call_method1("astype", ("float64",));
+        let floats = floats
+            .map_err(|error| input_type(format!("{name}: {}, expected real numbers", error.value(py))))?;
+        Ok(Self { array: floats.extract()?, name })
+    }
+
+    /// Its dimensions.
+    pub fn shape(&self) -> &[usize] {
+        self.array.shape()
+    }
+
+    fn to_vec(&self) -> Vec<f64> {
+        match self.array.as_slice() {
+            Ok(slice) => slice.to_vec(),
+            Err(_) => self.array.as_array().iter().copied().collect(),
+        }
+    }
+
+    /// As a matrix, of two dimensions.
+    pub fn matrix(&self) -> PyResult<Matrix> {
+        match *self.shape() {
+            [rows, cols] => Ok(Matrix::from_vec(rows, cols, self.to_vec())),
+            _ => Err(self.refused("two dimensions, (rows, features)")),
+        }
+    }
+
+    /// As a list, of one dimension.
+    pub fn vector(&self) -> PyResult<Vec<f64>> {
+        match *self.shape() {
+            [_] => Ok(self.to_vec()),
+            _ => Err(self.refused("one dimension")),
+        }
+    }
+
+    fn refused(&self, expected: &str) -> PyErr {
+        input(format!("{} has shape {:?}, expected {expected}", self.name, self.shape()))
+    }
+}
+
+/// A matrix as an array.
+pub fn to_array2<'py>(py: Python<'py>, matrix: &Matrix) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    PyArray1::from_slice(py, matrix.as_slice()).reshape([matrix.num_rows(), matrix.num_cols()])
+}
+
+/// Numbers of that shape, the last index fastest, as an array.
+pub fn to_array<'py>(
+    py: Python<'py>,
+    shape: &[usize],
+    numbers: Vec<f64>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    PyArray1::from_vec(py, numbers).reshape(shape)
+}

@@ -1,0 +1,28 @@
+//! The compiled half of `import ictd`: what the Python package in `python/ictd` calls.
+//!
+//! A thin shell over [`ictd`] and [`ictd_lab`], as the command line is: arrays become contexts, logs and tasks ([`arrays`]), results become
+//! dictionaries that show themselves ([`report`]), errors become exceptions ([`errors`]), and whatever may take long runs without the
+//! interpreter's lock, ends on Ctrl-C and says how far it is ([`work`]). One file per topic besides; names that begin with an underscore
+//! are private to the package.
+
+mod arrays;
+mod errors;
+mod forward;
+mod report;
+mod work;
+
+use pyo3::prelude::*;
+
+/// `ictd._core`. Nothing in it needs the interpreter's lock to be safe.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::forward::forward;
+    #[pymodule_export]
+    use super::report::Report;
+
+    /// The version of the library.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals, reason = "a name of Python")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}
