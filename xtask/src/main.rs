@@ -6,12 +6,13 @@ mod audit;
 mod browser;
 mod explorer;
 mod pack;
+mod python;
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
-cargo xtask test             format, lints, what we build on, all tests, the explorer, documentation
+cargo xtask test             format, lints, what we build on, all tests, the explorer, the Python package, documentation
 cargo xtask explorer         the explorer as one HTML file (installs the target wasm32-unknown-unknown); its path comes last
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
                              all readings, the branch map, circuits in torch (installs it), a million damaged logs, sweeps on
@@ -38,6 +39,7 @@ cargo xtask bench pretrain long
                              speed and memory of pretraining on contexts of up to 100,000 transitions
 cargo xtask bench sweep      what 10,000 short runs cost beside the training in them
 cargo xtask bench explorer   how fast the explorer opens, redraws and trains, beside the command line
+cargo xtask bench python      what calls from Python cost over the engine and the command line, and the size of the wheel
 cargo xtask bench evaluate [icu|minari|cdnow|speed]
                              values and intervals of evaluate against exact values, long rollouts and other estimators, a log that is not
                              stationary, long files; all of them, or one (installs minari, gymnasium, scikit-learn, pandas and data)
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         ["bench", "pretrain", "long"] => bench("pretrain_long"),
         ["bench", "sweep"] => bench("sweep"),
         ["bench", "explorer"] => explorer::bench(),
+        ["bench", "python"] => python::bench(),
         ["bench", "evaluate", rest @ ..] if rest.len() <= 1 => bench_evaluate(rest),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
 
 fn test() -> bool {
     let start = Instant::now();
+    let environment = python::Environment::begin();
     let passed = component("rustfmt")
         && component("clippy")
         && cargo("format", &["fmt", "--all", "--check"], &[])
@@ -89,6 +93,7 @@ fn test() -> bool {
         && audit::audit()
         && cargo("tests", &["test", "--workspace", "--locked"], &[])
         && explorer::test()
+        && python::test(environment)
         && cargo(
             "documentation",
             &["doc", "--workspace", "--no-deps", "--locked"],
