@@ -33,7 +33,7 @@ __all__ = ["Arrays", "Environment", "Episode", "Episodes", "Policy", "collect", 
 
 Array = npt.NDArray[Any]
 
-Policy = Callable[[Any], Any] | Callable[[Any, np.random.Generator], Any]
+Policy = Callable[[Any], Any] | Callable[[Any, "np.random.Generator"], Any]
 """From an observation, and where it wants one a random generator, to an action."""
 
 
@@ -155,7 +155,8 @@ class Episodes(Sequence[Episode]):
         )
 
     def dicts(self) -> list[dict[str, Any]]:
-        """Episodes as dictionaries with the keys of Minari: ``minari.EpisodeBuffer(**d)`` takes one as it is."""
+        """Episodes as dictionaries with the keys of Minari: ``minari.data_collector.EpisodeBuffer(**d)`` takes one as it is,
+        and ``minari.create_dataset_from_buffers`` a list of those."""
         names = ("id", "observations", "actions", "rewards", "terminations", "truncations")
         return [{name: getattr(episode, name) for name in names} for episode in self]
 
@@ -349,6 +350,8 @@ class _Shape:
         """A copy as an array, of the shape of those before."""
         array, columns = self.flat(thing, f"{self.what} {_brief(thing)} at step {t} of episode {number}")
         texts = array.dtype.kind == "U"
+        if texts and self.what == "action":
+            raise InputTypeError(f"action at step {t} of episode {number} is {_brief(thing)}, expected numbers")
         if not self.columns:
             self.columns, self.shape, self.texts = columns, array.shape, texts
         elif (columns, array.shape, texts) != (self.columns, self.shape, self.texts):
@@ -440,7 +443,7 @@ def whole(name: str, value: Any, least: int) -> int:
     return found
 
 
-_Ask = Callable[[Any, np.random.Generator], Any]
+_Ask = Callable[[Any, "np.random.Generator"], Any]
 
 
 def _asking(policy: Any) -> _Ask | None:
