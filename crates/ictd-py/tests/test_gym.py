@@ -168,7 +168,7 @@ def test_arrays_that_environment_and_policy_reuse_are_copied():
 )
 def test_observations_of_every_kind_become_arrays(observe, columns, first, X, tmp_path):
     episodes = ictd.collect(Counter(observe=observe), lambda state: 0, episodes=2, seed=0)
-    assert list(episodes.columns) == columns
+    assert list(episodes.state_columns) == columns
     np.testing.assert_array_equal(episodes[0].observations[0], np.array(first))
     assert episodes[:1].arrays().X.shape == X
     for ending in ("csv", "npz", "jsonl"):
@@ -565,11 +565,21 @@ def test_episodes_are_those_of_minari(tmp_path, monkeypatch):
             assert getattr(mine, name).dtype == getattr(theirs, name).dtype, name
 
 
+@pytest.mark.skipif(not hasattr(ictd, "as_log"), reason="no logs here")
+@pytest.mark.parametrize("observe", [lambda k: k, lambda k: "abcd"[k], lambda k: [k, 0.5], lambda k: {"at": k, "place": [k, -k / 2]}])
+def test_episodes_are_a_log(observe):
+    episodes = ictd.collect(Counter(observe=observe), lambda state: 0, episodes=3, seed=0)
+    for log in (ictd.as_log(episodes), ictd.as_log(episodes.dicts()), ictd.as_log(list(episodes))):
+        np.testing.assert_array_equal(np.asarray(log.states)[:3], episodes.arrays().X[:3])
+        np.testing.assert_array_equal(log.rewards[~np.isnan(log.rewards)], np.tile([2.0, 1.0, 0.0], 3))
+        assert np.asarray(log.terminated).sum() == 3 and not np.asarray(log.truncated).any()
+
+
 def test_episodes_can_be_pickled_and_copied():
     episodes = ictd.collect(Walk(), None, episodes=2, seed=0)
     for again in (pickle.loads(pickle.dumps(episodes)), copy.deepcopy(episodes)):
         np.testing.assert_array_equal(again.arrays().X, episodes.arrays().X)
-        assert again.columns == episodes.columns
+        assert again.state_columns == episodes.state_columns
 
 
 # --- tasks as environments

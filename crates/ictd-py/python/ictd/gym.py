@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import math
 import operator
 import os
 import sys
@@ -98,9 +99,9 @@ class Episode:
 class Episodes(Sequence[Episode]):
     """Episodes of one environment, as :func:`collect` makes them: a sequence of :class:`Episode`."""
 
-    def __init__(self, episodes: Iterable[Episode], columns: Sequence[str], action_columns: Sequence[str]) -> None:
+    def __init__(self, episodes: Iterable[Episode], state_columns: Sequence[str], action_columns: Sequence[str]) -> None:
         self._episodes = tuple(episodes)
-        self.columns = tuple(columns)
+        self.state_columns = tuple(state_columns)
         """Names of the columns of X in files: ``state`` where an observation is one thing, ``obs_0``, ``obs_1``, … where it is a vector, ``obs_KEY…`` for parts of dictionaries."""
         self.action_columns = tuple(action_columns)
         """The same of actions: ``action``, or ``action_0``, …"""
@@ -114,7 +115,7 @@ class Episodes(Sequence[Episode]):
     def __getitem__(self, index: slice) -> Episodes: ...
     def __getitem__(self, index: int | slice) -> Episode | Episodes:
         if isinstance(index, slice):
-            return Episodes(self._episodes[index], self.columns, self.action_columns)
+            return Episodes(self._episodes[index], self.state_columns, self.action_columns)
         return self._episodes[index]
 
     def __repr__(self) -> str:
@@ -194,7 +195,7 @@ class Episodes(Sequence[Episode]):
         """The columns of files by name, each with whether what is not NaN in it is whole."""
         X, rewards, episode, terminated, truncated = self.arrays()
         columns: dict[str, tuple[Array, bool]] = {"episode": (episode, True), "t": (np.concatenate([np.arange(len(e) + 1) for e in self]), True)}
-        columns |= {name: (column, False) for name, column in zip(self.columns, _table(X).T, strict=True)}
+        columns |= {name: (column, False) for name, column in zip(self.state_columns, _table(X).T, strict=True)}
         # Nobody acted in the last row.
         actions = [_table(episode.actions) for episode in self]
         whole = all(a.dtype.kind in "biu" for a in actions)
@@ -337,6 +338,9 @@ def _cast(action: Any, shape: Any, dtype: Any) -> Any:
     return found.astype(dtype)[()]
 
 
+_Where = Callable[[], str]
+
+
 class _Shape:
     """The shape of all observations, or of all actions: that of the first."""
 
@@ -348,7 +352,7 @@ class _Shape:
 
     def of(self, thing: Any, t: int, number: int) -> Array:
         """A copy as an array, of the shape of those before."""
-        array, columns = self.flat(thing, f"{self.what} {_brief(thing)} at step {t} of episode {number}")
+        array, columns = self.flat(thing, lambda: f"{self.what} {_brief(thing)} at step {t} of episode {number}")
         texts = array.dtype.kind == "U"
         if texts and self.what == "action":
             raise InputTypeError(f"action at step {t} of episode {number} is {_brief(thing)}, expected numbers")
@@ -362,15 +366,15 @@ class _Shape:
             raise InputError(f"{self.what} at step {t} of episode {number} is {_brief(thing)}, expected finite numbers")
         return array
 
-    def flat(self, thing: Any, where: str) -> tuple[Array, tuple[str, ...]]:
+    def flat(self, thing: Any, where: _Where) -> tuple[Array, tuple[str, ...]]:
         if isinstance(thing, (Mapping, tuple)):
             named = [pair for part in _parts(thing, self.many) for pair in self.part(*part, where)]
             arrays, names = [array for array, _ in named], [name for _, found in named for name in found]
             twice = {name for name in names if names.count(name) > 1}
             if twice or not names:
-                raise InputError(f"{where} has {'columns of one name: ' + _listed(sorted(twice)) if twice else 'no parts'}, expected parts of different names")
+                raise InputError(f"{where()} has {'columns of one name: ' + _listed(sorted(twice)) if twice else 'no parts'}, expected parts of different names")
             if len({array.dtype.kind == "U" for array in arrays}) > 1 or arrays[0].dtype.kind == "U":
-                raise InputTypeError(f"{where} has texts in its parts, expected numbers")
+                raise InputTypeError(f"{where()} has texts in its parts, expected numbers")
             return np.concatenate(arrays), tuple(names)
         array = _numbers(thing, where)
         if array.ndim == 0:
@@ -380,7 +384,7 @@ class _Shape:
             return array, self.columns
         return array, tuple(f"{self.many}_{k}" for k in range(array.size))
 
-    def part(self, name: str, thing: Any, where: str) -> Iterator[tuple[Array, list[str]]]:
+    def part(self, name: str, thing: Any, where: _Where) -> Iterator[tuple[Array, list[str]]]:
         array = _numbers(thing, where)
         yield array.reshape(-1), [name] if array.ndim == 0 else [f"{name}_{k}" for k in range(array.size)]
 
@@ -397,20 +401,22 @@ def _parts(thing: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, thing
 
 
-def _numbers(thing: Any, where: str) -> Array:
+def _numbers(thing: Any, where: _Where) -> Array:
     """A copy as an array of numbers or of one text; what is whole by itself is of 64 bits."""
     try:
         array = np.array(thing)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{where} is no array ({error}), expected numbers of one shape") from error
+        raise InputTypeError(f"{where()} is no array ({error}), expected numbers of one shape") from error
     if array.dtype.kind == "U" and array.ndim == 0:
         return array
     if array.dtype.kind not in "biuf":
-        raise InputTypeError(f"{where} is a {type(thing).__name__}, expected numbers")
+        raise InputTypeError(f"{where()} is a {type(thing).__name__}, expected numbers")
     return array.astype(np.int64) if array.ndim == 0 and array.dtype.kind != "f" else array
 
 
 def _reward(reward: Any, t: int, number: int) -> float:
+    if type(reward) is float and math.isfinite(reward):
+        return reward
     where = f"reward at step {t} of episode {number} is {_brief(reward)}"
     try:
         found = np.asarray(reward, dtype=np.float64)
