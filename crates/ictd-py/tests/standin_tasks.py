@@ -10,9 +10,9 @@ USUAL = {"boyan": (64, 4), "loop": (10, 5), "dense": (10, 4)}
 
 
 class Family:
-    def __init__(self, kind, *, states=None, features=None, gamma=0.9, free=False, threshold=0.5):
+    def __init__(self, kind, *, states=None, features=None, gamma=0.9, representable=True, threshold=0.5):
         usual = USUAL[kind]
-        self.kind, self.gamma, self.free, self.threshold = kind, gamma, free, threshold
+        self.kind, self.gamma, self.representable, self.threshold = kind, gamma, representable, threshold
         self.states, self.features = states or usual[0], features or usual[1]
 
     def draw(self, seed, index=0):
@@ -35,7 +35,7 @@ class Family:
         P /= P.sum(axis=1, keepdims=True)
         initial = rng.uniform(size=m)
         rewards = (np.eye(m) - self.gamma * P) @ features @ rng.uniform(-1, 1, self.features)
-        if self.free:
+        if not self.representable:
             rewards = rng.uniform(-1, 1, m)
         values = np.linalg.solve(np.eye(m) - self.gamma * P, rewards)
         return SimpleNamespace(P=P, rewards=rewards, gamma=self.gamma, initial=initial / initial.sum(), features=features, values=values)

@@ -645,7 +645,7 @@ def test_the_task_is_of_its_seed_and_stays():
     np.testing.assert_array_equal(gymnasium.make(IDS[2], task_seed=1).unwrapped.task.P, before)
     for other in ({"task_seed": 2}, {"task_seed": 1, "task_index": 1}):
         assert (gymnasium.make(IDS[2], **other).unwrapped.task.P != before).any()
-    free = gymnasium.make(IDS[2], task_seed=1, free=True).unwrapped.task
+    free = gymnasium.make(IDS[2], task_seed=1, representable=False).unwrapped.task
     assert np.abs(free.rewards).max() <= 1
 
 

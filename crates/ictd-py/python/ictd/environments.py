@@ -40,7 +40,7 @@ class TaskEnvironment(Env):
             the environment; ``reset(seed=…)`` seeds what happens in it.
         states, features, gamma: sizes and discount, the family's usual ones where they are not given.
         horizon: after how many steps an episode is truncated; ``None`` for never. The tasks have no terminal states.
-        Any other keyword is one of :class:`ictd.Family`: ``free``, ``threshold``, …
+        Any other keyword is one of :class:`ictd.Family`: ``representable``, ``threshold``, …
 
     ``task`` is the task: ``P``, ``rewards``, ``gamma``, ``initial``, ``features``, ``values``. ``info["state"]`` is the number of the
     state, whatever is observed. The reward of a step is r(s) of the state that is left.
@@ -70,7 +70,7 @@ class TaskEnvironment(Env):
         self.horizon = None if horizon is None else whole("horizon", horizon, 1)
         from ictd.tasks import Family
 
-        sizes = {"states": states, "features": features, "gamma": gamma}
+        sizes: dict[str, Any] = {"states": states, "features": features, "gamma": gamma}
         sizes = {name: size for name, size in sizes.items() if size is not None}
         self.task: Any = Family(self.kind, **sizes, **family).draw(whole("task_seed", task_seed, 0), whole("task_index", task_index, 0))
         self._features = np.array(self.task.features, dtype=np.float64)
@@ -126,7 +126,7 @@ class BoyanChain(TaskEnvironment):
     with probabilities z / Σz, z ~ U(0, 1)^m.
 
     ## Rewards
-    r = (I - γP) v with v(s) = ⟨w, x(s)⟩, w ~ U(-1, 1)^d; with ``free=True`` r ~ U(-1, 1)^m.
+    r = (I - γP) v with v(s) = ⟨w, x(s)⟩, w ~ U(-1, 1)^d; with ``representable=False`` r ~ U(-1, 1)^m.
 
     ## Features
     x(s) ~ U(-1, 1)^d; d is 4 unless ``features`` says otherwise.
@@ -163,7 +163,7 @@ class Loop(TaskEnvironment):
     Edge i → i + 1 (mod m) always, i → i never, every other with probability 1 - ``threshold`` (0.5); weights U(0.01, 0.99), rows normalised.
 
     ## Rewards
-    r = (I - γP) v with v(s) = ⟨w, x(s)⟩, w ~ N(0, I); with ``free=True`` r ~ U(-1, 1)^m.
+    r = (I - γP) v with v(s) = ⟨w, x(s)⟩, w ~ N(0, I); with ``representable=False`` r ~ U(-1, 1)^m.
 
     ## Features
     x(s) ~ U(-1, 1)^d; d is 5 unless ``features`` says otherwise.
@@ -200,7 +200,7 @@ class Dense(TaskEnvironment):
     Rows ∝ U(0, 1)^m.
 
     ## Rewards
-    r = (I - γP) v with v(s) = ⟨w, x(s)⟩, w ~ U(-1, 1)^d; with ``free=True`` r ~ U(-1, 1)^m.
+    r = (I - γP) v with v(s) = ⟨w, x(s)⟩, w ~ U(-1, 1)^d; with ``representable=False`` r ~ U(-1, 1)^m.
 
     ## Features
     x(s) ~ U(-1, 1)^d; d is 4 unless ``features`` says otherwise.
