@@ -105,7 +105,8 @@ class TaskEnvironment(Env):
 
     def _drawn(self, sums: npt.NDArray[np.float64]) -> int:
         # The sums end at 1 up to rounding, and a draw must not be beyond the last state.
-        return min(int(np.searchsorted(sums, self.np_random.random() * sums[-1], side="right")), len(sums) - 1)
+        drawn = self.np_random.random() * float(sums[-1])
+        return min(int(np.searchsorted(sums, drawn, side="right")), len(sums) - 1)
 
     def _seen(self, state: int) -> tuple[Observation, dict[str, Any]]:
         observation = self._features[state].copy() if self.observation == "features" else np.int64(state)
