@@ -1,11 +1,13 @@
 //! Logs that are arrays in memory: the rules are those of files.
 
+use std::collections::HashMap;
 use std::path::Path;
 
+use ictd::context::End;
 use ictd::matrix::Matrix;
 
 use super::assembler::{Assembler, Stop};
-use super::episode::Sink;
+use super::episode::{OwnedEpisode, Sink};
 use super::mapping::{Mapping, Missing, Wanted};
 use super::parser::RowParser;
 use super::queries::Queries;
@@ -38,6 +40,55 @@ pub struct Arrays {
     pub truncated: Option<Values>,
     /// What to do with rows that lack a value.
     pub missing: Missing,
+}
+
+impl Arrays {
+    /// Episodes that were kept, as arrays: those that were cut short have a last row without a reward.
+    pub fn of_episodes(reading: &Reading, episodes: &[OwnedEpisode]) -> Self {
+        let (columns, is_label) = match &reading.states {
+            States::Labels(_) => (reading.state_columns.clone(), true),
+            States::Features { names, .. } => (names.clone(), false),
+        };
+        let mut numbers: Vec<u32> = Vec::new();
+        let (mut names, mut rewards, mut times) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut terminated, mut truncated) = (Vec::new(), Vec::new());
+        let has_times = !episodes.is_empty() && episodes.iter().all(|episode| episode.times.is_some());
+        let mut parts: HashMap<&str, usize> = HashMap::new();
+        for OwnedEpisode { name, states, rewards: paid, end, times: moments } in episodes {
+            let steps = paid.len();
+            let rows = steps + usize::from(*end == End::Truncated);
+            let part = parts.entry(name).and_modify(|part| *part += 1).or_insert(1);
+            // What follows a gap does not go on where the part before it ended.
+            let name = if *part > 1 { format!("{name} (part {part})") } else { name.clone() };
+            names.resize(names.len() + rows, name);
+            numbers.extend(&states[..rows]);
+            rewards.extend(paid.iter().copied().chain(std::iter::repeat_n(f64::NAN, rows - steps)));
+            let is_last = |t: usize, wanted: End| i64::from(t + 1 == steps && *end == wanted);
+            terminated.extend((0..rows).map(|t| is_last(t, End::Terminated)));
+            truncated.extend((0..rows).map(|t| is_last(t, End::Truncated)));
+            times.extend(moments.iter().filter(|_| has_times).flat_map(|times| times.iter().take(rows)));
+        }
+        let states = match &reading.states {
+            States::Labels(labels) => {
+                Values::Text(numbers.iter().map(|&s| labels[s as usize].clone()).collect())
+            }
+            States::Features { rows, .. } => {
+                Values::Float(numbers.iter().flat_map(|&s| rows.row(s as usize)).copied().collect())
+            }
+        };
+        Self {
+            columns,
+            is_label,
+            states,
+            next: None,
+            time: (has_times && times.len() == rewards.len()).then_some(Values::Float(times)),
+            rewards: ("rewards".into(), rewards),
+            episode: Some(Values::Text(names)),
+            terminated: reading.tells_ends.then_some(Values::Whole(terminated)),
+            truncated: Some(Values::Whole(truncated)),
+            missing: Missing::Refuse,
+        }
+    }
 }
 
 /// What errors call the whole; nobody sees it, as errors are no longer those of a file.
