@@ -112,17 +112,30 @@ pub fn _evaluate(
     Report::new(found)
 }
 
-/// Reads a log: its columns, by the names of the fields of [`Arrays`], and what was understood of the file.
+/// Reads a log from a file, or from columns by name: its arrays, by the names of the fields of [`Arrays`], and what was understood.
 #[pyfunction]
 pub fn _read_log<'py>(
     py: Python<'py>,
-    path: PathBuf,
+    path: Option<PathBuf>,
+    columns: Option<&Bound<'py, PyDict>>,
     asked: &str,
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let wanted = options(asked)?.wanted().or_raise()?;
+    let mut given = Vec::new();
+    for (name, column) in columns.into_iter().flatten() {
+        let shape = match column.getattr_opt("shape")? {
+            Some(shape) => shape.extract()?,
+            None => vec![column.len()?],
+        };
+        given.push((name.extract::<String>()?, shape, values(&column)?));
+    }
     let (reading, arrays) = Manner::new(threads, None).run(py, "read", move |progress| {
-        let (reading, Kept(episodes)) = logs::read(&path, &wanted, || Ok(Kept::default()), progress)?;
+        let make = || Ok(Kept::default());
+        let (reading, Kept(episodes)) = match &path {
+            Some(path) => logs::read(path, &wanted, make, progress)?,
+            None => logs::read_columns("frame", given, &wanted, make, progress)?,
+        };
         let arrays = Arrays::of_episodes(&reading, &episodes);
         Ok((reading, arrays))
     })?;

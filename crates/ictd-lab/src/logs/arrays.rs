@@ -8,6 +8,8 @@ use ictd::matrix::Matrix;
 
 use super::assembler::{Assembler, Stop};
 use super::episode::{OwnedEpisode, Sink};
+use super::input::Input;
+use super::job::Job;
 use super::mapping::{Mapping, Missing, Wanted};
 use super::parser::RowParser;
 use super::queries::Queries;
@@ -195,6 +197,30 @@ impl Arrays {
                     return Err(LabError::internal("arrays", problem));
                 }
             }
+        }
+    }
+}
+
+/// Reads a log whose columns are arrays under names, by which their parts are guessed or said as those of files are: an array has one entry per row,
+/// or several. `name` is what errors call the whole.
+pub fn read_columns<S: Sink>(
+    name: &str,
+    columns: Vec<(String, Vec<usize>, Values)>,
+    wanted: &Wanted,
+    make: impl Fn() -> Result<S, LabError>,
+    progress: &Progress,
+) -> Result<(Reading, S), LabError> {
+    let blocks = columns.into_iter().map(|(name, shape, values)| Block::new(&name, &shape, values));
+    let table = Table::of_arrays(blocks.collect());
+    let input = Input::Memory(name.into(), Vec::new().into());
+    let mut gather = false;
+    loop {
+        let mut sink = make()?;
+        match table.read(&Job { input: &input, wanted, gather, progress }, &mut sink) {
+            Ok(reading) => return Ok((reading, sink)),
+            Err(Stop::Error(error)) => return Err(error),
+            Err(_) if !gather => gather = true,
+            Err(_) => return Err(LabError::internal("columns", "episodes cannot be told apart")),
         }
     }
 }

@@ -47,7 +47,7 @@ mod states;
 mod table;
 mod write;
 
-pub use arrays::{Arrays, queries_of};
+pub use arrays::{Arrays, queries_of, read_columns};
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
 pub use ids::LastSeen;
 pub use mapping::{Mapping, Missing, Wanted};
