@@ -28,7 +28,7 @@ def frame_columns(frame: Any) -> dict[Any, Any]:
     """The columns of a table by name. What is neither of pandas nor of polars goes through pyarrow."""
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__") and hasattr(frame, "__len__")) or hasattr(frame, "column_names"):
         try:
-            import pyarrow
+            import pyarrow  # type: ignore[import-untyped,import-not-found,unused-ignore]
         except ImportError:
             raise InputTypeError(f"{type(frame).__name__} needs pyarrow to be read, or give a frame of pandas or polars") from None
         table = pyarrow.table(frame)
@@ -41,8 +41,8 @@ def _plain(series: Any) -> npt.NDArray[Any]:
     dtype = getattr(series, "dtype", None)
     if "pandas" in type(series).__module__ and not isinstance(dtype, np.dtype):
         if getattr(dtype, "kind", "O") in "biuf":
-            missing = bool(series.isna().any())
-            return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan) if missing else series.to_numpy(dtype=dtype.type))
+            kind = np.float64 if bool(series.isna().any()) else np.dtype(getattr(dtype, "numpy_dtype", np.float64))
+            return np.asarray(series.to_numpy(dtype=kind, na_value=np.nan))
         return np.asarray(series.to_numpy(dtype=object, na_value=None))
     return np.asarray(series.to_numpy())
 

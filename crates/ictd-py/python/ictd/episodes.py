@@ -143,9 +143,11 @@ def read_log(path: str | os.PathLike[str], *, threads: int | None = None, **colu
     is "refuse" (the default), "drop" or "mean".
 
     >>> import ictd
-    >>> path = getfixture("log_file")
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
+    >>> _ = path.write_text("episode,x,reward,terminated\\na,0.5,1,0\\na,1.5,2,1\\nb,0.5,0,0\\nb,2.5,,\\n")
     >>> ictd.read_log(path)
-    <log of 5 rows, 2 episodes, 1 features>
+    <log of 4 rows, 2 episodes, 1 features>
     """
     return _of_library(_core._read_log(os.fspath(path), None, options(**columns), threads))
 
@@ -255,9 +257,10 @@ def evaluate(
     Returns a :class:`Result` with the keys of the command's JSON: ``judgement``, ``reasons``, ``chosen``, ``rows``, ``mean``, ….
 
     >>> import ictd
-    >>> found = ictd.evaluate(getfixture("log_file"), 0.9)
-    >>> found["judgement"]
-    'refuse'
+    >>> log = ictd.as_log([{"observations": [0.0, 1.0, 2.0], "rewards": [0.0, k % 2], "terminated": True} for k in range(40)])
+    >>> found = ictd.evaluate(log, 0.9)
+    >>> found["judgement"], len(found["rows"])
+    ('caution', 2)
     """
     if "lambda_" in given:
         given["lambda"] = given.pop("lambda_")

@@ -203,7 +203,7 @@ class _Estimator:
     def _warn_of_column() -> None:
         kind: type[Warning] = UserWarning
         if has_sklearn():
-            from sklearn.exceptions import DataConversionWarning
+            from sklearn.exceptions import DataConversionWarning  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
             kind = DataConversionWarning
         text = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), for example using ravel()."
@@ -437,7 +437,7 @@ class _Estimator:
         return self._request("score", given)
 
     def _get_metadata_request(self) -> Any:
-        from sklearn.utils.metadata_routing import MetadataRequest
+        from sklearn.utils.metadata_routing import MetadataRequest  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         if "_metadata_request" in self.__dict__:
             return copy.deepcopy(self._metadata_request)
