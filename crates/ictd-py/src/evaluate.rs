@@ -6,9 +6,7 @@ use std::sync::Arc;
 use ictd_lab::logs::{self, Arrays, Kept, Queries, States, Values, queries, queries_of};
 use ictd_lab::studies::evaluate::{self, Logged, Options};
 use ictd_lab::{LabError, Progress};
-use numpy::{
-    PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn,
-};
+use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -22,13 +20,19 @@ fn options(text: &str) -> PyResult<Options> {
     serde_json::from_str(text).map_err(|error| input(format!("options: {error}")))
 }
 
+/// Row after row.
+fn entries<T: numpy::Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Vec<T> {
+    // Memory that is in order is copied at once.
+    array.as_slice().map_or_else(|_| array.as_array().iter().copied().collect(), <[T]>::to_vec)
+}
+
 /// The entries of an array of `float64` or `int64`, or of a list of texts.
 fn values(given: &Bound<'_, PyAny>) -> PyResult<Values> {
     if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'_, f64>>() {
-        return Ok(Values::Float(array.as_array().iter().copied().collect()));
+        return Ok(Values::Float(entries(&array)));
     }
     if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'_, i64>>() {
-        return Ok(Values::Whole(array.as_array().iter().copied().collect()));
+        return Ok(Values::Whole(entries(&array)));
     }
     given.extract::<Vec<String>>().map(Values::Text)
 }
@@ -269,8 +273,8 @@ impl Fitted {
     /// Everything that was found.
     fn report(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Report> {
         let fitted = self.fitted.clone();
-        let found = Manner::new(threads, None)
-            .run(py, "evaluate", move |progress| fitted.evaluation(progress))?;
+        let found =
+            Manner::new(threads, None).run(py, "evaluate", move |progress| fitted.evaluation(progress))?;
         Report::new(found)
     }
 }

@@ -24,7 +24,7 @@ mod _core {
 
     // Estimators and logs.
     #[pymodule_export]
-    use super::evaluate::{Fitted, _evaluate, _fit, _read_log};
+    use super::evaluate::{_evaluate, _fit, _read_log, Fitted};
 
     /// The version of the library.
     #[pymodule_export]

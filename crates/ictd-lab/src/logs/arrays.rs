@@ -142,7 +142,8 @@ impl Arrays {
         let Self { columns, is_label, states, next, rewards, episode, time, terminated, truncated, missing } =
             self;
         let width = (!is_label).then_some(columns.len());
-        let (mut header, mut blocks) = (columns.clone(), vec![Block { name: "X".into(), width, values: states }]);
+        let (mut header, mut blocks) =
+            (columns.clone(), vec![Block { name: "X".into(), width, values: states }]);
         let mut mapping = Mapping { states: (0..columns.len()).collect(), is_label, ..Mapping::default() };
         let has_next = next.is_some();
         if let Some(values) = next {
@@ -263,7 +264,9 @@ fn labelled(asked: Values) -> Result<Vec<String>, LabError> {
     let texts: Vec<String> = match asked {
         Values::Text(texts) => texts,
         Values::Whole(numbers) => numbers.iter().map(i64::to_string).collect(),
-        Values::Float(_) => return Err(LabError::refused("X", "found numbers, expected labels as in the log")),
+        Values::Float(_) => {
+            return Err(LabError::refused("X", "found numbers, expected labels as in the log"));
+        }
     };
     let label = |(row, text): (usize, String)| match text.trim() {
         "" => Err(LabError::refused("X", format!("row {row}: found no value, expected a state"))),

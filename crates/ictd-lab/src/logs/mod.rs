@@ -54,8 +54,8 @@ pub use mapping::{Mapping, Missing, Wanted};
 pub use queries::{Queries, queries};
 pub use reading::{Counts, Reading, Transition};
 pub use states::States;
-pub use table::Values;
 pub(crate) use states::whole_label;
+pub use table::Values;
 pub use write::{Conversion, convert};
 
 use std::path::Path;

@@ -52,7 +52,8 @@ def array(given: object, name: str) -> npt.NDArray[Any]:
     if hasattr(given, "toarray") and hasattr(given, "nnz"):
         raise InputTypeError(f"{name} is a sparse matrix, expected a dense array: X.toarray() makes one")
     try:
-        made = np.asarray(given)
+        # A column of pandas may have a kind of its own for what is missing.
+        made = _plain(given) if hasattr(given, "isna") and hasattr(given, "dtype") else np.asarray(given)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name}: {error}") from error
     if made.dtype.kind == "c":

@@ -16,9 +16,7 @@ use super::evaluation::{Chosen, tried};
 use super::measures::{beyond_end, limit_gap, memory_of, outlier, ranges, return_spread, widths};
 use super::pictures::Pictures;
 use super::rivals::{Rival, rivals};
-use super::{
-    Estimator, EvaluateConfig, Evaluation, FOLDS, Logged, REPEATS, RESAMPLES, failed, landmarks_of,
-};
+use super::{Estimator, EvaluateConfig, Evaluation, FOLDS, Logged, REPEATS, RESAMPLES, failed, landmarks_of};
 use crate::logs::{Queries, States};
 use crate::{LabError, Progress, memory};
 

@@ -150,11 +150,7 @@ impl Smoother {
 /// The share of every state of the log in the averages of a kernel at these features: row u, column s has
 /// n_s K(u, s) / Σ n K(u, ·) with n the visits of the sample, 0 for states that were never left. These are the weights of attention over all
 /// states, also where landmarks or pivots stand for them in a fit.
-pub fn attention(
-    kernel: Arc<dyn Kernel>,
-    sample: &Sample<'_>,
-    states: &Matrix,
-) -> Result<Matrix, FitError> {
+pub fn attention(kernel: Arc<dyn Kernel>, sample: &Sample<'_>, states: &Matrix) -> Result<Matrix, FitError> {
     let left: Vec<usize> = (0..sample.num_states()).filter(|&s| sample.visits()[s] > 0.0).collect();
     let visits = Matrix::from_fn(left.len(), 1, |i, _| sample.visits()[left[i]]);
     let weights = Smoother::new(kernel, pick(sample.features(), &left))?.weights(states, &visits)?;
