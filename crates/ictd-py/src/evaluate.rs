@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ictd_lab::logs::{self, Arrays, Kept, Queries, States, Values, queries, queries_of};
 use ictd_lab::studies::evaluate::{self, Logged, Options};
 use ictd_lab::{LabError, Progress};
-use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn};
+use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -22,8 +22,11 @@ fn options(text: &str) -> PyResult<Options> {
 
 /// Row after row.
 fn entries<T: numpy::Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Vec<T> {
-    // Memory that is in order is copied at once.
-    array.as_slice().map_or_else(|_| array.as_array().iter().copied().collect(), <[T]>::to_vec)
+    match array.as_slice() {
+        // Memory that is in order is copied at once; that of Fortran is a slice too, in another order.
+        Ok(slice) if array.is_c_contiguous() => slice.to_vec(),
+        _ => array.as_array().iter().copied().collect(),
+    }
 }
 
 /// The entries of an array of `float64` or `int64`, or of a list of texts.

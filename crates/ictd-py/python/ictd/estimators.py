@@ -252,6 +252,7 @@ class _Estimator:
         self._result: Result | None = None
         self.n_features_in_ = states.width
         self._is_label = states.is_label
+        self._of_log = isinstance(X, Log)
         if states.names is not None:
             self.feature_names_in_ = np.asarray(states.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -296,9 +297,12 @@ class _Estimator:
             if not added and not lacking:
                 text += "Feature names must be in the same order as they were in fit.\n"
             raise InputError(text)
-        if states.names is not None and known is None and not states.is_label:
+        if self._of_log or states.is_label:
+            # Names of a log are those of its file: others come as they like.
+            pass
+        elif states.names is not None and known is None:
             warnings.warn(f"X has feature names, but {name} was fitted without feature names", UserWarning, stacklevel=3)
-        elif states.names is None and known is not None and not states.is_label:
+        elif states.names is None and known is not None:
             warnings.warn(f"X does not have valid feature names, but {name} was fitted with feature names", UserWarning, stacklevel=3)
         if states.is_label != self._is_label:
             kinds = ("features of two dimensions", "labels of one dimension")

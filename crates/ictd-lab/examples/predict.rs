@@ -1,0 +1,28 @@
+//! How long the values of many states take: `cargo run --release -p ictd-lab --example predict -- LOG QUERIES GAMMA`. What Python adds to it is measured against
+//! this by `crates/ictd-py/tests/bench_estimators.py`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use ictd_lab::logs::{Wanted, queries};
+use ictd_lab::studies::evaluate::{EvaluateConfig, Fitted, Logged};
+use ictd_lab::{LabError, Progress};
+
+fn main() -> Result<(), LabError> {
+    let mut arguments = std::env::args().skip(1);
+    let mut next = |name: &str| arguments.next().ok_or_else(|| LabError::refused(name, "missing"));
+    let (log, asked) = (PathBuf::from(next("LOG")?), PathBuf::from(next("QUERIES")?));
+    let gamma = next("GAMMA")?.parse().map_err(|_| LabError::refused("GAMMA", "expected a number"))?;
+    let config = EvaluateConfig { temperature: Some(0.5), layers: Some(16), ..EvaluateConfig::new(gamma) };
+    let (progress, wanted) = (Progress::default(), Wanted::default());
+    let fitted = Fitted::new(Logged::read(&log, &wanted, &config, &progress)?, config, &progress)?;
+    let queries = queries(&asked, fitted.reading(), &wanted)?;
+    let time = |_: usize| {
+        let start = Instant::now();
+        fitted.values(&queries).map(|values| (start.elapsed().as_secs_f64(), values[0]))
+    };
+    let mut times = (0..15).map(time).collect::<Result<Vec<_>, _>>()?;
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    println!("{{\"seconds\": {}, \"first\": {}}}", times[0].0, times[0].1);
+    Ok(())
+}
