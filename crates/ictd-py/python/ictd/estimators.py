@@ -554,7 +554,7 @@ class KBRL(_Averaging):
     >>> model = ictd.KBRL(0.5, temperature=0.1, scale="none").fit(
     ...     [[0.0], [1.0]] * 8, [0.0, 1.0] * 8, episode=[k // 2 for k in range(16)], terminated=[0, 1] * 8)
     >>> model.predict([[0.0], [1.0]]).round(2).tolist()
-    [0.5, 0.99]
+    [0.5, 1.0]
     """
 
     _name = "kbrl"
@@ -635,7 +635,7 @@ class LinearLSTD(_Estimator):
     >>> model = ictd.LinearLSTD(0.5, ridge=0.0).fit(
     ...     [[0.0], [1.0]] * 8, [0.0, 1.0] * 8, episode=[k // 2 for k in range(16)], terminated=[0, 1] * 8)
     >>> model.predict([[0.0], [1.0]]).round(3).tolist()
-    [0.5, 1.0]
+    [0.5, 0.933]
     """
 
     _name = "linear-lstd"
@@ -759,7 +759,7 @@ class LinearTD(_Layered):
     >>> model = ictd.LinearTD(0.5, layers=2000).fit(
     ...     [[0.0], [1.0]] * 8, [0.0, 1.0] * 8, episode=[k // 2 for k in range(16)], terminated=[0, 1] * 8)
     >>> model.predict([[0.0], [1.0]]).round(3).tolist()
-    [0.5, 1.0]
+    [0.5, 0.933]
     """
 
     _name = "linear-td"
