@@ -76,6 +76,31 @@ def test_a_process_that_forked_predicts_and_fits(model: Any) -> None:
     pytest.fail("the child hangs")
 
 
+EVERY = [ictd.SoftmaxTD, ictd.KBRL, ictd.KernelLSTD, ictd.LinearLSTD, ictd.LinearTD, ictd.LSTD, ictd.LSTDLambda, ictd.TabularTD, ictd.MonteCarlo, ictd.Constant]
+
+
+def _threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+def test_little_work_needs_no_threads_and_none_stay(kind: Any) -> None:
+    before = _threads()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RefusedWarning)
+        estimator = kind(0.9, threads=3).fit(X, Y, **REST)
+    estimator.score(X, Y, **REST)
+    until = time.monotonic() + 10
+    # Those of a fit end when it is done; a pool of the process would stay, and a child that forks would wait for it.
+    while _threads() > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert _threads() <= before
+    for _ in range(3):
+        estimator.predict(X)
+        assert _threads() <= before
+
+
 LONG = """
 import numpy as np, ictd
 rng = np.random.default_rng(0)

@@ -96,10 +96,10 @@ impl Arrays {
 /// What errors call the whole; nobody sees it, as errors are no longer those of a file.
 const NOWHERE: &str = "arrays";
 
-/// An error about arrays: without the name of a file.
+/// An error about arrays: without the name of a file, and with what is a flag of the command as a parameter.
 fn without_file(error: LabError) -> LabError {
     match error {
-        LabError::Parse { message, .. } => LabError::refused(NOWHERE, message),
+        LabError::Parse { message, .. } => LabError::refused(NOWHERE, message.replace("--missing ", "missing=")),
         error => error,
     }
 }
