@@ -99,7 +99,9 @@ const NOWHERE: &str = "arrays";
 /// An error about arrays: without the name of a file, and with what is a flag of the command as a parameter.
 fn without_file(error: LabError) -> LabError {
     match error {
-        LabError::Parse { message, .. } => LabError::refused(NOWHERE, message.replace("--missing ", "missing=")),
+        LabError::Parse { message, .. } => {
+            LabError::refused(NOWHERE, message.replace("--missing ", "missing="))
+        }
         error => error,
     }
 }
