@@ -51,8 +51,9 @@ impl<'py> Numbers<'py> {
 
     fn to_vec(&self) -> Vec<f64> {
         match self.array.as_slice() {
-            Ok(slice) => slice.to_vec(),
-            Err(_) => self.array.as_array().iter().copied().collect(),
+            // What stands in memory as Fortran has it is a slice too, in another order.
+            Ok(slice) if self.array.is_c_contiguous() => slice.to_vec(),
+            _ => self.array.as_array().iter().copied().collect(),
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod arrays;
 mod errors;
+mod evaluate;
 mod forward;
 mod report;
 mod work;
@@ -20,6 +21,10 @@ mod _core {
     use super::forward::forward;
     #[pymodule_export]
     use super::report::Report;
+
+    // Estimators and logs.
+    #[pymodule_export]
+    use super::evaluate::{_evaluate, _fit, _read_log, Fitted};
 
     /// The version of the library.
     #[pymodule_export]

@@ -32,7 +32,7 @@ pub(crate) use lock::{DirLock, LOCK, Mode};
 pub(crate) use output::{is_unfinished, sync_directory};
 pub(crate) use safetensors::{FORMAT, SEALED_FORMAT};
 pub(crate) use seal::read_sealed;
-pub(crate) use values::Values;
+pub use values::Values;
 
 use sha2::{Digest as _, Sha256};
 

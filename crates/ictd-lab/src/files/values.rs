@@ -6,9 +6,10 @@ use crate::memory::DOUBLE;
 
 /// Entries of an array, row after row.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Values {
+pub enum Values {
     /// NaN where there is no value.
     Float(Vec<f64>),
+    /// Whole numbers.
     Whole(Vec<i64>),
     /// Empty where there is no value.
     Text(Vec<String>),
@@ -16,8 +17,9 @@ pub(crate) enum Values {
 
 impl Values {
     /// Bytes of the largest entry, without the text that it refers to.
-    pub const LARGEST: f64 = size_of::<String>() as f64;
+    pub(crate) const LARGEST: f64 = size_of::<String>() as f64;
 
+    /// How many there are.
     pub fn len(&self) -> usize {
         match self {
             Self::Float(list) => list.len(),
@@ -26,9 +28,14 @@ impl Values {
         }
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// No entries of the same kind.
     #[cfg(feature = "parquet")]
-    pub fn none(&self) -> Self {
+    pub(crate) fn none(&self) -> Self {
         match self {
             Self::Float(_) => Self::Float(Vec::new()),
             Self::Whole(_) => Self::Whole(Vec::new()),
@@ -37,7 +44,7 @@ impl Values {
     }
 
     /// Bytes of memory that they take.
-    pub fn memory(&self) -> f64 {
+    pub(crate) fn memory(&self) -> f64 {
         match self {
             Self::Text(list) => list.iter().map(|t| Self::text_memory(t.len())).sum(),
             values => DOUBLE * values.len() as f64,
@@ -45,14 +52,14 @@ impl Values {
     }
 
     /// Bytes of a text of that length; the allocator gives none less than 32.
-    pub fn text_memory(length: usize) -> f64 {
+    pub(crate) fn text_memory(length: usize) -> f64 {
         (size_of::<String>() + 32.max(length + 8)) as f64
     }
 
     /// The entries of an array of that shape row after row (the last index moves fastest), where they stood column after
     /// column (the first does), as in Fortran.
     #[must_use]
-    pub fn row_by_row(self, shape: &[usize]) -> Self {
+    pub(crate) fn row_by_row(self, shape: &[usize]) -> Self {
         match self {
             Self::Float(list) => Self::Float(rows_first(list, shape)),
             Self::Whole(list) => Self::Whole(rows_first(list, shape)),

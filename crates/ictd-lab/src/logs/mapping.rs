@@ -288,7 +288,8 @@ impl Mapping {
             .collect()
     }
 
-    fn warn(&mut self, wanted: &Wanted) {
+    /// Says what is doubtful about it.
+    pub(super) fn warn(&mut self, wanted: &Wanted) {
         let Self { header, .. } = self;
         if let (Some(k), None) = (self.terminated, &wanted.terminated)
             && header[k].to_ascii_lowercase().starts_with("done")

@@ -4,6 +4,7 @@
 //! that writes. Rows of one episode that stand together are handed on as soon as the next one begins, so that memory does not
 //! grow with the file; where they do not, they are gathered first.
 
+mod arrays;
 #[cfg(feature = "parquet")]
 mod arrow;
 mod assembler;
@@ -46,6 +47,7 @@ mod states;
 mod table;
 mod write;
 
+pub use arrays::{Arrays, queries_of, read_columns};
 pub use episode::{Episode, Kept, OwnedEpisode, Sink};
 pub use ids::LastSeen;
 pub use mapping::{Mapping, Missing, Wanted};
@@ -53,6 +55,7 @@ pub use queries::{Queries, queries};
 pub use reading::{Counts, Reading, Transition};
 pub use states::States;
 pub(crate) use states::whole_label;
+pub use table::Values;
 pub use write::{Conversion, convert};
 
 use std::path::Path;
@@ -98,6 +101,15 @@ pub fn read_bytes<S: Sink>(
     let input = Input::Memory(name.into(), bytes.into());
     let format = Format::of(&input)?;
     read_input(&input, format, wanted, make, progress)
+}
+
+/// As [`read`], of arrays in memory instead of a file.
+pub fn read_arrays<S: Sink>(
+    arrays: Arrays,
+    make: impl Fn() -> Result<S, LabError>,
+    progress: &Progress,
+) -> Result<(Reading, S), LabError> {
+    arrays.read(make, progress)
 }
 
 fn read_input<S: Sink>(

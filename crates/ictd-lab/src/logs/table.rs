@@ -10,7 +10,7 @@ use super::job::Job;
 use super::names;
 use super::parser::{Cells, RowParser};
 use super::reading::Reading;
-pub(crate) use crate::files::Values;
+pub use crate::files::Values;
 use crate::{LabError, Progress};
 
 /// Rows put together at once.

@@ -71,7 +71,8 @@ fn poisson(u: f64) -> f64 {
 /// The same method on the log and on its resamples.
 #[derive(Debug)]
 enum Fits {
-    Softmax(Box<SoftmaxTdFits>),
+    /// With that of the log alone.
+    Softmax(Box<SoftmaxTdFits>, Box<SoftmaxTdFits>),
     /// Others, and how many transitions values rest on where that is known.
     Other(Vec<Box<dyn Fit>>, Option<Box<dyn Fit>>),
 }
@@ -80,16 +81,24 @@ impl Fits {
     /// Values of the log's states (rows) by sample (columns).
     fn values(&self) -> Matrix {
         match self {
-            Self::Softmax(fits) => fits.values().clone(),
+            Self::Softmax(fits, _) => fits.values().clone(),
             Self::Other(fits, _) => {
                 Matrix::from_fn(fits[0].values().len(), fits.len(), |s, b| fits[b].values()[s])
             }
         }
     }
 
+    /// Values of the log alone.
+    fn estimates(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
+        match self {
+            Self::Softmax(_, first) => Ok(first.predict(states)?.as_slice().to_vec()),
+            Self::Other(fits, _) => fits[0].predict(states),
+        }
+    }
+
     fn predict(&self, states: &Matrix) -> Result<Matrix, FitError> {
         match self {
-            Self::Softmax(fits) => fits.predict(states),
+            Self::Softmax(fits, _) => fits.predict(states),
             Self::Other(fits, _) => {
                 let columns = parallel::try_map(fits.len(), |b| fits[b].predict(states))?;
                 Ok(Matrix::from_fn(states.num_rows(), columns.len(), |s, b| columns[b][s]))
@@ -100,7 +109,7 @@ impl Fits {
     /// How many transitions the values at these features rest on; empty where that is not known.
     fn effective(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
         match self {
-            Self::Softmax(fits) => fits.effective(states),
+            Self::Softmax(fits, _) => fits.effective(states),
             Self::Other(_, support) => support.as_ref().map_or(Ok(Vec::new()), |fit| fit.predict(states)),
         }
     }
@@ -143,7 +152,9 @@ impl Intervals {
             let is_finite = fits.values().as_slice().iter().all(|v| v.is_finite());
             if is_finite { Ok(fits) } else { Err(FitError::Diverged { layers: method.num_layers }) }
         };
-        let mut intervals = Self::around(Fits::Softmax(Box::new(fit(method)?)), &samples)?;
+        let fitted = fit(method)?;
+        let first = Box::new(fitted.first());
+        let mut intervals = Self::around(Fits::Softmax(Box::new(fitted), first), &samples)?;
         match fit(reference) {
             Ok(rough) => {
                 intervals.correct(rough.values(), &rough.effective(log.features())?, samples[0].visits());
@@ -238,10 +249,16 @@ impl Intervals {
         Ok(self.around_each(&values, &self.fits.effective(states)?))
     }
 
+    /// The values alone of states with these features: those of [`predict`](Self::predict), to rounding, without the cost of resamples.
+    pub fn estimates(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
+        let values = self.fits.estimates(states)?;
+        Ok(values.into_iter().map(|v| within(v, self.range)).collect())
+    }
+
     /// How averages over many states are taken; `None` where the method takes none, or attends to all states.
     pub fn averaging(&self) -> Option<&Averaging> {
         match &self.fits {
-            Fits::Softmax(fits) => fits.averaging(),
+            Fits::Softmax(fits, _) => fits.averaging(),
             Fits::Other(..) => None,
         }
     }
@@ -290,8 +307,12 @@ impl Intervals {
     }
 }
 
-fn held(values: &Matrix, (low, high): (f64, f64)) -> Matrix {
-    values.map(|v| if v.is_nan() { v } else { v.max(low).min(high) })
+fn held(values: &Matrix, range: (f64, f64)) -> Matrix {
+    values.map(|v| within(v, range))
+}
+
+fn within(v: f64, (low, high): (f64, f64)) -> f64 {
+    if v.is_nan() { v } else { v.max(low).min(high) }
 }
 
 /// Mean square about the mean.

@@ -36,6 +36,18 @@ pub struct Row {
     pub(super) extrapolated: bool,
 }
 
+impl Row {
+    /// Its value, and where that lies at 95 %.
+    pub fn interval(&self) -> Interval {
+        self.interval
+    }
+
+    /// Whether nothing like the state was seen to be left, or nothing like what mostly follows it.
+    pub fn is_extrapolated(&self) -> bool {
+        self.extrapolated
+    }
+}
+
 /// One wanted state.
 struct Wanted {
     /// Its number in the log, where it is one of the log's.
@@ -69,6 +81,25 @@ pub(super) struct Answers {
     /// Which share of what an episode is worth, and of values over visits, rests on states that nothing is known of.
     pub unknown_of_mean: f64,
     pub unknown: f64,
+}
+
+/// What tells how much is known of a state.
+#[derive(Debug)]
+pub(super) struct Support {
+    /// How far the states of the log reach; labels reach nowhere.
+    reach: Option<Reach>,
+    /// The share of the value of every state that rests on states nothing like which was left.
+    unknown: Vec<f64>,
+    /// Whether episodes could be held out and drawn anew: where there is one alone, intervals are all that is possible.
+    is_tested: bool,
+}
+
+impl Support {
+    pub fn of(whole: &Sample<'_>, keys: Option<&Keys>, is_label: bool, is_tested: bool) -> Self {
+        let reach = (!is_label).then(|| Reach::of(whole, keys));
+        let unknown = unknown(whole, reach.as_ref());
+        Self { reach, unknown, is_tested }
+    }
 }
 
 impl<'a> Asked<'a> {
@@ -139,25 +170,28 @@ impl<'a> Asked<'a> {
         Self { wanted, features, states: Shown::OfQueries(&queries.states) }
     }
 
+    /// Their features, and which of them are states of the log.
+    pub fn known(self) -> (Matrix, Vec<bool>) {
+        (self.features, self.wanted.iter().map(|wanted| wanted.known.is_some()).collect())
+    }
+
     /// Their values.
     pub fn answers(
         self,
         whole: &Sample<'_>,
         keys: Option<&Keys>,
         intervals: &Intervals,
+        support: &Support,
         progress: &Progress,
     ) -> Result<Answers, LabError> {
         let Self { wanted, features, states } = self;
-        let is_label = match &states {
-            Shown::OfLog(states, _) | Shown::OfQueries(states) => matches!(states, States::Labels(_)),
-        };
-        let reach = (!is_label).then(|| Reach::of(whole, keys));
-        let unknown = unknown(whole, reach.as_ref());
+        let Support { reach, unknown, is_tested } = support;
+        let is_label = reach.is_none();
         let sources = keys.map_or(whole.num_states(), |keys| keys.states().len()).max(1);
         let step = (MAX_WEIGHTS / sources).max(1);
         progress.begin("evaluate: values", "rows", wanted.len() as u64)?;
         let (mean, initial) = (whole.mean_value(), whole.initial());
-        let sum = |counts: &[f64]| counts.iter().zip(&unknown).map(|(n, share)| n * share).sum::<f64>();
+        let sum = |counts: &[f64]| counts.iter().zip(unknown).map(|(n, share)| n * share).sum::<f64>();
         let (begun, left) = (sum(&initial), sum(whole.visits()));
         let mut answers = Answers {
             rows: Vec::new(),
@@ -185,7 +219,8 @@ impl<'a> Asked<'a> {
                     // There is no place for it among the labels.
                     interval.value = mean;
                 }
-                let interval = interval.resting_on(share(k), intervals.range());
+                let unsure = if *is_tested { share(k) } else { 1.0 };
+                let interval = interval.resting_on(unsure, intervals.range());
                 let id = wanted[k].id.clone();
                 let state = id.is_none().then(|| states.json(k));
                 let extrapolated = extrapolated[k - start];

@@ -27,6 +27,10 @@ const LINEAR_STEP: f64 = 0.1;
 /// The rougher fit that the bias is estimated from is at least so deep.
 const REFERENCE_LAYERS: usize = 16;
 
+/// Where nothing can be held out: depth of the paper's figures, and a ridge in the middle of those that are tried.
+const USUAL_LAYERS: usize = 15;
+const USUAL_RIDGE: f64 = 1e-3;
+
 /// What an estimator leaves open; absent where it does not have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Setting {
@@ -183,6 +187,20 @@ impl Settings {
             Estimator::LinearLstd => ridges(none).collect(),
             Estimator::TabularTd | Estimator::LinearTd => layers(none, &self.plain_depths),
             _ => vec![none],
+        }
+    }
+
+    /// The setting where nothing can be held out to choose one: the median squared distance as temperature, 15 layers, a ridge of 1e-3, unless
+    /// they are given.
+    pub fn usual(&self, estimator: Estimator) -> Setting {
+        let of = self.of(estimator).first().copied().unwrap_or_default();
+        let depths = if of.temperature.is_some() { &self.depths } else { &self.plain_depths };
+        let given = |depths: &[usize]| if let [one] = *depths { one } else { USUAL_LAYERS };
+        Setting {
+            // The first is twice the median.
+            temperature: of.temperature.map(|widest| self.temperatures.get(1).copied().unwrap_or(widest)),
+            layers: of.layers.map(|_| given(depths)),
+            ridge: of.ridge.map(|ridge| if self.ridges.len() == 1 { ridge } else { USUAL_RIDGE }),
         }
     }
 

@@ -2,9 +2,11 @@
 
 mod asked;
 mod candidates;
+mod estimate;
 mod estimator;
 mod evaluation;
 mod figures;
+mod fitted;
 mod measures;
 mod options;
 mod pictures;
@@ -17,28 +19,20 @@ mod show;
 pub use asked::Row;
 pub use estimator::Estimator;
 pub use evaluation::Evaluation;
+pub use fitted::Fitted;
 pub use options::Options;
 pub use self_test::{SelfTest, self_test};
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ictd::evaluate::method::Averaging;
-use ictd::evaluate::{
-    Drifts, Evidence, FitError, Folds, Intervals, Judgement, Keys, Log, LogBuilder, Loss, Losses, Scaler,
-    Scaling, Trial, Trials, resamples,
-};
+use ictd::evaluate::{FitError, Judgement, Keys, Log, LogBuilder, Scaler, Scaling};
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 
-use crate::logs::{self, Queries, Reading, States, Wanted};
-use crate::{LabError, Progress, memory};
-use asked::Asked;
-use candidates::{Settings, tabular_td};
-use evaluation::{Chosen, tried};
-use measures::{beyond_end, limit_gap, memory_of, outlier, ranges, return_spread, widths};
-use pictures::Pictures;
-use rivals::rivals;
+use crate::logs::{self, Arrays, Queries, Reading, States, Wanted};
+use crate::{LabError, Progress};
+use estimate::Estimate;
 
 /// Labels beyond this number are told apart without features of their own.
 const MAX_ONE_HOT: usize = 512;
@@ -159,6 +153,12 @@ impl Logged {
         Self::new(reading, builder)
     }
 
+    /// The same of arrays in memory.
+    pub fn of_arrays(arrays: Arrays, config: &EvaluateConfig, progress: &Progress) -> Result<Self, LabError> {
+        let (reading, builder) = logs::read_arrays(arrays, || config.builder(), progress)?;
+        Self::new(reading, builder)
+    }
+
     /// A log of which all episodes were taken.
     pub(crate) fn new(reading: Reading, builder: LogBuilder) -> Result<Self, LabError> {
         let log = builder.build(features(&reading.states, reading.visited))?;
@@ -229,125 +229,14 @@ fn evaluation(
     config: &EvaluateConfig,
     progress: &Progress,
 ) -> Result<Evaluation, LabError> {
-    let Logged { reading, log } = logged;
-    let scaling = config.scaling(logged);
-    let scaler = Scaler::of(scaling, log);
-    let log = log.with_features(&scaler.apply(log.features()))?;
-    // Labels that have no features have no places either.
-    let keys = if logged.has_features() { landmarks_of(&log) } else { None };
-    memory::admit(memory_of(&log, keys.as_deref(), logged.has_features()), "the number of different states")?;
-    let repeats = if keys.is_some() { 1 } else { REPEATS };
-    let Ok(folds) = Folds::new(&log, FOLDS, repeats, config.seed) else {
-        return Ok(Evaluation::refused(Judgement::too_few_episodes(log.num_episodes()), logged, config));
-    };
-    let whole = log.whole();
-    let settings = Settings::new(config, &whole, keys.clone(), logged.has_features())?;
-    progress.begin("evaluate: folds", "", 0)?;
-    let loss = Loss::of(&log, &folds);
-    let mut trials = Trials::new(&log, &folds, loss).map_err(failed)?;
-    let mut tuned = settings.tune(config.estimator, &trials, progress)?;
-    tuned.settle(&mut trials);
-    let constant = settings.tune(Estimator::Constant, &trials, progress)?;
-    progress.begin("evaluate: intervals", "", 0)?;
-    let weights = resamples(&log, RESAMPLES, config.seed);
-    let intervals = match config.estimator {
-        Estimator::SoftmaxTd if !logged.has_features() => {
-            Intervals::of_tabular_td(&log, &tabular_td(tuned.setting()), &weights)
-        }
-        Estimator::SoftmaxTd => {
-            let method = settings.softmax_td(tuned.setting())?;
-            let reference = settings.reference(tuned.setting())?;
-            Intervals::of_softmax_td(&log, &method, &reference, &weights)
-        }
-        other => Intervals::of_method(&log, &*settings.method(other, tuned.setting())?, &weights),
-    };
-    let mut intervals = intervals.map_err(failed)?;
-    // What is held out has noise of its own: values are off by less than they are off from it.
-    intervals.hold_bias_below(tuned.trial().loss.sqrt());
-    let values: Vec<f64> = intervals.states().iter().map(|i| i.value).collect();
-    let asked = match queries {
-        Some(queries) => Asked::of_queries(queries, reading, &log, &scaler),
-        None => Asked::of_log(logged, &log, &scaler),
-    };
-    let answers = asked.answers(&whole, keys.as_deref(), &intervals, progress)?;
-    let mean = intervals.mean().resting_on(answers.unknown_of_mean, intervals.range());
-    let drifts = Drifts::of(&log, &values)?;
-    let losses = losses(&trials, tuned.trial(), constant.trial());
-    let shown: Vec<f64> = answers.rows.iter().map(|row| row.interval.value).collect();
-    let is_by_landmarks = intervals.averaging().is_none_or(Averaging::is_by_landmarks);
-    let landmarks = keys.as_deref().filter(|_| is_by_landmarks);
-    let evidence = Evidence {
-        episodes: log.num_episodes(),
-        transitions: log.num_transitions(),
-        truncated: log.num_truncated(),
-        gamma: config.gamma,
-        losses: Some(losses),
-        depth: tuned.setting().layers.map(|layers| {
-            let is_table = matches!(config.estimator, Estimator::SoftmaxTd | Estimator::TabularTd);
-            (layers, if is_table && keys.is_none() { limit_gap(&whole, &values) } else { None })
-        }),
-        ranges: ranges(&whole, &values),
-        values: &shown,
-        effective: &answers.effective,
-        extrapolated: &answers.extrapolated,
-        unknown: answers.unknown,
-        beyond_end: beyond_end(&whole),
-        tells_ends: reading.tells_ends,
-        outlier: match &reading.states {
-            States::Features { names, .. } => outlier(&whole, names),
-            States::Labels(_) => None,
-        },
-        returns: intervals.range(),
-        return_spread: return_spread(&whole),
-        landmark_gap: landmarks.zip(tuned.setting().temperature).map(|(k, t)| k.radius() / t.sqrt()),
-        states: whole.visits().iter().filter(|n| **n > 0.0).count(),
-        widths: widths(&intervals, &whole),
-        is_corrected: intervals.is_corrected(),
-        drifts: &drifts,
-    };
-    let judged = evidence.judge();
-    let rivals =
-        if config.compare { rivals(&settings, &trials, &tuned, &whole, progress)? } else { Vec::new() };
+    if logged.log.num_blocks() < 2 {
+        let judged = Judgement::too_few_episodes(logged.log.num_episodes());
+        return Ok(Evaluation::refused(judged, logged, config));
+    }
+    let estimate = Estimate::of(logged, config, progress)?;
+    let found = estimate.evaluation(logged, queries, config, progress)?;
     progress.begin("evaluate: pictures", "", 0)?;
-    let pictures = Pictures::of(&log, &folds, &settings, &tuned, &intervals, reading)?;
-    let setting = tuned.setting();
-    let uses_kernel = setting.temperature.is_some();
-    let is_table = config.estimator == Estimator::SoftmaxTd && !logged.has_features();
-    Ok(Evaluation {
-        judgement: judged.level,
-        reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
-        chosen: Chosen {
-            estimator: config.estimator,
-            kernel: (uses_kernel || is_table).then(|| settings.kernel.as_str()),
-            temperature: setting.temperature,
-            layers: setting.layers,
-            ridge: setting.ridge,
-            lambda: (config.estimator == Estimator::LstdLambda).then(|| log.lambda()).flatten(),
-            scale: scaling,
-            loss: Some(loss),
-            losses: Some(losses),
-            bias: intervals.bias(),
-            quantile: Some(intervals.quantile()),
-            landmarks: landmarks.filter(|_| uses_kernel).map(|keys| keys.states().len()),
-            route: intervals.averaging().cloned(),
-        },
-        rows: answers.rows,
-        mean: Some(mean),
-        estimators: rivals,
-        counts: reading.counts,
-        columns: logged.reading.columns(),
-        warnings: reading.warnings.clone(),
-        tried: tried(&tuned),
-        judged,
-        pictures: Some(pictures),
-        is_ordered: queries.is_some() || !reading.ids.is_empty(),
-        gamma: config.gamma,
-        strict: config.strict,
-    })
-}
-
-fn losses(trials: &Trials<'_>, own: &Trial, constant: &Trial) -> Losses {
-    Losses { loss: own.loss, constant: constant.loss, error: trials.advantage(own, constant).1 }
+    Ok(Evaluation { pictures: estimate.pictures(logged)?, ..found })
 }
 
 /// An error of a fit as one of the command.

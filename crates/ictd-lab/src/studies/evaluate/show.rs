@@ -2,7 +2,8 @@
 
 use ictd::evaluate::Level;
 
-use super::{Chosen, Evaluation, Row, report};
+use super::evaluation::Chosen;
+use super::{Evaluation, Row, report};
 use crate::LabError;
 use crate::figure::Scene;
 use crate::files::OutputDir;

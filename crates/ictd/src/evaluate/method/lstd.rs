@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::linear::LinearFit;
 use super::table::Table;
-use super::{Fit, FitError, Method, centre, check_dim};
+use super::{Fit, FitError, Method, SMALL, centre, check_dim};
 use crate::evaluate::sample::Sample;
 use crate::kernel::Kernel;
 use crate::matrix::Matrix;
@@ -93,7 +93,11 @@ fn gram(kernel: &dyn Kernel, rows: &Matrix, cols: &Matrix) -> Result<Matrix, Fit
             .ok_or(FitError::NotPositiveDefinite)
     };
     let row = |i: usize| cols.rows().map(|y| entry(rows.row(i), y)).collect::<Result<Vec<f64>, FitError>>();
-    let entries: Vec<Vec<f64>> = parallel::try_map(rows.num_rows(), row)?;
+    let is_small = rows.num_rows().saturating_mul(cols.num_rows()) <= SMALL;
+    let entries: Vec<Vec<f64>> = match is_small {
+        true => (0..rows.num_rows()).map(row).collect::<Result<_, _>>()?,
+        false => parallel::try_map(rows.num_rows(), row)?,
+    };
     Ok(Matrix::from_vec(rows.num_rows(), cols.num_rows(), entries.concat()))
 }
 

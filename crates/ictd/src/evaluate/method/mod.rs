@@ -20,6 +20,7 @@ pub use linear::LinearTd;
 pub use lstd::{Basis, Lstd};
 pub use monte_carlo::MonteCarlo;
 pub use pivots::Averaging;
+pub use smoother::attention;
 pub use softmax_td::{SoftmaxTd, SoftmaxTdFits};
 pub(super) use table::Table;
 pub use table::TabularTd;
@@ -103,6 +104,10 @@ fn check_dim(expected: usize, states: &Matrix) -> Result<(), FitError> {
     let found = states.num_cols();
     if found == expected { Ok(()) } else { Err(FitError::FeatureDim { expected, found }) }
 }
+
+/// States times sources up to which a prediction is computed by whoever asks for it: threads would take longer to begin, and a process that
+/// forked has none.
+pub const SMALL: usize = smoother::SMALL;
 
 fn check_step_size(step_size: f64) -> Result<(), FitError> {
     if step_size >= 0.0 && step_size.is_finite() { Ok(()) } else { Err(FitError::StepSize(step_size)) }

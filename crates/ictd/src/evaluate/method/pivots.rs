@@ -126,6 +126,12 @@ impl PivotSmoother {
         Ok((made, weights))
     }
 
+    /// What the first column of the batch needs.
+    pub fn first(&self) -> Self {
+        let visits = Matrix::from_fn(self.visits.num_rows(), 1, |k, _| self.visits[(k, 0)]);
+        Self { spreads: self.spreads[..1].to_vec(), visits, ..self.clone() }
+    }
+
     /// Number of pivots.
     pub fn rank(&self) -> usize {
         self.pivots.rank()

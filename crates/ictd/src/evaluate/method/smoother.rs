@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::{FitError, check_dim};
 use crate::context::ContextStatistics;
+use crate::evaluate::sample::Sample;
 use crate::kernel::{Attention, Kernel, Normalization, Scores};
 use crate::linalg;
 use crate::matrix::Matrix;
@@ -19,6 +20,9 @@ pub(super) const PANEL: usize = 64;
 const FEW_COLUMNS: usize = 16;
 /// Sums of weights below this are made anew from the sources that count, relative to the nearest of them.
 const SMALLEST_SUM: f64 = 1e-290;
+
+/// Weights up to this number are made by whoever asks for them: threads would take longer to begin, and a process that forked has none.
+pub(super) const SMALL: usize = 1 << 14;
 
 /// A kernel and the states it weighs.
 #[derive(Clone, Debug)]
@@ -67,15 +71,19 @@ impl Smoother {
         let scores = self.scores(&statistics);
         let (n, stride) = (self.num_sources(), statistics.stride());
         let mut rows = vec![0.0; n * states.num_rows()];
-        rows.par_chunks_mut(n).enumerate().try_for_each_init(
-            || vec![0.0; stride],
-            |padded, (u, row)| {
-                padded.fill(0.0);
-                scores.unnormalized(n + u, padded)?;
-                row.copy_from_slice(&padded[..n]);
-                Ok::<(), FitError>(())
-            },
-        )?;
+        let padded = || vec![0.0; stride];
+        let fill = |padded: &mut Vec<f64>, (u, row): (usize, &mut [f64])| {
+            padded.fill(0.0);
+            scores.unnormalized(n + u, padded)?;
+            row.copy_from_slice(&padded[..n]);
+            Ok::<(), FitError>(())
+        };
+        if rows.len() <= SMALL {
+            let mut padded = padded();
+            rows.chunks_mut(n).enumerate().try_for_each(|numbered| fill(&mut padded, numbered))?;
+        } else {
+            rows.par_chunks_mut(n).enumerate().try_for_each_init(padded, fill)?;
+        }
         Ok(Matrix::from_vec(states.num_rows(), n, rows))
     }
 
@@ -139,6 +147,21 @@ impl Smoother {
     }
 }
 
+/// The share of every state of the log in the averages of a kernel at these features: row u, column s has
+/// n_s K(u, s) / Σ n K(u, ·) with n the visits of the sample, 0 for states that were never left. These are the weights of attention over all
+/// states, also where landmarks or pivots stand for them in a fit.
+pub fn attention(kernel: Arc<dyn Kernel>, sample: &Sample<'_>, states: &Matrix) -> Result<Matrix, FitError> {
+    let left: Vec<usize> = (0..sample.num_states()).filter(|&s| sample.visits()[s] > 0.0).collect();
+    let visits = Matrix::from_fn(left.len(), 1, |i, _| sample.visits()[left[i]]);
+    let weights = Smoother::new(kernel, pick(sample.features(), &left))?.weights(states, &visits)?;
+    let mut shares = Matrix::zeros(states.num_rows(), sample.num_states());
+    for u in 0..states.num_rows() {
+        let own = weights.normalized(u);
+        left.iter().zip(own).for_each(|(&s, weight)| shares[(u, s)] = weight * sample.visits()[s]);
+    }
+    Ok(shares)
+}
+
 fn reciprocal(x: f64) -> f64 {
     if x == 0.0 { 0.0 } else { 1.0 / x }
 }
@@ -152,27 +175,31 @@ pub(super) fn pick(rows: &Matrix, numbers: &[usize]) -> Matrix {
 fn multiply(rows: &Matrix, sums: &Matrix, out: &mut Matrix, take: impl Fn(usize, &[f64], &mut [f64]) + Sync) {
     let (inner, cols) = (sums.num_rows(), sums.num_cols());
     let transposed = (cols <= FEW_COLUMNS).then(|| sums.transpose());
-    let panels =
-        rows.as_slice().par_chunks(PANEL * inner).zip(out.as_mut_slice().par_chunks_mut(PANEL * cols));
-    panels.enumerate().for_each_init(
-        || vec![0.0; PANEL * cols],
-        |product, (panel, (rows, out))| {
-            let product = &mut product[..out.len()];
-            match &transposed {
-                Some(columns) => {
-                    for (row, product) in rows.chunks_exact(inner).zip(product.chunks_exact_mut(cols)) {
-                        let entries = product.iter_mut().zip(columns.rows());
-                        entries.for_each(|(entry, column)| *entry = vector::dot(row, column));
-                    }
+    let product = || vec![0.0; PANEL * cols];
+    let multiply = |product: &mut Vec<f64>, (panel, (rows, out)): (usize, (&[f64], &mut [f64]))| {
+        let product = &mut product[..out.len()];
+        match &transposed {
+            Some(columns) => {
+                for (row, product) in rows.chunks_exact(inner).zip(product.chunks_exact_mut(cols)) {
+                    let entries = product.iter_mut().zip(columns.rows());
+                    entries.for_each(|(entry, column)| *entry = vector::dot(row, column));
                 }
-                None => linalg::product_into(rows, sums.as_slice(), cols, product),
             }
-            for (k, (product, out)) in product.chunks_exact(cols).zip(out.chunks_exact_mut(cols)).enumerate()
-            {
-                take(panel * PANEL + k, product, out);
-            }
-        },
-    );
+            None => linalg::product_into(rows, sums.as_slice(), cols, product),
+        }
+        for (k, (product, out)) in product.chunks_exact(cols).zip(out.chunks_exact_mut(cols)).enumerate() {
+            take(panel * PANEL + k, product, out);
+        }
+    };
+    let (rows, out) = (rows.as_slice(), out.as_mut_slice());
+    if rows.len() <= SMALL {
+        let mut product = product();
+        let panels = rows.chunks(PANEL * inner).zip(out.chunks_mut(PANEL * cols));
+        panels.enumerate().for_each(|numbered| multiply(&mut product, numbered));
+    } else {
+        let panels = rows.par_chunks(PANEL * inner).zip(out.par_chunks_mut(PANEL * cols));
+        panels.enumerate().for_each_init(product, multiply);
+    }
 }
 
 impl Weights {

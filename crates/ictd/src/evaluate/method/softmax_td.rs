@@ -60,6 +60,23 @@ impl SoftmaxTdFits {
         &self.values
     }
 
+    /// The fit of the first sample alone: the same values, to rounding, without the cost of the others.
+    #[must_use]
+    pub fn first(&self) -> Self {
+        let column = |of: &Matrix| Matrix::from_fn(of.num_rows(), 1, |i, _| of[(i, 0)]);
+        let pivots = self.pivots.as_ref();
+        Self {
+            smoother: self.smoother.clone(),
+            step_size: self.step_size,
+            constants: self.constants[..1].to_vec(),
+            visits: column(&self.visits),
+            totals: column(&self.totals),
+            pivots: pivots.map(|(pivots, totals)| (Box::new(pivots.first()), column(totals))),
+            averaging: self.averaging.clone(),
+            values: column(&self.values),
+        }
+    }
+
     /// How many transitions of the first sample the values at these features rest on: 1/Σ w² over the weights w of transitions.
     /// NaN where all are too far away to weigh anything.
     pub fn effective(&self, states: &Matrix) -> Result<Vec<f64>, FitError> {
