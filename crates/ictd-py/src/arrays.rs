@@ -49,7 +49,8 @@ impl<'py> Numbers<'py> {
         self.array.shape()
     }
 
-    fn to_vec(&self) -> Vec<f64> {
+    /// All numbers, the last index fastest.
+    pub fn to_vec(&self) -> Vec<f64> {
         match self.array.as_slice() {
             Ok(slice) => slice.to_vec(),
             Err(_) => self.array.as_array().iter().copied().collect(),
@@ -72,7 +73,19 @@ impl<'py> Numbers<'py> {
         }
     }
 
-    fn refused(&self, expected: &str) -> PyErr {
+    /// As a list of matrices, of three dimensions.
+    pub fn matrices(&self) -> PyResult<(usize, Vec<Matrix>)> {
+        let &[count, rows, cols] = self.shape() else {
+            return Err(self.refused("three dimensions, (layers, rows, columns)"));
+        };
+        let all = self.to_vec();
+        let of =
+            |k: usize| Matrix::from_vec(rows, cols, all[k * rows * cols..(k + 1) * rows * cols].to_vec());
+        Ok((count, (0..count).map(of).collect()))
+    }
+
+    /// Refuses its shape.
+    pub fn refused(&self, expected: &str) -> PyErr {
         input(format!("{} has shape {:?}, expected {expected}", self.name, self.shape()))
     }
 }
