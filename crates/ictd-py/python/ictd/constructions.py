@@ -45,7 +45,7 @@ def construct(
     ``lam`` is that of td-lambda, 0.5 unless it is said.
 
     >>> construct("td", [[1.0], [0.5], [1.0]], [1.0, 0.0], layers=2)["query_values"]
-    [0.0, 0.5, 0.85]
+    [0.0, 0.5, 0.9125]
     """
     context = as_context(features, rewards)._inner
     depth = given("layers", layers)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import SupportsIndex
 
+import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
@@ -66,13 +67,13 @@ def certify(
 
     ``"status"`` is ``certified`` where every layer contracts, ``estimated`` where errors vanish in the long run by the numbers, else
     ``refused`` or ``undecided``; that the limit is right is not certified. Errors are multiplied by I − α(M − γP) per layer, with M and P the
-    kernel's averages over visited states; its spectral radius is ``"spectral_radius"``.
+    kernel's averages over visited states: ``"contraction"`` has its norm and its spectral radius.
 
     >>> certify([[1.0], [0.5], [1.0]], [1.0, 0.0])["status"]
     'estimated'
     """
     number, context = None, None
-    if isinstance(features, SupportsIndex) and rewards is None:
+    if isinstance(features, (int, np.integer)) and rewards is None:
         number = whole("features", features)
     elif features is not None or rewards is not None:
         if features is None:
