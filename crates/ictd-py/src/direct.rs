@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use crate::arrays::{Numbers, to_array, to_array2};
 use crate::context::Context;
 use crate::errors::{OrRaise, input, internal, of_lab};
-use crate::forward::{check_threads, is_small};
+use crate::forward::{admit, check_threads, is_small};
 use crate::params::{Model, attention, iterations, score_block, step_sizes};
 use crate::report::Report;
 use crate::work::Manner;
@@ -80,6 +80,7 @@ pub fn td<'py>(
     };
     let (manner, context) = (Manner::new(threads, None), context.0.clone());
     let columns = context.num_columns();
+    admit(&[layers.saturating_add(context.num_transitions()), columns])?;
     let found = if is_small(columns, context.feature_dim(), layers) {
         check_threads(&manner)?;
         py.detach(|| estimator.run(&context)).or_raise()?
@@ -101,6 +102,7 @@ pub fn nonparametric_td<'py>(
     step_size: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let step_sizes = iterations(gamma, layers, &step_sizes(step_size)?).map_err(of_lab)?;
+    admit(&[layers.saturating_add(1), context.0.num_columns()])?;
     let failure: RefCell<Option<PyErr>> = RefCell::new(None);
     let similarity = |x: &[f64], y: &[f64]| {
         let asked = || -> PyResult<f64> {
@@ -160,6 +162,8 @@ pub fn similarities<'py>(
     if n == 0 {
         return Err(input("features: there are no rows, expected at least one source"));
     }
+    let columns = n + 1 + queries.as_ref().map_or(0, Matrix::num_rows);
+    admit(&[columns, columns])?;
     // Sources are left: a last row that is not looked at ends their episode.
     let rows: Vec<&[f64]> = features.rows().chain(features.rows().take(1)).collect();
     let mut builder = ictd::Context::builder().episode(&rows, &vec![0.0; n], End::Truncated);

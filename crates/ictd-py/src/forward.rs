@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ictd::transformer::{Evaluator, LayerValues, Transformer};
+use ictd_lab::memory::{self, DOUBLE};
 use ictd_lab::{LabError, Watched};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
@@ -23,6 +24,13 @@ const FEW: usize = 448;
 thread_local! {
     /// Buffers of small forward passes, which are half of the time that these take.
     static EVALUATOR: RefCell<Evaluator> = RefCell::default();
+}
+
+/// Refuses numbers of double precision that do not fit into memory: a program that asks for too much would end.
+pub fn admit(numbers: &[usize]) -> PyResult<()> {
+    let bytes: f64 = numbers.iter().map(|&n| n as f64).product::<f64>() * DOUBLE;
+    // Beside results there are those that they are made of, and copies for Python.
+    memory::admit(3.0 * bytes, "layers, or the number of columns").or_raise()
 }
 
 /// Refuses a number of threads also where none are started.
@@ -85,6 +93,7 @@ pub fn values<'py>(
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let transformer = transformer.into();
     let (columns, layers) = (context.num_columns(), transformer.num_layers());
+    admit(&[layers.saturating_add(1), columns])?;
     let found = if is_small(columns, context.feature_dim(), layers) {
         check_threads(manner)?;
         let run = |evaluator: &mut Evaluator| evaluator.evaluate(&transformer, &context);
@@ -188,6 +197,7 @@ fn batch<'py>(
     let [x, r] = [features.to_vec(), rewards.to_vec()];
     let q = queries.map(|numbers| numbers.to_vec()).unwrap_or_default();
     let (columns, layers) = (rows + asked, transformer.num_layers());
+    admit(&[count, layers.saturating_add(1), columns])?;
     let size = (layers + 1) * columns;
     let total = count as f64 * (columns * columns) as f64 * (dim + 3 + layers) as f64;
     let mut out = vec![0.0; count * size];

@@ -8,6 +8,7 @@ use ictd::pretrain::{Mask, QueryMix, QueryPosition};
 use ictd::transformer::{AttentionParams, Block, Parameters, Transformer, TransformerConfig};
 use ictd_lab::LabError;
 use ictd_lab::files::{Description, ModelFile, chosen, read_params};
+use ictd_lab::memory::{self, DOUBLE};
 use ictd_lab::studies::forward::{Options, StepSizes};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
@@ -193,6 +194,7 @@ pub fn iterations(gamma: f64, layers: usize, step_size: &StepSizes) -> Result<Ve
     let config = TransformerConfig::theta_star(attention("softmax", 1.0, 0.0)?, layers, gamma);
     let checked = TransformerConfig { step_sizes: sizes, ..config }.check()?;
     let sizes = &checked.config().step_sizes;
+    memory::admit(DOUBLE * layers as f64, "layers")?;
     Ok(if sizes.len() == 1 { vec![sizes[0]; layers] } else { sizes.clone() })
 }
 

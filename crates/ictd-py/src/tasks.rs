@@ -16,6 +16,7 @@ use pyo3::types::PyDict;
 use crate::arrays::{Numbers, to_array2};
 use crate::context::Context;
 use crate::errors::{OrRaise, input_type, internal};
+use crate::forward::admit;
 
 /// Largest number of transitions of a sample.
 const MOST: usize = 100_000_000;
@@ -126,6 +127,7 @@ impl Task {
         index: u64,
     ) -> PyResult<(Context, Bound<'py, PyArray1<u64>>)> {
         check_range("n", n, 1..=MOST).or_raise()?;
+        admit(&[n, self.0.features().num_cols() + 4])?;
         let mut stream = Stream::new(seed, Purpose::Trajectory, index);
         let (context, states) = py.detach(|| self.0.sample_context(n, &mut stream));
         let states = states.into_iter().map(|s| s as u64).collect();

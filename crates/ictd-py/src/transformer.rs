@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::arrays::{Numbers, to_array};
 use crate::context::Context;
 use crate::errors::{OrRaise, input, of_lab};
-use crate::forward::{check_threads, is_small, values};
+use crate::forward::{admit, check_threads, is_small, values};
 use crate::params::{Model, Spec, step_sizes};
 use crate::report::Report;
 use crate::work::Manner;
@@ -29,10 +29,11 @@ fn on_context<'py, T: Send + 'static>(
     py: Python<'py>,
     (transformer, context): (&Transformer, &Context),
     threads: Option<usize>,
-    rows: usize,
+    (rows, numbers): (usize, &[usize]),
     work: impl FnOnce(&ictd::Transformer, &ictd::Context) -> Result<T, LabError> + Send + 'static,
 ) -> PyResult<T> {
     let manner = Manner::new(threads, None);
+    admit(numbers)?;
     let (transformer, context) = (transformer.0.clone(), context.0.clone());
     if is_small(context.num_columns(), rows * rows, transformer.num_layers()) {
         check_threads(&manner)?;
@@ -44,6 +45,13 @@ fn on_context<'py, T: Send + 'static>(
 /// Matrices of equal shape one after another.
 fn stacked(matrices: &[&Matrix]) -> Vec<f64> {
     matrices.iter().flat_map(|matrix| matrix.as_slice()).copied().collect()
+}
+
+impl Transformer {
+    /// Number of depths from 0 to that of all layers.
+    fn depths(&self) -> usize {
+        self.0.num_layers().saturating_add(1)
+    }
 }
 
 #[pymethods]
@@ -109,6 +117,7 @@ impl Transformer {
         layer: usize,
         feature_dim: usize,
     ) -> PyResult<[Bound<'py, PyAny>; 2]> {
+        admit(&[4, feature_dim.saturating_add(3), feature_dim.saturating_add(3)])?;
         let pair = self.0.params(layer, feature_dim);
         let size = pair.feature_dim() + 3;
         let array = |matrix: &Matrix| {
@@ -145,7 +154,9 @@ impl Transformer {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let all = |found: LayerValues| (0..=found.num_layers()).flat_map(|l| found.targets(l)).collect();
-        let found = on_context(py, (self, context), threads, 1, move |t, c| Ok(all(t.values(c)?)))?;
+        let numbers = [self.depths(), context.0.num_columns()];
+        let found =
+            on_context(py, (self, context), threads, (1, &numbers), move |t, c| Ok(all(t.values(c)?)))?;
         to_array(py, &[self.0.num_layers() + 1, context.0.num_columns()], found)
     }
 
@@ -156,7 +167,8 @@ impl Transformer {
         context: &Context,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let found = on_context(py, (self, context), threads, 1, |t, c| {
+        let numbers = [self.depths(), context.0.num_columns()];
+        let found = on_context(py, (self, context), threads, (1, &numbers), |t, c| {
             let (found, gamma) = (t.values(c)?, t.config().gamma);
             Ok((0..=found.num_layers()).flat_map(|l| td_errors(c, gamma, &found.values(l))).collect())
         })?;
@@ -171,7 +183,8 @@ impl Transformer {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let rows = context.0.feature_dim() + 3;
-        let found = on_context(py, (self, context), threads, rows, |t, c| {
+        let numbers = [self.depths(), rows, context.0.num_columns()];
+        let found = on_context(py, (self, context), threads, (rows, &numbers), |t, c| {
             Ok(stacked(&t.tokens(c)?.iter().map(|z| z.matrix()).collect::<Vec<_>>()))
         })?;
         to_array(py, &[self.0.num_layers() + 1, rows, context.0.num_columns()], found)
@@ -185,7 +198,10 @@ impl Transformer {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let (rows, columns) = (context.0.feature_dim() + 3, context.0.num_columns());
-        let (count, found) = on_context(py, (self, context), threads, rows, |t, c| {
+        // At theta_* all layers have the same.
+        let matrices = if self.shape().is_none() { 1 } else { self.depths() };
+        let numbers = [matrices, columns.max(rows), columns];
+        let (count, found) = on_context(py, (self, context), threads, (rows, &numbers), |t, c| {
             let weights = t.trace(c)?.1;
             Ok((weights.len(), stacked(&weights.iter().map(|k| k.matrix()).collect::<Vec<_>>())))
         })?;
@@ -213,7 +229,10 @@ impl Transformer {
             return Err(LabError::value("layer", layer, format!("0 to {layers}"))).or_raise();
         }
         let rows = context.0.feature_dim() + 3;
-        let found = on_context(py, (self, context), threads, rows, move |t, c| {
+        let pairs =
+            if self.shape().is_none_or(|(_, tied)| tied) { 2 } else { self.depths().saturating_mul(2) };
+        let numbers = [pairs, columns.max(layers), columns];
+        let found = on_context(py, (self, context), threads, (rows, &numbers), move |t, c| {
             let statistics = ContextStatistics::per_column(c);
             let mut direction = vec![0.0; statistics.num_groups()];
             for (column, weight) in weights.iter().enumerate() {

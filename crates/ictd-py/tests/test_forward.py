@@ -191,6 +191,9 @@ NAN = np.where(np.arange(44).reshape(11, 4) == 9, np.nan, X)
         (X, R, {"params": 3}, InputTypeError, "params is of type int, expected a pair"),
         (X, R, {"params": "nowhere.safetensors"}, FileError, "nowhere"),
         (X, R, {"layers": 400, "kernel": "linear", "step_size": 1e3}, DivergedError, "values overflow in layer"),
+        (X, R, {"layers": 10**15}, InputError, "memory is about .* GB for these sizes"),
+        (X, R, {"layers": 2**63 - 1}, InputError, "memory is about .* GB for these sizes"),
+        (X, R, {"layers": 10**30}, InputError, "layers is 1000"),
         (X * 1e200, R, {}, InputError, "the scores of column 0 overflow"),
     ],
 )

@@ -266,3 +266,26 @@ def test_transformers_and_blocks_are_copied_and_kept():
         ictd.Block(np.zeros((3, 4)), np.zeros((3, 4)), 0.9, 2)
     with pytest.raises(InputError, match="as many of both as layers"):
         ictd.Block(*stack, 0.9, 3)
+
+
+def test_what_does_not_fit_into_memory_is_refused():
+    deep, of = ictd.Transformer(0.9, layers=10**12), context()
+    wide = ictd.Context(np.zeros((200_001, 1)), np.zeros(200_000))
+    for call in (
+        lambda: deep.values(of),
+        lambda: deep.targets(of),
+        lambda: deep.tokens(of),
+        lambda: deep.td_errors(of),
+        lambda: deep.gradient(of),
+        lambda: deep.report(of),
+        lambda: ictd.Transformer(0.9).attention(wide),
+        lambda: ictd.Transformer(0.9).gradient(wide),
+        lambda: ictd.kernel_weights(np.zeros((200_000, 1))),
+        lambda: ictd.td.linear_td(of, gamma=0.9, layers=10**12),
+        lambda: ictd.td.nonparametric_td(of, kappa=lambda x, y: 1.0, gamma=0.9, layers=10**12),
+        lambda: ictd.Block.theta_star(10**6, gamma=0.9, layers=1),
+        lambda: ictd.construct("td", X, R, layers=10**12),
+        lambda: ictd.task("dense", states=3, features=1000).sample(10**8, 0),
+    ):
+        with pytest.raises(InputError, match="memory|layers|states"):
+            call()
