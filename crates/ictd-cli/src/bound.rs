@@ -36,22 +36,10 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { tasks, index, lengths, contexts, delta, common } = arguments;
-    let mut settings = BoundConfig::defaults(common.seed, contexts);
-    // Any choice of a task or of lengths is one setting; without one three are compared.
-    if tasks.is_given() || index.is_some() || lengths.is_some() {
-        settings = vec![BoundConfig {
-            index: index.unwrap_or(0),
-            lengths: lengths.unwrap_or_else(|| vec![1000, 30_000]),
-            at_threshold: true,
-            ..BoundConfig::new(tasks.tasks(Family::certified(), common.seed)?, contexts)
-        }];
-    }
-    settings.iter_mut().for_each(|s| s.delta = delta);
+    let given = tasks.given(Family::certified(), common.seed)?;
+    let settings = BoundConfig::settings(given, index, lengths, contexts, delta, common.seed);
     settings.iter().try_for_each(BoundConfig::check)?;
     common.output.announce(progress, OUT);
-    let mut reports = Vec::new();
-    for (k, config) in settings.iter().enumerate() {
-        reports.push(theorem2::run(config, progress)?.named(&format!("bound{}", k + 1)));
-    }
+    let reports = theorem2::run_all(&settings, progress)?;
     common.output.present(&reports, OUT, progress)
 }

@@ -23,8 +23,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let seed = arguments.common.seed;
-    let tasks = || arguments.tasks.tasks(Family::certified(), seed);
-    let given = arguments.tasks.is_given().then(tasks).transpose()?;
+    let given = arguments.tasks.given(Family::certified(), seed)?;
     arguments.common.output.announce(progress, None);
     let found = lemmas::run(seed, arguments.trials, given.as_ref(), progress)?;
     arguments.common.output.present(&found, None, progress)

@@ -41,21 +41,16 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let default = MsveConfig::default();
-    let (context_lens, longer_lens) = match arguments.lengths {
-        Some(lengths) => (lengths, Vec::new()),
-        None => (default.context_lens, default.longer_lens),
-    };
     arguments.common.output.announce(progress, OUT);
     let config = MsveConfig {
         tasks: arguments.source.tasks(Family::of(Kind::Figure1), arguments.common.seed)?,
         num_tasks: arguments.tasks,
-        context_lens,
-        longer_lens,
         num_layers: arguments.layers,
         kernel: arguments.kernel.to_string(),
         temperature: arguments.temperature,
         step_size: arguments.step_size,
+        ..MsveConfig::default()
     };
+    let config = config.with_lengths(arguments.lengths);
     arguments.common.output.present(&fig1::run(&config, progress)?, OUT, progress)
 }

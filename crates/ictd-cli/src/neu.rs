@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use ictd::task::Family;
-use ictd_lab::studies::Tasks;
+use ictd_lab::files::read_params;
 use ictd_lab::studies::theory::theorem3::{NeuComparison, NeuConfig, NeuSweeps};
 use ictd_lab::{LabError, Progress};
 
@@ -42,20 +42,14 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         let first = |list: &Option<Vec<usize>>| list.as_ref().and_then(|l| l.first().copied());
         common.output.announce(progress, None);
         let (n, layers) = (first(&lengths), first(&layers));
-        let found = NeuComparison::run(&family, file, n, layers, samples, message, progress)?;
+        let model = read_params(file)?;
+        model.warning.iter().for_each(|warning| message(&format!("warning: {warning}")));
+        let name = file.display().to_string();
+        let found = NeuComparison::run(&family, (&name, &model), n, layers, samples, progress)?;
         return common.output.present(&found, None, progress);
     }
-    let families = match tasks.is_given() {
-        true => vec![tasks.tasks(Family::certified(), common.seed)?],
-        false => vec![Tasks::certified(common.seed), Tasks::paper(common.seed)],
-    };
-    let config = |family| NeuConfig {
-        family,
-        lengths: lengths.clone().unwrap_or_else(|| vec![30, 100, 300, 1000, 3000]),
-        layers: layers.clone().unwrap_or_else(|| vec![1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 40]),
-        samples,
-    };
-    let configs: Vec<NeuConfig> = families.into_iter().map(config).collect();
+    let given = tasks.given(Family::certified(), common.seed)?;
+    let configs = NeuConfig::settings(given, lengths, layers, samples, common.seed);
     common.output.announce(progress, OUT);
     let found = NeuSweeps::run(&configs, progress, |config| {
         message(&format!("{}: {samples} tasks per estimate", config.family.describe()));

@@ -25,16 +25,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let options = &arguments.source.options;
-    for (name, given) in [
-        ("gamma", options.gamma.is_some()),
-        ("unit-norm", options.unit_norm),
-        ("score-scale", options.score_scale.is_some()),
-    ] {
-        if given {
-            return Err(LabError::refused(name, "expected without it, the map has all of them"));
-        }
-    }
+    regimes::check_options(&arguments.source.options.said())?;
     let family = arguments.source.tasks(Family::paper(), arguments.common.seed)?;
     arguments.common.output.announce(progress, OUT);
     let map = regimes::run(&family, arguments.tasks, progress)?;

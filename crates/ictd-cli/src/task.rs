@@ -29,7 +29,7 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { task, options, index, trajectory, common } = arguments;
-    let task = options.choice(TaskChoice::named(&task)?)?;
+    let task = options.said().choice(TaskChoice::named(&task)?)?;
     common.output.announce(progress, None);
     let made = make(&TaskRequest { task, seed: common.seed, index, trajectory }, progress)?;
     common.output.present(&made, None, progress)

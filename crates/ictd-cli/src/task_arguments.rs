@@ -1,9 +1,9 @@
 //! Which tasks: the options that every command with tasks has.
 
 use clap::Args;
-use ictd::task::{Family, FeatureMap, Kind};
+use ictd::task::Family;
 use ictd_lab::LabError;
-use ictd_lab::studies::{TaskChoice, Tasks};
+use ictd_lab::studies::{self, TaskChoice, Tasks};
 
 /// A family or a file, and its sizes.
 #[derive(Debug, Default, Args)]
@@ -56,15 +56,20 @@ impl TaskArguments {
     }
 
     fn choice(&self, default: Family) -> Result<TaskChoice, LabError> {
-        self.options.choice(match &self.task {
+        self.options.said().choice(match &self.task {
             Some(name) => TaskChoice::named(name)?,
             None => TaskChoice::Family(default),
         })
     }
 
+    /// Those of a seed where anything was given.
+    pub fn given(&self, default: Family, seed: u64) -> Result<Option<Tasks>, LabError> {
+        self.is_given().then(|| self.tasks(default, seed)).transpose()
+    }
+
     /// Whether anything was given.
-    pub fn is_given(&self) -> bool {
-        self.task.is_some() || self.options.given().next().is_some()
+    fn is_given(&self) -> bool {
+        self.task.is_some() || self.options.said().is_given()
     }
 
     /// The same as changes of a training configuration, before those that were typed, which must not speak of tasks too.
@@ -85,7 +90,8 @@ impl TaskArguments {
             family.check()?;
         }
         let task = self.task.iter().map(|name| format!("task={name}"));
-        let options = self.options.given().map(|(name, value)| match name {
+        let said = self.options.said();
+        let options = said.given().map(|(name, value)| match name {
             "free" => "task.representable=false".into(),
             "one-hot" | "unit-norm" => format!("task.feature_map={name}"),
             "continuous" => "task.feature_map=coordinates".into(),
@@ -97,67 +103,20 @@ impl TaskArguments {
 }
 
 impl TaskOptions {
-    /// The options given, by name, with their values.
-    fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let text = |x: Option<f64>| x.map(|x| format!("{x:?}"));
-        let flag = |given: bool| given.then(String::new);
-        let options = [
-            ("states", self.states.map(|n| n.to_string())),
-            ("features", self.features.map(|n| n.to_string())),
-            ("gamma", text(self.gamma)),
-            ("free", flag(self.free)),
-            ("threshold", text(self.threshold)),
-            ("one-hot", flag(self.one_hot)),
-            ("unit-norm", flag(self.unit_norm)),
-            ("continuous", flag(self.continuous)),
-            ("score-scale", text(self.score_scale)),
-        ];
-        options.into_iter().filter_map(|(name, value)| Some((name, value?)))
-    }
-
-    /// The choice with what was given; refuses what has no meaning for it.
-    pub fn choice(&self, base: TaskChoice) -> Result<TaskChoice, LabError> {
-        let refuse = |name: &str, why: &str| Err(LabError::refused(name, why));
-        let base = match base {
-            TaskChoice::Family(family) => family,
-            TaskChoice::File { file, .. } => {
-                let of_file = |name: &str| !matches!(name, "unit-norm" | "score-scale");
-                if let Some((name, _)) = self.given().find(|(name, _)| of_file(name)) {
-                    return refuse(name, "expected without a task file, which says it");
-                }
-                let (unit_norm, score_scale) = (self.unit_norm, self.score_scale.unwrap_or(1.0));
-                return Ok(TaskChoice::File { file, unit_norm, score_scale });
-            }
-        };
-        let meaningless = self.given().find(|(name, _)| match *name {
-            "threshold" => base.kind != Kind::Loop,
-            "continuous" => base.kind != Kind::Cartpole,
-            "free" => matches!(base.kind, Kind::Coin | Kind::Cartpole),
-            "features" => self.continuous || self.one_hot,
-            _ => false,
-        });
-        if let Some((name, _)) = meaningless {
-            return refuse(name, "has no meaning for this kind of task");
+    /// The same as every program has it.
+    pub fn said(&self) -> studies::TaskOptions {
+        let Self { states, features, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale } =
+            *self;
+        studies::TaskOptions {
+            states,
+            features,
+            gamma,
+            free,
+            threshold,
+            one_hot,
+            unit_norm,
+            continuous,
+            score_scale,
         }
-        if [self.continuous, self.one_hot, self.unit_norm].into_iter().filter(|given| *given).count() > 1 {
-            return refuse("features", "expected one of one-hot, unit-norm and continuous");
-        }
-        let feature_map = match base.feature_map {
-            _ if self.continuous => FeatureMap::Coordinates,
-            FeatureMap::OneHot => FeatureMap::OneHot,
-            _ if self.one_hot => FeatureMap::OneHot,
-            _ if self.unit_norm => FeatureMap::UnitNorm,
-            other => other,
-        };
-        Ok(TaskChoice::Family(Family {
-            num_states: self.states.unwrap_or(base.num_states),
-            feature_dim: self.features.unwrap_or(base.feature_dim),
-            gamma: self.gamma.unwrap_or(base.gamma),
-            representable: base.representable && !self.free,
-            threshold: self.threshold.unwrap_or(base.threshold),
-            feature_map,
-            score_scale: self.score_scale.unwrap_or(base.score_scale),
-            ..base
-        }))
     }
 }

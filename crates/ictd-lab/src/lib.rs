@@ -31,4 +31,4 @@ pub use error::LabError;
 pub use one_line::one_line;
 pub use progress::{Progress, Standing};
 pub use seeds::Seeds;
-pub(crate) use watched::Watched;
+pub use watched::Watched;

@@ -6,7 +6,7 @@ use crate::Progress;
 
 /// Shows work of the core as progress of a study that has begun, and stops it with the study.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watched<'a> {
+pub struct Watched<'a> {
     /// The study's.
     pub progress: &'a Progress,
     /// What the work is for: the part before the colon.

@@ -49,12 +49,11 @@ impl<'py> Numbers<'py> {
         self.array.shape()
     }
 
-    fn to_vec(&self) -> Vec<f64> {
-        match self.array.as_slice() {
-            // What stands in memory as Fortran has it is a slice too, in another order.
-            Ok(slice) if self.array.is_c_contiguous() => slice.to_vec(),
-            _ => self.array.as_array().iter().copied().collect(),
-        }
+    /// All numbers, the last index fastest.
+    pub fn to_vec(&self) -> Vec<f64> {
+        // The array's own slice is in the order of memory, which is Fortran's where it is asked for.
+        let view = self.array.as_array();
+        view.as_slice().map_or_else(|| view.iter().copied().collect(), <[f64]>::to_vec)
     }
 
     /// As a matrix, of two dimensions.
@@ -73,7 +72,19 @@ impl<'py> Numbers<'py> {
         }
     }
 
-    fn refused(&self, expected: &str) -> PyErr {
+    /// As a list of matrices, of three dimensions.
+    pub fn matrices(&self) -> PyResult<(usize, Vec<Matrix>)> {
+        let &[count, rows, cols] = self.shape() else {
+            return Err(self.refused("three dimensions, (layers, rows, columns)"));
+        };
+        let all = self.to_vec();
+        let of =
+            |k: usize| Matrix::from_vec(rows, cols, all[k * rows * cols..(k + 1) * rows * cols].to_vec());
+        Ok((count, (0..count).map(of).collect()))
+    }
+
+    /// Refuses its shape.
+    pub fn refused(&self, expected: &str) -> PyErr {
         input(format!("{} has shape {:?}, expected {expected}", self.name, self.shape()))
     }
 }

@@ -1,18 +1,60 @@
 //! The forward pass on arrays.
 
-use ictd::context::{Context, End};
-use ictd::kernel::{Attention, KernelName};
-use ictd::transformer::{Block, TransformerConfig};
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ictd::transformer::{Evaluator, LayerValues, Transformer};
+use ictd_lab::memory::{self, DOUBLE};
+use ictd_lab::{LabError, Watched};
+use numpy::PyArrayDyn;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 
-use crate::arrays::Numbers;
-use crate::errors::of_lab;
-use ictd_lab::LabError;
+use crate::arrays::{Numbers, to_array};
+use crate::context::{context, context_of};
+use crate::errors::{OrRaise, input, of_lab};
+use crate::params::{Model, Spec, step_sizes};
+use crate::work::Manner;
 
-/// The values of every column after every layer.
+/// Multiplications that are done where they are asked for: threads of one's own cost more.
+const SMALL: f64 = 2e7;
+/// Columns up to which the library uses no threads.
+const FEW: usize = 448;
+
+thread_local! {
+    /// Buffers of small forward passes, which are half of the time that these take.
+    static EVALUATOR: RefCell<Evaluator> = RefCell::default();
+}
+
+/// Refuses numbers of double precision that do not fit into memory: a program that asks for too much would end.
+pub fn admit(numbers: &[usize]) -> PyResult<()> {
+    let bytes: f64 = numbers.iter().map(|&n| n as f64).product::<f64>() * DOUBLE;
+    // Beside results there are those that they are made of, and copies for Python.
+    memory::admit(3.0 * bytes, "layers, or the number of columns").or_raise()
+}
+
+/// Refuses a number of threads also where none are started.
+pub fn check_threads(manner: &Manner<'_>) -> PyResult<()> {
+    manner
+        .threads
+        .map_or(Ok(()), |threads| ictd_lab::error::check_range("threads", threads, 1..=1024))
+        .or_raise()
+}
+
+/// Whether a forward pass over so many columns is done before threads could be started.
+pub fn is_small(columns: usize, feature_dim: usize, layers: usize) -> bool {
+    let [n, d, l] = [columns, feature_dim, layers].map(|x| x as f64);
+    columns <= FEW && n * n * (d + 3.0 + l) <= SMALL
+}
+
+/// Row l has the values of all columns after l layers.
+fn rows(values: &LayerValues) -> Vec<f64> {
+    (0..=values.num_layers()).flat_map(|l| values.values(l)).collect()
+}
+
+/// The values of every column after every layer: of a context (columns by layers), or of a batch of them.
 #[pyfunction]
-#[pyo3(signature = (features, rewards, gamma, kernel, temperature, layers, step_size, block))]
+#[pyo3(signature = (features, rewards, gamma, kernel, temperature, layers, step_size, block, diagonal_mix, params, queries, rows, terminated, threads))]
 pub fn forward<'py>(
     py: Python<'py>,
     features: &Bound<'py, PyAny>,
@@ -21,27 +63,173 @@ pub fn forward<'py>(
     kernel: &str,
     temperature: f64,
     layers: usize,
-    step_size: f64,
+    step_size: &Bound<'py, PyAny>,
     block: &str,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let features = Numbers::of(features, "features")?.matrix()?;
-    let rewards = Numbers::of(rewards, "rewards")?.vector()?;
-    let values = py.detach(|| -> Result<Vec<f64>, LabError> {
-        let kernel: KernelName = kernel.parse()?;
-        let block: Block = block.parse()?;
-        let transformer = TransformerConfig {
-            block,
-            step_sizes: vec![step_size],
-            ..TransformerConfig::theta_star(Attention::new(kernel.at(temperature)?, 0.0)?, layers, gamma)
+    diagonal_mix: f64,
+    params: Option<&Bound<'py, PyAny>>,
+    queries: Option<&Bound<'py, PyAny>>,
+    rows: Option<Vec<usize>>,
+    terminated: Option<Vec<bool>>,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let step_size = step_sizes(step_size)?;
+    let spec = Spec { gamma, kernel, temperature, layers, step_size, block, diagonal_mix };
+    let transformer = spec.transformer(Model::of(params)?).map_err(of_lab)?;
+    let manner = Manner::new(threads, None);
+    let numbers = Numbers::of(features, "features")?;
+    if numbers.shape().len() == 3 {
+        return batch(py, &manner, transformer, &numbers, rewards, queries, rows, terminated);
+    }
+    let context = context(features, rewards, rows.as_deref(), terminated.as_deref(), queries)?;
+    values(py, &manner, transformer, context.into())
+}
+
+/// The values of a context, layer by layer.
+pub fn values<'py>(
+    py: Python<'py>,
+    manner: &Manner<'py>,
+    transformer: impl Into<std::sync::Arc<Transformer>>,
+    context: std::sync::Arc<ictd::Context>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let transformer = transformer.into();
+    let (columns, layers) = (context.num_columns(), transformer.num_layers());
+    admit(&[layers.saturating_add(1), columns])?;
+    let found = if is_small(columns, context.feature_dim(), layers) {
+        check_threads(manner)?;
+        let run = |evaluator: &mut Evaluator| evaluator.evaluate(&transformer, &context);
+        py.detach(|| EVALUATOR.with_borrow_mut(run).map(|values| rows(&values))).or_raise()?
+    } else {
+        manner.run(py, "forward", move |progress| {
+            let watched = Watched { progress, prefix: "forward" };
+            let found = Evaluator::default().evaluate_watched(&transformer, &context, &watched)?;
+            Ok(rows(&found))
+        })?
+    };
+    to_array(py, &[layers + 1, columns], found)
+}
+
+/// Contexts of equal sizes, in parallel.
+struct Batch {
+    count: usize,
+    /// Rows and entries of features, entries of rewards, rows of queries: of one context.
+    rows: usize,
+    dim: usize,
+    rewards: usize,
+    queries: usize,
+    terminated: Option<Vec<bool>>,
+}
+
+impl Batch {
+    /// The values of context `k`, layer by layer.
+    fn values<'a>(
+        &self,
+        k: usize,
+        [features, rewards, queries]: [&'a [f64]; 3],
+        (evaluator, transformer): (&mut Evaluator, &Transformer),
+        out: &mut [f64],
+    ) -> Result<(), LabError> {
+        let part = |all: &'a [f64], size: usize| &all[k * size..(k + 1) * size];
+        let asked = (self.queries > 0).then(|| (part(queries, self.queries * self.dim), self.dim));
+        let (x, r) = (part(features, self.rows * self.dim), part(rewards, self.rewards));
+        let ends = match self.terminated.as_deref() {
+            Some(each) if each.len() == self.count => Some(&each[k..=k]),
+            all => all,
         };
-        let transformer = transformer.check()?;
-        let context = Context::builder()
-            .flat_episode(features.as_slice(), features.num_cols(), &rewards, End::Truncated)
-            .build()?;
-        let values = transformer.values(&context)?;
-        Ok((0..=layers).flat_map(|l| values.values(l)).collect())
-    });
-    let values = values.map_err(of_lab)?;
-    let columns = values.len() / (layers + 1);
-    PyArray1::from_vec(py, values).reshape([layers + 1, columns])
+        let found = context_of((x, self.dim), r, None, ends, asked)
+            .and_then(|context| Ok(evaluator.evaluate(transformer, &context)?))
+            .map_err(|error| of_context(k, error))?;
+        for (l, row) in out.chunks_exact_mut(found.num_columns()).enumerate() {
+            row.iter_mut().enumerate().for_each(|(j, v)| *v = found.value(l, j));
+        }
+        Ok(())
+    }
+}
+
+/// Says which context of a batch an error is about.
+fn of_context(k: usize, error: LabError) -> LabError {
+    match error {
+        LabError::Diverged { place, source, note } => {
+            LabError::Diverged { place: format!("context {k}: {place}"), source, note }
+        }
+        LabError::Stopped => LabError::Stopped,
+        other => LabError::refused(format!("context {k}"), other.to_string()),
+    }
+}
+
+fn batch<'py>(
+    py: Python<'py>,
+    manner: &Manner<'py>,
+    transformer: Transformer,
+    features: &Numbers<'py>,
+    rewards: &Bound<'py, PyAny>,
+    queries: Option<&Bound<'py, PyAny>>,
+    rows: Option<Vec<usize>>,
+    terminated: Option<Vec<bool>>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    if rows.is_some() {
+        return Err(input("episode: has no meaning for a batch, each of whose contexts is one episode"));
+    }
+    let rewards = Numbers::of(rewards, "rewards")?;
+    let queries = queries.map(|queries| Numbers::of(queries, "queries")).transpose()?;
+    let &[count, rows, dim] = features.shape() else { return Err(features.refused("three dimensions")) };
+    let &[also, paid] = rewards.shape() else {
+        return Err(rewards.refused("two dimensions, (contexts, transitions)"));
+    };
+    if also != count {
+        return Err(rewards.refused(&format!("({count}, {}): one row per context", rows.saturating_sub(1))));
+    }
+    let asked = match &queries {
+        None => 0,
+        Some(numbers) => match *numbers.shape() {
+            [c, q, d] if (c, d) == (count, dim) => q,
+            _ => return Err(numbers.refused(&format!("({count}, queries, {dim})"))),
+        },
+    };
+    if terminated.as_ref().is_some_and(|each| each.len() != count && each.len() != 1) {
+        return Err(input(format!("terminated: expected one flag, or one for each of the {count} contexts")));
+    }
+    if rows != paid + 1 || dim == 0 {
+        // Said as of any context.
+        let error = context_of((&vec![0.0; rows * dim], dim), &vec![0.0; paid], None, None, None);
+        error.map_err(|error| of_context(0, error)).or_raise()?;
+    }
+    let shape = Batch { count, rows, dim, rewards: paid, queries: asked, terminated };
+    let [x, r] = [features.to_vec(), rewards.to_vec()];
+    let q = queries.map(|numbers| numbers.to_vec()).unwrap_or_default();
+    let (columns, layers) = (rows + asked, transformer.num_layers());
+    admit(&[count, layers.saturating_add(1), columns])?;
+    let size = (layers + 1) * columns;
+    let total = count as f64 * (columns * columns) as f64 * (dim + 3 + layers) as f64;
+    let mut out = vec![0.0; count * size];
+    if is_small(columns, dim, layers) && total <= SMALL {
+        check_threads(manner)?;
+        let done = py.detach(|| {
+            let mut evaluator = Evaluator::default();
+            let mut all = out.chunks_exact_mut(size.max(1)).enumerate();
+            all.try_for_each(|(k, out)| shape.values(k, [&x, &r, &q], (&mut evaluator, &transformer), out))
+        });
+        done.map_err(of_lab)?;
+    } else {
+        out = manner.run(py, "forward", move |progress| {
+            progress.begin("forward", "contexts", count as u64)?;
+            // The first that fails, in their order, is told of: only what comes after a failure is left out.
+            let failed = AtomicUsize::new(usize::MAX);
+            let each = |evaluator: &mut Evaluator, (k, out): (usize, &mut [f64])| {
+                if k > failed.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                progress.step(1)?;
+                let done = shape.values(k, [&x, &r, &q], (evaluator, &transformer), out);
+                if done.is_err() {
+                    failed.fetch_min(k, Ordering::Relaxed);
+                }
+                done
+            };
+            let chunks = out.par_chunks_exact_mut(size.max(1)).enumerate();
+            let done: Vec<Result<(), LabError>> = chunks.map_init(Evaluator::default, each).collect();
+            done.into_iter().collect::<Result<(), LabError>>()?;
+            Ok(out)
+        })?;
+    }
+    to_array(py, &[count, layers + 1, columns], out)
 }

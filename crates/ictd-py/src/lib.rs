@@ -12,6 +12,13 @@ mod forward;
 mod report;
 mod work;
 
+mod context;
+mod direct;
+mod params;
+mod tasks;
+mod theory;
+mod transformer;
+
 use pyo3::prelude::*;
 
 /// `ictd._core`. Nothing in it needs the interpreter's lock to be safe.
@@ -25,6 +32,21 @@ mod _core {
     // Estimators and logs.
     #[pymodule_export]
     use super::evaluate::{_evaluate, _fit, _read_log, Fitted};
+
+    // The laboratory: contexts, Transformers, algorithms, tasks, theory.
+    #[pymodule_export]
+    use super::context::Context;
+    #[pymodule_export]
+    use super::direct::{
+        algorithms, circuit, circuits, construct, construction_prompt, kernel_weights, kernels,
+        least_squares, nonparametric_td, similarities, td,
+    };
+    #[pymodule_export]
+    use super::tasks::{Family, Task, draw, families};
+    #[pymodule_export]
+    use super::theory::{bound, certificate, lemma_table, msve, neu, regime_map, verification};
+    #[pymodule_export]
+    use super::transformer::Transformer;
 
     /// The version of the library.
     #[pymodule_export]

@@ -67,6 +67,7 @@ impl Purpose {
 #[derive(Debug)]
 pub struct Stream {
     rng: ChaCha8Rng,
+    address: (u64, Purpose, u64),
 }
 
 impl Stream {
@@ -74,7 +75,12 @@ impl Stream {
     pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream((purpose.number() << 48) | (index & ((1 << 48) - 1)));
-        Self { rng }
+        Self { rng, address: (seed, purpose, index) }
+    }
+
+    /// What it was opened as, for sources that number what they draw instead of drawing it from the stream.
+    pub fn address(&self) -> (u64, Purpose, u64) {
+        self.address
     }
 
     /// A uniform draw from the open interval (0, 1): (k + ½)·2⁻⁵² with k uniform in 0..2⁵².

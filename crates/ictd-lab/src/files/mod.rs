@@ -25,7 +25,7 @@ pub use model::{Description, ModelFile, ParamsFile, chosen, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written, is_writing};
 pub use safetensors::Tensors;
-pub use task::{AnyTask, NamedTask, TaskFile, read_task};
+pub use task::{AnyTask, NamedTask, TaskFile, read_task, task_of};
 pub use tensorboard::EventFile;
 
 pub(crate) use lock::{DirLock, LOCK, Mode};

@@ -79,10 +79,14 @@ pub struct NamedTask {
 
 /// Reads a task file; `-` is standard input.
 pub fn read_task(path: &Path) -> Result<NamedTask, LabError> {
-    let bytes = read_bytes(path)?;
-    let file: TaskFile = parse_json(path, &bytes)?;
+    task_of(path, &read_bytes(path)?)
+}
+
+/// As [`read_task`], of a file whose content is in memory.
+pub fn task_of(path: &Path, bytes: &[u8]) -> Result<NamedTask, LabError> {
+    let file: TaskFile = parse_json(path, bytes)?;
     let task = file.into_task().map_err(|e| at(path, e))?;
-    Ok(NamedTask { name: path.display().to_string(), sha256: sha256(&bytes), task })
+    Ok(NamedTask { name: path.display().to_string(), sha256: sha256(bytes), task })
 }
 
 impl NamedTask {

@@ -60,6 +60,15 @@ impl Default for MsveConfig {
 }
 
 impl MsveConfig {
+    /// With context lengths that are asked for, and none beside them.
+    #[must_use]
+    pub fn with_lengths(self, lengths: Option<Vec<usize>>) -> Self {
+        match lengths {
+            Some(context_lens) => Self { context_lens, longer_lens: Vec::new(), ..self },
+            None => self,
+        }
+    }
+
     /// Bytes: the errors of all tasks, and on every thread a task, its longest context and the values of all layers.
     fn memory(&self, lens: &[usize]) -> f64 {
         let (m, d) = (self.tasks.typical_states(), self.tasks.feature_dim() as f64);

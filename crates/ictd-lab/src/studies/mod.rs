@@ -28,6 +28,7 @@ mod setting;
 mod softmax_vs_linear;
 mod study;
 pub mod task;
+mod task_options;
 mod tasks;
 pub mod theorem1;
 pub mod theory;
@@ -36,6 +37,7 @@ mod tsm_cost;
 pub use claim::{Claim, SLACK_LIMIT, Scope, Verdict, verdict};
 pub use predecessor::PREDECESSOR;
 pub use study::{Paper, Plan, Section, Study};
+pub use task_options::TaskOptions;
 pub use tasks::{TaskChoice, Tasks};
 
 use std::fs;

@@ -36,3 +36,19 @@ from ictd.estimators import (
 
 __all__ += ["Judgement", "KBRL", "KernelLSTD", "LSTD", "LSTDLambda", "LinearLSTD", "LinearTD", "Log", "MonteCarlo", "NotFittedError", "SoftmaxTD"]
 __all__ += ["Constant", "TabularTD", "as_log", "evaluate", "read_log", "targets"]
+
+# --- the laboratory
+
+from ictd import td  # noqa: E402
+from ictd.attention import kernel_weights, kernels, similarities  # noqa: E402
+from ictd.blocks import Block, BlockLike  # noqa: E402
+from ictd.constructions import Circuit, algorithms, circuit, circuits, construct  # noqa: E402
+from ictd.contexts import Context  # noqa: E402
+from ictd.tasks import Family, Task, TaskSource, families, task  # noqa: E402
+from ictd.theory import bound, certify, lemmas, msve, neu, regimes, verify  # noqa: E402
+from ictd.torch import to_torch  # noqa: E402
+from ictd.transformers import Gradient, Transformer, forward  # noqa: E402
+
+__all__ += ["Block", "BlockLike", "Circuit", "Context", "Family", "Gradient", "Task", "TaskSource", "Transformer", "algorithms", "bound"]
+__all__ += ["certify", "circuit", "circuits", "construct", "families", "forward", "kernel_weights", "kernels", "lemmas", "msve", "neu"]
+__all__ += ["regimes", "similarities", "task", "td", "to_torch", "verify"]

@@ -1,3 +1,9 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 __version__: str
 
 # --- results
@@ -15,10 +21,7 @@ class Report:
 
 # --- estimators and logs
 
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+# --- the laboratory: contexts, Transformers, algorithms, tasks, theory
 
 class Fitted:
     def predict(self, states: Any, threads: int | None) -> npt.NDArray[np.float64]: ...
@@ -34,3 +37,217 @@ class Fitted:
 def _fit(asked: str, columns: dict[str, Any], threads: int | None) -> Fitted: ...
 def _evaluate(path: str | None, columns: dict[str, Any] | None, asked: str, query: str | None, threads: int | None) -> Report: ...
 def _read_log(path: str | None, columns: dict[str, Any] | None, asked: str, threads: int | None) -> dict[str, Any]: ...
+
+class Context:
+    def __new__(
+        cls, features: npt.ArrayLike, rewards: npt.ArrayLike, rows: list[int] | None, terminated: list[bool] | None, queries: npt.ArrayLike | None
+    ) -> Context: ...
+    @staticmethod
+    def read(path: str) -> Context: ...
+    def features(self) -> npt.NDArray[np.float64]: ...
+    def rewards(self) -> npt.NDArray[np.float64]: ...
+    def roles(self) -> list[str]: ...
+    def episodes(self) -> list[tuple[int, int, bool]]: ...
+    @property
+    def num_transitions(self) -> int: ...
+    @property
+    def num_columns(self) -> int: ...
+    @property
+    def num_queries(self) -> int: ...
+
+class Transformer:
+    def __new__(
+        cls, gamma: float, kernel: str, temperature: float, layers: int, step_size: Any, block: str, diagonal_mix: float, params: Any
+    ) -> Transformer: ...
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def block(self) -> str: ...
+    @property
+    def diagonal_mix(self) -> float: ...
+    @property
+    def step_sizes(self) -> list[float]: ...
+    def params(self, layer: int, feature_dim: int) -> list[npt.NDArray[np.float64]]: ...
+    def shape(self) -> tuple[int, bool] | None: ...
+    def values(self, context: Context, threads: int | None) -> npt.NDArray[np.float64]: ...
+    def targets(self, context: Context, threads: int | None) -> npt.NDArray[np.float64]: ...
+    def td_errors(self, context: Context, threads: int | None) -> npt.NDArray[np.float64]: ...
+    def tokens(self, context: Context, threads: int | None) -> npt.NDArray[np.float64]: ...
+    def attention(self, context: Context, threads: int | None) -> npt.NDArray[np.float64]: ...
+    def gradient(self, context: Context, layer: int, weights: npt.ArrayLike, threads: int | None) -> list[npt.NDArray[np.float64]]: ...
+    def report(
+        self,
+        context: Context,
+        precision: str | None,
+        tolerance: float | None,
+        memory: float | None,
+        flags: tuple[bool, bool, bool, bool],
+        threads: int | None,
+        callback: Callable[..., object] | None,
+    ) -> Report: ...
+
+class Task:
+    def __new__(
+        cls,
+        transitions: npt.ArrayLike,
+        rewards: npt.ArrayLike,
+        gamma: float,
+        features: npt.ArrayLike,
+        initial: npt.ArrayLike | None,
+        values: npt.ArrayLike | None,
+    ) -> Task: ...
+    @staticmethod
+    def read(path: str) -> Task: ...
+    @staticmethod
+    def from_json(text: str) -> Task: ...
+    def to_json(self) -> str: ...
+    def transitions(self) -> npt.NDArray[np.float64]: ...
+    def features(self) -> npt.NDArray[np.float64]: ...
+    @property
+    def gamma(self) -> float: ...
+    def lists(self) -> list[npt.NDArray[np.float64]]: ...
+    def eigenvalues(self) -> list[npt.NDArray[np.float64]]: ...
+    def reversibilisation_spectrum(self) -> npt.NDArray[np.float64]: ...
+    def pair_lambda_r(self) -> float: ...
+    def sample(self, n: int, seed: int, index: int) -> tuple[Context, npt.NDArray[np.uint64]]: ...
+    def context(self, states: Sequence[int], queries: Sequence[int]) -> Context: ...
+
+class Family:
+    def __new__(cls, name: str, options: dict[str, Any]) -> Family: ...
+    def draw(self, seed: int, index: int) -> Task: ...
+    def describe(self) -> str: ...
+    def json(self) -> str: ...
+
+def forward(
+    features: npt.ArrayLike,
+    rewards: npt.ArrayLike,
+    gamma: float,
+    kernel: str,
+    temperature: float,
+    layers: int,
+    step_size: Any,
+    block: str,
+    diagonal_mix: float,
+    params: Any,
+    queries: npt.ArrayLike | None,
+    rows: list[int] | None,
+    terminated: list[bool] | None,
+    threads: int | None,
+) -> npt.NDArray[np.float64]: ...
+def kernels() -> list[str]: ...
+def algorithms() -> list[str]: ...
+def circuits() -> list[str]: ...
+def families() -> list[str]: ...
+def draw(name: str, options: dict[str, Any], seed: int, index: int) -> Task: ...
+def td(
+    name: str,
+    context: Context,
+    gamma: float,
+    layers: int,
+    step_size: Any,
+    kernel: str,
+    temperature: float,
+    diagonal_mix: float,
+    lam: float,
+    threads: int | None,
+) -> npt.NDArray[np.float64]: ...
+def nonparametric_td(
+    context: Context, kappa: Callable[..., float], gamma: float, layers: int, step_size: Any
+) -> npt.NDArray[np.float64]: ...
+def least_squares(context: Context, gamma: float) -> npt.NDArray[np.float64]: ...
+def similarities(
+    features: npt.ArrayLike, queries: npt.ArrayLike | None, kernel: str, score_matrix: npt.ArrayLike | None
+) -> npt.NDArray[np.float64]: ...
+def kernel_weights(scores: npt.ArrayLike, kernel: str, temperature: float, diagonal_mix: float) -> npt.NDArray[np.float64]: ...
+def construct(
+    algorithm: str,
+    context: Context,
+    gamma: float | None,
+    layers: int | None,
+    step_size: Any,
+    lam: float | None,
+    tokens: bool,
+    threads: int | None,
+    callback: Callable[..., object] | None,
+) -> Report: ...
+def construction_prompt(algorithm: str, context: Context, gamma: float) -> npt.NDArray[np.float64]: ...
+def circuit(
+    name: str, features: int | None, layers: int | None, gamma: float | None, step_size: float | None, params: Any, seed: int
+) -> tuple[Report, list[tuple[str, npt.NDArray[np.float64]]]]: ...
+def certify(
+    context: Context | None,
+    task: Any,
+    options: dict[str, Any],
+    kernel: str | None,
+    temperature: float | None,
+    step_size: float | None,
+    layers: int | None,
+    tolerance: float | None,
+    params: Any,
+    attention: bool,
+    tasks: int | None,
+    n: int | None,
+    index: int | None,
+    seed: int,
+    threads: int | None,
+    callback: Callable[..., object] | None,
+) -> Report: ...
+def bound(
+    task: Any,
+    options: dict[str, Any],
+    index: int | None,
+    lengths: list[int] | None,
+    contexts: int,
+    delta: float,
+    seed: int,
+    threads: int | None,
+    callback: Callable[..., object] | None,
+) -> Report: ...
+def neu(
+    task: Any,
+    options: dict[str, Any],
+    params: Any,
+    lengths: list[int] | None,
+    layers: list[int] | None,
+    samples: int,
+    seed: int,
+    threads: int | None,
+    callback: Callable[..., object] | None,
+) -> Report: ...
+def regimes(
+    task: Any, options: dict[str, Any], tasks: int, seed: int, threads: int | None, callback: Callable[..., object] | None
+) -> Report: ...
+def lemmas(
+    task: Any, options: dict[str, Any], trials: int, seed: int, threads: int | None, callback: Callable[..., object] | None
+) -> Report: ...
+def verify(
+    trials: int | None,
+    layers: int | None,
+    length: int | None,
+    features: int | None,
+    states: int | None,
+    gamma: float | None,
+    tolerance: float | None,
+    seed: int,
+    threads: int | None,
+    callback: Callable[..., object] | None,
+) -> Report: ...
+def msve(
+    task: Any,
+    options: dict[str, Any],
+    tasks: int | None,
+    layers: int | None,
+    lengths: list[int] | None,
+    kernel: str,
+    temperature: float,
+    step_size: float,
+    seed: int,
+    threads: int | None,
+    callback: Callable[..., object] | None,
+) -> Report: ...

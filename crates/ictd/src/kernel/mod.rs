@@ -290,6 +290,21 @@ impl Attention {
         self.diagonal_mix
     }
 
+    /// Replaces the similarities of all sources to one column by its weights, `own` being the source that is the column itself, if any.
+    ///
+    /// ```
+    /// use ictd::{Attention, KernelName};
+    /// let attention = Attention::new(KernelName::Softmax.at(1.0)?, 0.5)?;
+    /// let mut column = [0.0, 3.0_f64.ln()];
+    /// attention.weigh_column(&mut column, Some(0));
+    /// assert!((column[0] - 0.625).abs() < 1e-15 && (column[1] - 0.375).abs() < 1e-15);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn weigh_column(&self, column: &mut [f64], own: Option<usize>) {
+        self.kernel.weigh(column);
+        self.normalize_column(column, &vec![1.0; column.len()], column.len(), own);
+    }
+
     /// Turns the unnormalised weights of all sources for one column into its weights, `visits[i]` being how often source
     /// i occurred and `own` the source that is the column itself, if any; returns what each was multiplied by before
     /// mixing.

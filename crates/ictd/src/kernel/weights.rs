@@ -40,7 +40,6 @@ impl KernelWeights {
         roles: &[Role],
     ) -> Result<Self, AttentionError> {
         let sources: Vec<usize> = (0..roles.len()).filter(|&j| roles[j] == Role::Source).collect();
-        let visits = vec![1.0; sources.len()];
         let mut matrix = Self::similarities(attention, score_matrix, tokens, roles);
         for j in (0..roles.len()).filter(|&j| roles[j] != Role::Terminal) {
             let mut column: Vec<f64> = sources.iter().map(|&i| matrix[(i, j)]).collect();
@@ -48,8 +47,7 @@ impl KernelWeights {
                 return Err(AttentionError::ScoreOverflow { column: j });
             }
             let own = sources.iter().position(|&i| i == j);
-            attention.kernel().weigh(&mut column);
-            attention.normalize_column(&mut column, &visits, sources.len(), own);
+            attention.weigh_column(&mut column, own);
             for (&i, weight) in sources.iter().zip(column) {
                 matrix[(i, j)] = weight;
             }

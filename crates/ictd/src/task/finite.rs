@@ -53,6 +53,9 @@ pub enum TaskError {
     /// What is asked for is not known of these tasks.
     #[error("{0}: not known, expected tasks with finitely many states")]
     Unknown(&'static str),
+    /// A source of one's own has no task to give.
+    #[error("task source: {0}")]
+    Source(String),
     /// The Bellman equation has no usable solution.
     #[error("value function: {0}")]
     Values(#[from] LinalgError),

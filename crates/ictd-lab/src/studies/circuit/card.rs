@@ -111,6 +111,11 @@ impl Circuit {
         };
         Self { tensors: bytes, card }
     }
+
+    /// The file of its tensors, in the safetensors format.
+    pub fn tensors(&self) -> &[u8] {
+        &self.tensors
+    }
 }
 
 impl Serialize for Circuit {

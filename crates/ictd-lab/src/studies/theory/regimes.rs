@@ -12,7 +12,7 @@ use crate::figure::style::{GRAY, INK, PALETTE};
 use crate::figure::{self, Cells, Color, Grid, Legend, Scene};
 use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table};
-use crate::studies::in_parallel;
+use crate::studies::{TaskOptions, in_parallel};
 
 /// Score scales, 1/τ in the paper's terms: columns of the map.
 const SCALES: [f64; 12] = [0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 12.0, 20.0, 50.0, 200.0, 1000.0, 5000.0];
@@ -78,6 +78,14 @@ pub struct RegimeMap {
     describe: String,
     #[serde(skip)]
     tasks: u64,
+}
+
+/// Refuses what the map has all of.
+pub fn check_options(options: &TaskOptions) -> Result<(), LabError> {
+    match options.given().find(|(name, _)| matches!(*name, "gamma" | "unit-norm" | "score-scale")) {
+        Some((name, _)) => Err(LabError::refused(name, "expected without it, the map has all of them")),
+        None => Ok(()),
+    }
 }
 
 /// Examines `tasks` tasks at every score scale and discount, instead of their own: processes, rewards and features

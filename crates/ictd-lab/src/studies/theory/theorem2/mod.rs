@@ -70,6 +70,28 @@ impl BoundConfig {
         ]
     }
 
+    /// The settings asked for: one where tasks, an index or lengths are given, else the three that are compared.
+    pub fn settings(
+        tasks: Option<Tasks>,
+        index: Option<u64>,
+        lengths: Option<Vec<usize>>,
+        contexts: u64,
+        delta: f64,
+        seed: u64,
+    ) -> Vec<Self> {
+        if tasks.is_none() && index.is_none() && lengths.is_none() {
+            let all = Self::defaults(seed, contexts);
+            return all.into_iter().map(|setting| Self { delta, ..setting }).collect();
+        }
+        vec![Self {
+            index: index.unwrap_or(0),
+            lengths: lengths.unwrap_or_else(|| vec![1000, 30_000]),
+            at_threshold: true,
+            delta,
+            ..Self::new(tasks.unwrap_or_else(|| Tasks::certified(seed)), contexts)
+        }]
+    }
+
     /// Bytes: what all contexts of a length show, and on every thread a context and its layers.
     fn memory(&self) -> f64 {
         let [m, d] = [self.family.num_states(), self.family.feature_dim()].map(|x| x as f64);
@@ -180,6 +202,14 @@ struct Setting {
     population: Matrix,
     constants: Constants,
     seed: u64,
+}
+
+/// What is found for every setting, each under a name of its own.
+pub fn run_all(settings: &[BoundConfig], progress: &Progress) -> Result<Vec<BoundReport>, LabError> {
+    settings.iter().try_for_each(BoundConfig::check)?;
+    let named =
+        |(k, config): (usize, &BoundConfig)| Ok(run(config, progress)?.named(&format!("bound{}", k + 1)));
+    settings.iter().enumerate().map(named).collect()
 }
 
 /// Samples contexts and compares.

@@ -41,6 +41,25 @@ pub struct NeuConfig {
 }
 
 impl NeuConfig {
+    /// The sweeps asked for: over the tasks that are given, else over those on which Assumption 5.1 holds and the paper's.
+    pub fn settings(
+        tasks: Option<Tasks>,
+        lengths: Option<Vec<usize>>,
+        layers: Option<Vec<usize>>,
+        samples: u64,
+        seed: u64,
+    ) -> Vec<Self> {
+        let families =
+            tasks.map_or_else(|| vec![Tasks::certified(seed), Tasks::paper(seed)], |own| vec![own]);
+        let config = |family| Self {
+            family,
+            lengths: lengths.clone().unwrap_or_else(|| vec![30, 100, 300, 1000, 3000]),
+            layers: layers.clone().unwrap_or_else(|| vec![1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 40]),
+            samples,
+        };
+        families.into_iter().map(config).collect()
+    }
+
     /// Tasks per estimate at a length: short contexts cost less and scatter more, and get up to four times as many.
     fn samples_at(&self, n: usize) -> u64 {
         let longest = self.lengths.iter().copied().max().unwrap_or(n);

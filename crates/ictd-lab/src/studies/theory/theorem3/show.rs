@@ -1,7 +1,5 @@
 //! Sweeps of NEU as figures, as text and in files.
 
-use std::path::Path;
-
 use ictd::kernel::Attention;
 use ictd::statistics::fit::Slope;
 use ictd::transformer::AttentionParams;
@@ -13,7 +11,7 @@ use super::{
 };
 use crate::counted;
 use crate::figure::{Axis, Chart, Grid, Scene, Series, Width, style::PALETTE};
-use crate::files::{OutputDir, chosen, read_params};
+use crate::files::{ModelFile, OutputDir, chosen};
 use crate::report::{Records, Report, wrapped};
 use crate::studies::Tasks;
 use crate::{LabError, Progress};
@@ -112,20 +110,16 @@ pub struct NeuComparison {
 }
 
 impl NeuComparison {
-    /// Estimates J at theta_* and at the parameters in `file`, with the same tasks, trajectories and kernel: the
-    /// checkpoint's, and its depth and context length where none is asked for. `notice` hears what the file should make one
-    /// think of.
+    /// Estimates J at theta_* and at the parameters of a name, with the same tasks, trajectories and kernel: the
+    /// checkpoint's, and its depth and context length where none is asked for.
     pub fn run(
         family: &Tasks,
-        file: &Path,
+        (file, model): (&str, &ModelFile),
         n: Option<usize>,
         layers: Option<usize>,
         samples: u64,
-        notice: fn(&str),
         progress: &Progress,
     ) -> Result<Self, LabError> {
-        let model = read_params(file)?;
-        model.warning.iter().for_each(|warning| notice(&format!("warning: {warning}")));
         let said = model.description.as_ref();
         let theta = looped(&model.parameters)?;
         let attention = match said {
@@ -138,7 +132,7 @@ impl NeuComparison {
         let star = AttentionParams::theta_star(family.feature_dim());
         let mut found = Vec::new();
         progress.begin("neu", "transitions", samples.saturating_mul(2 * n as u64))?;
-        for (name, params) in [("theta_*".to_owned(), &star), (file.display().to_string(), &theta)] {
+        for (name, params) in [("theta_*".to_owned(), &star), (file.to_owned(), &theta)] {
             found.extend(points(family, &attention, (&name, params), n, &[layers], samples, progress)?);
         }
         let kernel =

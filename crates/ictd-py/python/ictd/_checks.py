@@ -1,0 +1,54 @@
+"""What arguments must be before the library sees them."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Sequence
+from typing import SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from ictd.errors import InputError, InputTypeError
+
+__all__ = ["StepSize", "given", "listed", "plain_path", "step", "whole"]
+
+StepSize = float | Sequence[float] | npt.NDArray[np.floating]
+"""One step size for all layers, or one for each."""
+
+
+def whole(name: str, value: SupportsIndex) -> int:
+    """A whole number, 0 or more."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise InputTypeError(f"{name} is of type {type(value).__name__}, expected a whole number, 0 or more") from None
+    if not 0 <= found < 2**63:
+        raise InputError(f"{name} is {found}, expected a whole number, 0 or more and below 2^63")
+    return found
+
+
+def given(name: str, value: SupportsIndex | None) -> int | None:
+    """A whole number, if there is one."""
+    return None if value is None else whole(name, value)
+
+
+def listed(name: str, values: Iterable[SupportsIndex] | SupportsIndex | None) -> list[int] | None:
+    """A list of whole numbers, if there is one; a single number is a list of one."""
+    if values is None:
+        return None
+    if not isinstance(values, Iterable):
+        return [whole(name, values)]
+    return [whole(name, value) for value in values]
+
+
+def plain_path(path: str | os.PathLike[str]) -> str:
+    """A path as text."""
+    return os.fspath(path)
+
+
+def step(size: StepSize) -> float | tuple[float, ...]:
+    """A number, or a tuple of one for each layer."""
+    found = np.asarray(size)
+    return float(found) if found.ndim == 0 else tuple(float(one) for one in found)

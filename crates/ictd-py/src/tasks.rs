@@ -1,0 +1,379 @@
+//! Tasks and where they come from: families, files and objects of Python's.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ictd::random::{Purpose, Stream};
+use ictd::task::{FiniteTask, Kind, Mrp, TaskError, TaskSource};
+use ictd_lab::LabError;
+use ictd_lab::error::check_range;
+use ictd_lab::files::{AnyTask, TaskFile, read_task, task_of, to_json_17};
+use ictd_lab::studies::{TaskChoice, TaskOptions, Tasks};
+use numpy::{PyArray1, PyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays::{Numbers, to_array2};
+use crate::context::Context;
+use crate::errors::{OrRaise, input_type, internal};
+use crate::forward::admit;
+
+/// Largest number of transitions of a sample.
+const MOST: usize = 100_000_000;
+
+/// A task with finitely many states.
+#[pyclass(frozen, eq, module = "ictd._core")]
+#[derive(PartialEq)]
+pub struct Task(pub Arc<FiniteTask>);
+
+/// The task of a file, which must have finitely many states.
+fn finite(task: AnyTask) -> Result<Task, LabError> {
+    match task {
+        AnyTask::Finite(task) => Ok(Task(Arc::new(task))),
+        AnyTask::CartPole(_) => {
+            Err(LabError::refused("cartpole", "expected a task with finitely many states"))
+        }
+    }
+}
+
+#[pymethods]
+impl Task {
+    #[new]
+    #[pyo3(signature = (transitions, rewards, gamma, features, initial, values))]
+    fn new(
+        transitions: &Bound<'_, PyAny>,
+        rewards: &Bound<'_, PyAny>,
+        gamma: f64,
+        features: &Bound<'_, PyAny>,
+        initial: Option<&Bound<'_, PyAny>>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let list = |given: &Bound<'_, PyAny>, name| Numbers::of(given, name)?.vector();
+        let (transitions, features) =
+            (Numbers::of(transitions, "P")?.matrix()?, Numbers::of(features, "features")?.matrix()?);
+        let m = transitions.num_rows();
+        let initial = initial.map_or_else(|| Ok(vec![1.0 / m as f64; m]), |given| list(given, "initial"))?;
+        let mrp = Mrp::new(transitions, list(rewards, "rewards")?, gamma, initial);
+        let mrp = mrp.map_err(TaskError::from).or_raise()?;
+        let made = match values {
+            Some(values) => FiniteTask::with_values(mrp, features, list(values, "values")?),
+            None => FiniteTask::new(mrp, features),
+        };
+        Ok(Self(Arc::new(made.or_raise()?)))
+    }
+
+    /// From a file.
+    #[staticmethod]
+    fn read(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| finite(read_task(&path)?.task)).or_raise()
+    }
+
+    /// From the text of a file.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        task_of(Path::new("task"), text.as_bytes()).and_then(|named| finite(named.task)).or_raise()
+    }
+
+    /// As a file.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        let file = py.detach(|| TaskFile::of(&AnyTask::Finite((*self.0).clone()))).or_raise()?;
+        to_json_17(&file).map_err(|error| internal(format!("task: {error}")))
+    }
+
+    fn transitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        to_array2(py, self.0.mrp().transitions().matrix())
+    }
+
+    fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        to_array2(py, self.0.features())
+    }
+
+    #[getter]
+    fn gamma(&self) -> f64 {
+        self.0.mrp().gamma()
+    }
+
+    /// `rewards`, `initial`, `values` and `stationary`.
+    fn lists<'py>(&self, py: Python<'py>) -> [Bound<'py, PyArray1<f64>>; 4] {
+        let (task, mrp) = (&self.0, self.0.mrp());
+        [mrp.rewards(), mrp.initial_distribution(), task.values(), task.stationary_distribution()]
+            .map(|list| PyArray1::from_slice(py, list))
+    }
+
+    /// Real and imaginary parts of P's eigenvalues, by decreasing modulus.
+    fn eigenvalues<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyArray1<f64>>; 2]> {
+        let found = py.detach(|| self.0.mrp().transitions().eigenvalues()).or_raise()?;
+        let (re, im): (Vec<f64>, Vec<f64>) = found.into_iter().map(|z| (z.re, z.im)).unzip();
+        Ok([re, im].map(|part| PyArray1::from_vec(py, part)))
+    }
+
+    /// Eigenvalues of the additive reversibilisation, decreasing.
+    fn reversibilisation_spectrum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let found = py.detach(|| self.0.mrp().transitions().reversibilisation_spectrum()).or_raise()?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The second of those of the chain of pairs.
+    fn pair_lambda_r(&self, py: Python<'_>) -> PyResult<f64> {
+        py.detach(|| self.0.mrp().transitions().pair_lambda_r()).or_raise()
+    }
+
+    /// A context of one trajectory, and its states.
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        n: usize,
+        seed: u64,
+        index: u64,
+    ) -> PyResult<(Context, Bound<'py, PyArray1<u64>>)> {
+        check_range("n", n, 1..=MOST).or_raise()?;
+        admit(&[n, self.0.features().num_cols() + 4])?;
+        let mut stream = Stream::new(seed, Purpose::Trajectory, index);
+        let (context, states) = py.detach(|| self.0.sample_context(n, &mut stream));
+        let states = states.into_iter().map(|s| s as u64).collect();
+        Ok((Context(Arc::new(context)), PyArray1::from_vec(py, states)))
+    }
+
+    /// The context of a path through states, and queries.
+    fn context(&self, states: Vec<usize>, queries: Vec<usize>) -> PyResult<Context> {
+        let m = self.0.mrp().num_states();
+        if states.len() < 2 {
+            let problem =
+                format!("found {}, expected two at least: a context needs a transition", states.len());
+            return Err(LabError::refused("states", problem)).or_raise();
+        }
+        for (name, list) in [("states", &states), ("queries", &queries)] {
+            if let Some(k) = list.iter().position(|&s| s >= m) {
+                let problem = format!("entry {k} is {}, expected 0 to {}", list[k], m - 1);
+                return Err(LabError::refused(name, problem)).or_raise();
+            }
+        }
+        Ok(Context(Arc::new(self.0.context_of(&states, &queries))))
+    }
+}
+
+/// A family of random tasks.
+#[pyclass(frozen, eq, module = "ictd._core")]
+#[derive(PartialEq)]
+pub struct Family(pub ictd::Family);
+
+#[pymethods]
+impl Family {
+    /// A family by name with some of its keys changed.
+    #[new]
+    fn new(name: &str, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let options = task_options(options)?;
+        let family = options.family(ictd::Family::of(name.parse::<Kind>().or_raise()?)).or_raise()?;
+        family.check().or_raise()?;
+        Ok(Self(family))
+    }
+
+    /// Task number `index` of a seed.
+    fn draw(&self, py: Python<'_>, seed: u64, index: u64) -> PyResult<Task> {
+        let tasks = Tasks::of_family(self.0.clone(), seed);
+        let drawn = py.detach(|| tasks.draw(index)).or_raise()?;
+        Ok(Task(Arc::new(drawn)))
+    }
+
+    /// In words.
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    /// All keys as JSON.
+    fn json(&self) -> PyResult<String> {
+        to_json_17(&self.0).map_err(|error| internal(format!("family: {error}")))
+    }
+}
+
+/// Options by their names.
+pub fn task_options(given: &Bound<'_, PyDict>) -> PyResult<TaskOptions> {
+    fn of<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+        given: &Bound<'py, PyDict>,
+        name: &str,
+    ) -> PyResult<Option<T>> {
+        given.get_item(name)?.filter(|value| !value.is_none()).map(|value| value.extract::<T>()).transpose()
+    }
+    Ok(TaskOptions {
+        states: of(given, "states")?,
+        features: of(given, "features")?,
+        gamma: of(given, "gamma")?,
+        free: of(given, "free")?.unwrap_or(false),
+        threshold: of(given, "threshold")?,
+        one_hot: of(given, "one_hot")?.unwrap_or(false),
+        unit_norm: of(given, "unit_norm")?.unwrap_or(false),
+        continuous: of(given, "continuous")?.unwrap_or(false),
+        score_scale: of(given, "score_scale")?,
+    })
+}
+
+/// What an object of Python's raised while tasks were drawn.
+type Failure = Arc<Mutex<Option<PyErr>>>;
+
+/// Tasks, and what went wrong with drawing them.
+pub struct Drawn {
+    pub tasks: Tasks,
+    failure: Failure,
+}
+
+impl Drawn {
+    /// What was found, or what the object raised: it comes before whatever followed from it.
+    pub fn or_its_error<T>(failure: Option<&Failure>, found: PyResult<T>) -> PyResult<T> {
+        let raised = failure.and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        match (found, raised) {
+            (Err(_), Some(error)) => Err(error),
+            (found, _) => found,
+        }
+    }
+
+    /// The tasks, and where errors of theirs are kept.
+    pub fn split(self) -> (Tasks, Failure) {
+        (self.tasks, self.failure)
+    }
+}
+
+/// An object with a method `draw(seed, index)` that gives tasks.
+#[derive(Debug)]
+pub struct PythonTasks {
+    object: Py<PyAny>,
+    name: String,
+    num_states: usize,
+    feature_dim: usize,
+    gamma: f64,
+    failure: Failure,
+}
+
+impl PythonTasks {
+    /// Its sizes are those of the first task of the seed, or what the object says: `num_states`.
+    pub fn new(object: &Bound<'_, PyAny>, seed: u64) -> PyResult<Self> {
+        let class = object.get_type().name()?.to_string();
+        if !object.hasattr("draw")? {
+            return Err(input_type(format!(
+                "task is of type {class}, expected a name, a file, a Task, a Family or an object with a method draw(seed, index)"
+            )));
+        }
+        let first = drawn(object, seed, 0)?;
+        let said = object.getattr_opt("num_states")?.map(|m| m.extract::<usize>()).transpose()?;
+        Ok(Self {
+            name: class,
+            num_states: said.unwrap_or(0).max(first.mrp().num_states()),
+            feature_dim: first.features().num_cols(),
+            gamma: first.mrp().gamma(),
+            object: object.clone().unbind(),
+            failure: Failure::default(),
+        })
+    }
+
+    fn refused(&self, problem: String) -> TaskError {
+        TaskError::Source(format!("{}.draw: {problem}", self.name))
+    }
+}
+
+/// A task as an object draws it.
+fn drawn(object: &Bound<'_, PyAny>, seed: u64, index: u64) -> PyResult<Arc<FiniteTask>> {
+    let made = object.call_method1("draw", (seed, index))?;
+    let inner = made.getattr_opt("_inner")?;
+    let task = inner.as_ref().and_then(|inner| inner.cast::<Task>().ok());
+    task.map(|task| task.get().0.clone()).ok_or_else(|| {
+        let (class, found) = (object.get_type().to_string(), made.get_type().to_string());
+        input_type(format!("draw of {class} gives {found}, expected ictd.Task"))
+    })
+}
+
+impl TaskSource for PythonTasks {
+    fn describe(&self) -> String {
+        format!("{} states, {} features, γ = {}", self.num_states, self.feature_dim, self.gamma)
+    }
+
+    fn num_states(&self) -> usize {
+        self.num_states
+    }
+
+    fn feature_dim(&self) -> usize {
+        self.feature_dim
+    }
+
+    fn gamma(&self) -> f64 {
+        self.gamma
+    }
+
+    /// Tasks that are drawn for another purpose than to be examined have a seed of their own, so that they are others.
+    fn draw(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
+        let (seed, purpose, index) = stream.address();
+        let seed = match purpose {
+            Purpose::Task => seed,
+            _ => u64::from(stream.below(u32::MAX)) << 32 | u64::from(stream.below(u32::MAX)),
+        };
+        let found = Python::attach(|py| drawn(self.object.bind(py), seed, index)).map_err(|error| {
+            let text = error.to_string();
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.refused(text)
+        })?;
+        let (d, gamma) = (found.features().num_cols(), found.mrp().gamma());
+        if d != self.feature_dim || gamma != self.gamma {
+            let expected = format!("{} features and gamma {}", self.feature_dim, self.gamma);
+            return Err(self.refused(format!(
+                "task {index} has {d} features and gamma {gamma}, expected {expected} as task 0 has"
+            )));
+        }
+        if found.mrp().num_states() > self.num_states {
+            let (found, most) = (found.mrp().num_states(), self.num_states);
+            return Err(self.refused(format!(
+                "task {index} has {found} states, expected at most {most} as task 0 has; say the largest number as num_states"
+            )));
+        }
+        Ok((*found).clone())
+    }
+}
+
+/// The tasks of a seed: of a name or a file, a family, a task, or an object that draws them; `default` where there is none of these.
+pub fn tasks_of(
+    task: Option<&Bound<'_, PyAny>>,
+    options: &TaskOptions,
+    default: ictd::Family,
+    seed: u64,
+) -> PyResult<Drawn> {
+    let plain = |tasks: Tasks| Drawn { tasks, failure: Failure::default() };
+    let Some(task) = task.filter(|task| !task.is_none()) else {
+        let choice = options.choice(TaskChoice::Family(default)).or_raise()?;
+        return Ok(plain(choice.tasks(seed).or_raise()?));
+    };
+    if let Ok(name) = task.extract::<String>() {
+        let choice = options.choice(TaskChoice::named(&name).or_raise()?).or_raise()?;
+        return Ok(plain(choice.tasks(seed).or_raise()?));
+    }
+    if let Ok(family) = task.cast::<Family>() {
+        let choice = options.choice(TaskChoice::Family(family.get().0.clone())).or_raise()?;
+        return Ok(plain(choice.tasks(seed).or_raise()?));
+    }
+    let (unit_norm, score_scale) = options.rescaling().or_raise()?;
+    let (name, source, failure): (_, Arc<dyn TaskSource>, _) = match task.cast::<Task>() {
+        Ok(task) => ("task".to_owned(), task.get().0.clone(), Failure::default()),
+        Err(_) => {
+            let own = PythonTasks::new(task, seed)?;
+            let failure = own.failure.clone();
+            (own.name.clone(), Arc::new(own), failure)
+        }
+    };
+    Ok(Drawn { tasks: Tasks::own(&name, source, seed).rescaled(unit_norm, score_scale), failure })
+}
+
+/// Families by name.
+#[pyfunction]
+pub fn families() -> Vec<&'static str> {
+    Kind::NAMED.map(Kind::as_str).into()
+}
+
+/// Task number `index` of a seed, of a family or a file by name.
+#[pyfunction]
+pub fn draw(
+    py: Python<'_>,
+    name: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
+    seed: u64,
+    index: u64,
+) -> PyResult<Task> {
+    let tasks = tasks_of(Some(name), &task_options(options)?, ictd::Family::paper(), seed)?.tasks;
+    tasks.check().or_raise()?;
+    py.detach(|| tasks.draw(index)).or_raise().map(|task| Task(Arc::new(task)))
+}
