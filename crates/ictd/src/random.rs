@@ -67,14 +67,23 @@ impl Purpose {
 #[derive(Debug)]
 pub struct Stream {
     rng: ChaCha8Rng,
+    address: (u64, Purpose, u64),
 }
+
+/// Streams of [`Purpose::Evaluation`] that a measurement draws from: its task, its trajectory, its queries.
+pub(crate) const EVALUATION_STREAMS: u64 = 3;
 
 impl Stream {
     /// Opens the stream `(seed, purpose, index)`. Indices from 2⁴⁸ on wrap around.
     pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream((purpose.number() << 48) | (index & ((1 << 48) - 1)));
-        Self { rng }
+        Self { rng, address: (seed, purpose, index) }
+    }
+
+    /// What it was opened with: seed, purpose and index. What it has drawn since does not matter.
+    pub fn address(&self) -> (u64, Purpose, u64) {
+        self.address
     }
 
     /// A uniform draw from the open interval (0, 1): (k + ½)·2⁻⁵² with k uniform in 0..2⁵².
