@@ -44,6 +44,11 @@ impl Drawn {
         Ok(Self { name: name.to_owned(), first, draw: Box::new(draw) })
     }
 
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Task 0 of seed 0.
     pub fn first(&self) -> &FiniteTask {
         &self.first

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ictd::pretrain::{Key, PretrainConfig, SimdLevel};
-use ictd::task::{Family, FeatureMap, OwnTasks, TaskSource};
+use ictd::task::{Drawn, Family, FeatureMap, OwnTasks};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -94,17 +94,24 @@ impl Settings {
         Ok(Self { name: name.to_owned(), config, base, overrides })
     }
 
-    /// The same training on tasks that a program draws, under a name and a digest of them; they say their sizes, and keys of
-    /// tasks are refused.
-    pub fn on_tasks(self, name: &str, digest: &str, tasks: Arc<dyn TaskSource>) -> Result<Self, LabError> {
+    /// The same training on tasks that a program draws, which say their sizes themselves: keys of tasks are refused. The digest
+    /// of the first one tells two families of the same name apart.
+    pub fn on_tasks(self, tasks: Drawn) -> Result<Self, LabError> {
         if let Some((key, value)) = self.changes()?.into_iter().find(|(key, _)| key.starts_with("task")) {
             let problem = format!(
                 "{value} beside tasks of one's own, expected no keys of tasks: they say it themselves"
             );
             return Err(LabError::refused(key, problem));
         }
-        let mut config = self.config.on_tasks(name, tasks);
-        config.own.iter_mut().for_each(|own| own.sha256 = Some(sha256(digest.as_bytes())));
+        let first = tasks.first();
+        let (mrp, gamma) = (first.mrp(), [first.mrp().gamma()]);
+        let parts =
+            [mrp.transitions().matrix().as_slice(), mrp.rewards(), mrp.initial_distribution(), &gamma];
+        let numbers = parts.into_iter().chain([first.features().as_slice()]).flatten();
+        let digest = sha256(&numbers.flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+        let name = tasks.name().to_owned();
+        let mut config = self.config.on_tasks(&name, Arc::new(tasks));
+        config.own.iter_mut().for_each(|own| own.sha256 = Some(digest.clone()));
         config.check()?;
         Ok(Self { config, ..self })
     }
