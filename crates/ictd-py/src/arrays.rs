@@ -49,11 +49,11 @@ impl<'py> Numbers<'py> {
         self.array.shape()
     }
 
-    fn to_vec(&self) -> Vec<f64> {
-        match self.array.as_slice() {
-            Ok(slice) => slice.to_vec(),
-            Err(_) => self.array.as_array().iter().copied().collect(),
-        }
+    /// All numbers, the last index fastest.
+    pub fn to_vec(&self) -> Vec<f64> {
+        // The array's own slice is in the order of memory, which is Fortran's where it is asked for.
+        let view = self.array.as_array();
+        view.as_slice().map_or_else(|| view.iter().copied().collect(), <[f64]>::to_vec)
     }
 
     /// As a matrix, of two dimensions.

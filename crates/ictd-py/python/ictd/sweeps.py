@@ -127,7 +127,7 @@ def sweep(
     >>> plan = {"seeds": 2, "set": {"epochs": 2, "batch": 4}, "grid": {"kernel": ["softmax", "linear"]}}
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     table = ictd.sweep(plan, directory)
-    >>> list(table["kernel"]), list(table["seed"])
+    >>> table["kernel"].tolist(), table["seed"].tolist()
     (['softmax', 'softmax', 'linear', 'linear'], [0, 1, 0, 1])
     """
     written: tuple[str, str] | None = None
