@@ -65,23 +65,30 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     let total = studies.len();
     let mut number = 0;
     progress.begin("reproduce", "studies", total as u64)?;
-    let found = reproduce::run(&studies, &plan, &out, fresh, |study, result| match result {
-        None => {
-            number += 1;
-            progress.rename(format!("reproduce: {}", study.id));
-            message(&format!("[{number}/{total}] {}: {}", study.id, study.claims.join(", ")));
-        }
-        Some((timing, claims)) => {
-            if timing.cached {
-                progress.skip(1)
-            } else {
-                progress.advance(1)
+    let found = reproduce::run(&studies, &plan, &out, fresh, |study, result| {
+        match result {
+            None => {
+                number += 1;
+                progress.rename(format!("reproduce: {}", study.id));
+                message(&format!("[{number}/{total}] {}: {}", study.id, study.claims.join(", ")));
             }
-            let verdicts: Vec<String> = claims.iter().map(|c| format!("{} {}", c.id, c.verdict)).collect();
-            let time =
-                if timing.cached { "from an earlier run".into() } else { format!("{:.2} s", timing.seconds) };
-            message(&format!("        {time}: {}", verdicts.join(", ")));
+            Some((timing, claims)) => {
+                if timing.cached {
+                    progress.skip(1)
+                } else {
+                    progress.advance(1)
+                }
+                let verdicts: Vec<String> =
+                    claims.iter().map(|c| format!("{} {}", c.id, c.verdict)).collect();
+                let time = if timing.cached {
+                    "from an earlier run".into()
+                } else {
+                    format!("{:.2} s", timing.seconds)
+                };
+                message(&format!("        {time}: {}", verdicts.join(", ")));
+            }
         }
+        Ok(())
     })?;
     // The run wrote its files itself, study by study.
     present(&found, arguments.json, None, progress)?;

@@ -32,7 +32,7 @@ fn temperature(plan: &Plan, out: &OutputDir) -> Result<Vec<Claim>, LabError> {
 fn main() -> Result<(), LabError> {
     let out = std::env::args().nth(1).unwrap_or_else(|| "out/new_claim".into());
     let plan = Plan { seed: 0, seeds: None, quick: true };
-    let found = reproduce::run(&[TEMPERATURE], &plan, Path::new(&out), true, |_, _| {})?;
+    let found = reproduce::run(&[TEMPERATURE], &plan, Path::new(&out), true, |_, _| Ok(()))?;
     println!("{}: {}; {out}/report.html", found.claims[0].verdict, found.claims[0].measured);
     Ok(())
 }

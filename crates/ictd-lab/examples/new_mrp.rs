@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report = theorem2::run(&settings, &Progress::default())?;
     println!("bound: {} statements, kept: {}", report.comparisons.len(), report.holds());
     let settings = Settings::preset("paper", &[format!("task={name}"), "epochs=50".into()])?;
-    let result = run_in_memory(&settings, &[0])?;
+    let result = run_in_memory(&settings, &[0], &Progress::default())?;
     println!("pretrain: branch {}, MSVE {:.3}", result.seeds[0].last.branch, result.seeds[0].last.msve);
     Ok(())
 }

@@ -9,7 +9,7 @@ fn control_is_judged_past_the_paper() {
     assert!(STUDIES.iter().all(|study| study.id != control::STUDY.id));
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan { seed: 3, seeds: None, quick: true };
-    let found = reproduce::run(&[control::STUDY], &plan, dir.path(), true, |_, _| {}).unwrap();
+    let found = reproduce::run(&[control::STUDY], &plan, dir.path(), true, |_, _| Ok(())).unwrap();
     let ids: Vec<&str> = found.claims.iter().map(|c| c.id.as_str()).collect();
     assert_eq!(ids, control::STUDY.claims);
     assert!(found.claims.iter().all(|c| c.scope == Scope::PastThePaper));

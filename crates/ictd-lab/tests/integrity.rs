@@ -277,7 +277,7 @@ fn damaged_entries_of_the_cache_are_computed_again() {
     let plan = Plan { seed: 0, seeds: "1".parse().ok(), quick: true };
     let run = || {
         let studies = reproduce::select(Paper::Main, &["fig4".into()]).unwrap();
-        let found = reproduce::run(&studies, &plan, dir.path(), false, |_, _| {}).unwrap();
+        let found = reproduce::run(&studies, &plan, dir.path(), false, |_, _| Ok(())).unwrap();
         found.timings[0].cached
     };
     assert!(!run());
@@ -341,8 +341,8 @@ fn half_written_files_of_killed_runs_are_removed() {
     fs::create_dir_all(&out).unwrap();
     fs::write(out.join(".fig4.svg.77.tmp"), "half").unwrap();
     let studies = reproduce::select(Paper::Main, &["fig4".into()]).unwrap();
-    reproduce::run(&studies, &plan, &out, false, |_, _| {}).unwrap();
+    reproduce::run(&studies, &plan, &out, false, |_, _| Ok(())).unwrap();
     fs::write(out.join("cache/.fig4.json.77.tmp"), "half").unwrap();
-    reproduce::run(&studies, &plan, &out, false, |_, _| {}).unwrap();
+    reproduce::run(&studies, &plan, &out, false, |_, _| Ok(())).unwrap();
     assert!(files(&out).keys().all(|name| !name.ends_with(".tmp") && !name.contains(".lock")));
 }

@@ -224,7 +224,7 @@ fn the_page_opens_with_the_news() {
     let dir = tempfile::tempdir().unwrap();
     let study = Study::new("own", Section::Others, &["fig1", "thm1"], two_that_differ);
     let plan = Plan { seed: 0, seeds: "1".parse().ok(), quick: false };
-    reproduce::run(&[study], &plan, dir.path(), true, |_, _| {}).unwrap();
+    reproduce::run(&[study], &plan, dir.path(), true, |_, _| Ok(())).unwrap();
     let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
     let (page, svg) = (read("report.html"), read("fig1.svg"));
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));

@@ -121,7 +121,8 @@ fn rows_are_what_pretraining_finds() {
     assert_eq!(keys[4], expected("softmax", "3", "8", 1));
     assert_eq!(keys[11], expected("linear", "3", "8", 2));
     let overrides = ["epochs=10", "batch=8", "kernel=linear", "n=8", "layers=3"].map(String::from);
-    let result = run_in_memory(&Settings::preset("paper", &overrides).unwrap(), &[2]).unwrap();
+    let settings = Settings::preset("paper", &overrides).unwrap();
+    let result = run_in_memory(&settings, &[2], &Progress::default()).unwrap();
     let cell = |name: &str| rows[12][header.iter().position(|column| column == name).unwrap()].clone();
     let last = &result.seeds[0].last;
     assert_eq!(cell("branch"), last.branch);

@@ -19,6 +19,11 @@ mod tasks;
 mod theory;
 mod transformer;
 
+mod families;
+mod studies;
+mod sweeps;
+mod training;
+
 use pyo3::prelude::*;
 
 /// `ictd._core`. Nothing in it needs the interpreter's lock to be safe.
@@ -47,6 +52,14 @@ mod _core {
     use super::theory::{bound, certificate, lemma_table, msve, neu, regime_map, verification};
     #[pymodule_export]
     use super::transformer::Transformer;
+
+    // Training and studies.
+    #[pymodule_export]
+    use super::studies::{branch_map, improve_policies, mirror_block, reproduce_paper, search_readings};
+    #[pymodule_export]
+    use super::sweeps::{run_sweep, show_sweep, sweep_table};
+    #[pymodule_export]
+    use super::training::{Trained, list_runs, load_run, pretrain_seeds, print_config, read_checkpoint};
 
     /// The version of the library.
     #[pymodule_export]

@@ -265,7 +265,7 @@ impl PythonTasks {
     }
 
     fn refused(&self, problem: String) -> TaskError {
-        TaskError::Source(format!("{}.draw: {problem}", self.name))
+        TaskError::Own(format!("{}.draw: {problem}", self.name))
     }
 }
 

@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Model;
-use crate::LabError;
 use crate::files::{Description, ModelFile};
 use crate::studies::pretrain::{self, RunResult, SeedResult, Settings};
+use crate::{LabError, Progress};
 
 /// One seed in training.
 pub struct Training {
@@ -69,7 +69,7 @@ fn settings(overrides: &Map<String, Value>) -> Result<Settings, LabError> {
 
 /// Trains a seed to its end: what `ictd pretrain --json` prints.
 pub fn train(overrides: &Map<String, Value>, seed: u64) -> Result<RunResult, LabError> {
-    pretrain::run_in_memory(&settings(overrides)?, &[seed])
+    pretrain::run_in_memory(&settings(overrides)?, &[seed], &Progress::default())
 }
 
 impl Training {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,12 +30,22 @@ pub fn host_name() -> Option<String> {
     told.or_else(|| std::env::var("HOSTNAME").ok()).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty())
 }
 
+/// The file that has the code of this library, where that is not the executable.
+static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says which file has the code, for a library that some other program has loaded. What is said first stands, and nothing
+/// changes once the digest was asked for.
+pub fn set_program(library: PathBuf) {
+    let _ = LIBRARY.set(library);
+}
+
 /// SHA-256 of the executable, which stands for the code: another program may compute something else. Never twice the same
 /// where it cannot be read, so that nothing is taken for the work of the same program.
 pub fn program_sha256() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
     DIGEST.get_or_init(|| {
-        let digest = std::env::current_exe().and_then(File::open).and_then(sha256_of);
+        let program = LIBRARY.get().cloned().map_or_else(std::env::current_exe, Ok);
+        let digest = program.and_then(File::open).and_then(sha256_of);
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         digest.unwrap_or_else(|_| format!("unknown {} {}", std::process::id(), now()))
     })

@@ -1,8 +1,8 @@
 //! The settings in which the published pictures are looked for.
 
 use super::claim::Scope;
-use crate::LabError;
 use crate::studies::pretrain::{self, RunResult, Settings};
+use crate::{LabError, Progress};
 
 /// A setting, as changes of a preset. The first is the paper's; `docs/readings.md` and `docs/mirror.md` have the
 /// searches that found the others.
@@ -74,7 +74,7 @@ impl Setting {
 
     /// Trains a preset, with further changes.
     pub fn train(&self, preset: &str, more: &[&str], seeds: &[u64]) -> Result<RunResult, LabError> {
-        pretrain::run_in_memory(&self.settings(preset, more)?, seeds)
+        pretrain::run_in_memory(&self.settings(preset, more)?, seeds, &Progress::default())
     }
 
     /// Trains a preset that mixes.

@@ -29,7 +29,7 @@ pub use manifest::Manifest;
 pub(crate) use plan::key_of;
 pub use plan::{Axis, Base, CASE, Checkpoints, Choice, Metrics, Plan};
 pub use plan_file::SHIPPED;
-pub use results::{CURVES, Finished, TABLE, curve_file};
+pub use results::{CURVES, Finished, TABLE, curve_file, table};
 pub use row::{DIVERGED, columns, curve_columns};
 pub use setting::{Setting, Sweep};
 pub use worker::CHECKPOINTS;

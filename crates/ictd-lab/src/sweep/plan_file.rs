@@ -53,6 +53,11 @@ impl Plan {
         Some(parse(Path::new(name), text))
     }
 
+    /// A plan as it would stand in a file, under a name; the file of a configuration is looked for here.
+    pub fn written(name: &str, text: &str) -> Result<Self, LabError> {
+        parse(Path::new(name), text)
+    }
+
     /// The plan in a file, or the one that is shipped under that name.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         let shipped = path.to_str().filter(|_| !path.exists()).and_then(Self::shipped);

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
+use ictd::pretrain::SimdLevel;
 use serde::{Deserialize, Serialize};
 
-use super::journal::{Index, OpenFiles};
+use super::Request;
+use super::journal::{Index, OpenFiles, Record};
 use super::manifest::Manifest;
 use super::row;
 use super::setting::Sweep;
@@ -58,6 +60,45 @@ pub fn curve_file(setting: usize) -> String {
     format!("{CURVES}/{setting:05}.csv")
 }
 
+/// The header of the table.
+fn header(sweep: &Sweep) -> String {
+    line(&[sweep.varied.clone(), vec!["seed".into()], row::columns()].concat())
+}
+
+/// The row of a run: the values of its setting, its seed, its cells.
+fn row_of(sweep: &Sweep, run: usize, record: &Record) -> String {
+    let setting = line(&sweep.settings[run / sweep.plan.seeds.len()].values);
+    let comma = if setting.is_empty() { "" } else { "," };
+    format!("{setting}{comma}{},{}", record.seed, record.cells)
+}
+
+/// The table of the sweep in a directory as text, and how many runs it will have in the end: the whole one where it is finished,
+/// and otherwise the rows of the runs that are done.
+pub fn table(root: &Path, progress: &Progress) -> Result<(String, usize), LabError> {
+    let request = Request::of_directory(root)?;
+    if let Some(finished) = request.finished()? {
+        let path = root.join(TABLE);
+        let text = std::fs::read_to_string(&path).map_err(|source| LabError::Read { path, source })?;
+        return Ok((text, finished.runs));
+    }
+    let manifest = Manifest::read(root)?;
+    let simd = manifest.map_or(Ok(SimdLevel::Best), |manifest| {
+        // Records are found by the key of their setting, which another build makes otherwise.
+        manifest.same_program(root)?;
+        manifest.simd(root)
+    })?;
+    let sweep = Sweep::of(request.plan, simd)?;
+    let all = 0..sweep.num_runs();
+    progress.begin("reading the journal", "runs", all.len() as u64)?;
+    let (index, mut open) = (Index::read(root, &sweep, &all)?, OpenFiles::default());
+    let mut text = header(&sweep) + "\n";
+    for run in all.filter(|&run| index.has(run)) {
+        text += &(row_of(&sweep, run, &index.record(&mut open, run)?) + "\n");
+        progress.step(1)?;
+    }
+    Ok((text, sweep.num_runs()))
+}
+
 /// Writes table and curves of a sweep whose runs are all done.
 pub fn merge(
     sweep: &Sweep,
@@ -72,17 +113,12 @@ pub fn merge(
     let mut open = OpenFiles::default();
     let mut diverged = 0;
     let seeds = &sweep.plan.seeds;
-    let header = [sweep.varied.clone(), vec!["seed".into()], row::columns()].concat();
-    let settings: Vec<String> = sweep.settings.iter().map(|setting| line(&setting.values)).collect();
     let table = out.write_with(TABLE, |file| {
-        writeln!(file, "{}", line(&header)).map_err(|e| out.failed(TABLE, e))?;
+        writeln!(file, "{}", header(sweep)).map_err(|e| out.failed(TABLE, e))?;
         for run in 0..sweep.num_runs() {
             let record = index.record(&mut open, run)?;
             diverged += usize::from(!record.note.is_empty());
-            let setting = &settings[run / seeds.len()];
-            let comma = if setting.is_empty() { "" } else { "," };
-            writeln!(file, "{setting}{comma}{},{}", record.seed, record.cells)
-                .map_err(|e| out.failed(TABLE, e))?;
+            writeln!(file, "{}", row_of(sweep, run, &record)).map_err(|e| out.failed(TABLE, e))?;
             progress.step(1)?;
         }
         Ok(())

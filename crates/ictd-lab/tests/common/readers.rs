@@ -391,7 +391,7 @@ fn cache(dir: &Path) -> Reader {
     let out = dir.join("out");
     let run = move || -> Result<(), LabError> {
         let studies = reproduce::select(Paper::Main, &["fig4".into()])?;
-        let found = reproduce::run(&studies, &plan, &out, false, |_, _| {})?;
+        let found = reproduce::run(&studies, &plan, &out, false, |_, _| Ok(()))?;
         for stability in found.claims.iter().filter_map(|claim| claim.stability) {
             stability.is_doubtful();
         }

@@ -52,3 +52,12 @@ from ictd.transformers import Gradient, Transformer, forward  # noqa: E402
 __all__ += ["Block", "BlockLike", "Circuit", "Context", "Family", "Gradient", "Task", "TaskSource", "Transformer", "algorithms", "bound"]
 __all__ += ["certify", "circuit", "circuits", "construct", "families", "forward", "kernel_weights", "kernels", "lemmas", "msve", "neu"]
 __all__ += ["regimes", "similarities", "task", "td", "to_torch", "verify"]
+
+# Training and studies.
+from ictd.studies import Reproduction, branches, control, mirror, readings, reproduce
+from ictd.sweeps import SweepTable, read_sweep, sweep, sweep_show
+from ictd.training import Checkpoint, Run, TaskFamily, load_checkpoint, load_run, pretrain, print_config, runs
+
+__all__ += ["Checkpoint", "Run", "TaskFamily", "load_checkpoint", "load_run", "pretrain", "print_config", "runs"]
+__all__ += ["Reproduction", "branches", "control", "mirror", "readings", "reproduce"]
+__all__ += ["SweepTable", "read_sweep", "sweep", "sweep_show"]

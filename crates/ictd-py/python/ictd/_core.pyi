@@ -4,6 +4,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+
+
 __version__: str
 
 # --- results
@@ -250,4 +252,88 @@ def msve(
     seed: int,
     threads: int | None,
     callback: Callable[..., object] | None,
+
+# --- training and studies
+
+from os import PathLike
+
+_Path = str | PathLike[str]
+_Callback = Callable[..., object] | None
+
+class Trained:
+    def report(self) -> Report: ...
+    @property
+    def directory(self) -> PathLike[str] | None: ...
+    @property
+    def name(self) -> str: ...
+    def config(self) -> str: ...
+    def curves(self) -> dict[str, Any]: ...
+    def checkpoint(self, seed: int, which: str) -> bytes: ...
+    def save(self, out: _Path) -> PathLike[str]: ...
+    def parts(self) -> tuple[str, list[tuple[int, bytes]], PathLike[str] | None]: ...
+    @staticmethod
+    def of_parts(json: str, states: list[tuple[int, bytes]], directory: _Path | None) -> Trained: ...
+
+def pretrain_seeds(
+    preset: str | None,
+    file: _Path | None,
+    written: tuple[str, str] | None,
+    overrides: list[str],
+    seeds: str,
+    family: object,
+    out: _Path | None,
+    fresh: bool,
+    resume: bool,
+    checkpoint_every: int | None,
+    threads: int | None,
+    callback: _Callback,
+) -> Trained: ...
+def print_config(preset: str | None, file: _Path | None, written: tuple[str, str] | None, overrides: list[str]) -> str: ...
+def load_run(dir: _Path) -> Trained: ...
+def list_runs(dir: _Path, verify: bool, callback: _Callback) -> Report: ...
+def read_checkpoint(path: _Path, content: bytes | None = None) -> dict[str, Any]: ...
+def reproduce_paper(
+    paper: str,
+    only: list[str],
+    quick: bool,
+    seeds: str | None,
+    seed: int,
+    fresh: bool,
+    out: _Path,
+    threads: int | None,
+    callback: _Callback,
+) -> Report: ...
+def branch_map(
+    map: str, seeds: str, overrides: list[str], out: _Path, threads: int | None, callback: _Callback
+) -> Report: ...
+def search_readings(
+    seeds: str, overrides: list[str], fresh: bool, out: _Path, threads: int | None, callback: _Callback
+) -> Report: ...
+def mirror_block(seeds: str, epochs: int, tasks: int, threads: int | None, callback: _Callback) -> Report: ...
+def improve_policies(
+    seed: int,
+    mdps: int | None,
+    updates: int | None,
+    transitions: int | None,
+    exact_mdps: int | None,
+    sweeps: int | None,
+    trials: int | None,
+    verify: bool,
+    threads: int | None,
+    callback: _Callback,
+) -> Report: ...
+def run_sweep(
+    plan: _Path,
+    written: tuple[str, str] | None,
+    out: _Path | None,
+    overrides: list[str],
+    seeds: str | None,
+    fresh: bool,
+    extend: bool,
+    threads: int | None,
+    callback: _Callback,
+) -> PathLike[str]: ...
+def sweep_table(dir: _Path) -> tuple[str, int]: ...
+def show_sweep(
+    dir: _Path, metric: str | None, statistic: str | None, x: str | None, y: str | None, callback: _Callback
 ) -> Report: ...

@@ -7,7 +7,7 @@ use super::lanes::{Element, WIDTH};
 use super::reading::Target;
 use super::shape::Shape;
 use super::states::Visits;
-use crate::random::{Purpose, Stream, running_sums};
+use crate::random::{EVALUATION_STREAMS, Purpose, Stream, running_sums};
 use crate::task::{TaskError, TaskSource};
 
 /// Sampled returns are followed until what is left is worth less than this.
@@ -52,7 +52,7 @@ impl Draw {
             Purpose::Trajectory => 1,
             _ => 2,
         };
-        Stream::new(self.seed, Purpose::Evaluation, 3 * self.epoch + which)
+        Stream::new(self.seed, Purpose::Evaluation, EVALUATION_STREAMS * self.epoch + which)
     }
 }
 

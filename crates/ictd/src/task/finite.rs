@@ -53,9 +53,9 @@ pub enum TaskError {
     /// What is asked for is not known of these tasks.
     #[error("{0}: not known, expected tasks with finitely many states")]
     Unknown(&'static str),
-    /// A source of one's own has no task to give.
-    #[error("task source: {0}")]
-    Source(String),
+    /// Tasks of a program's own were refused, by this library or by whoever draws them, who says why.
+    #[error("{0}")]
+    Own(String),
     /// The Bellman equation has no usable solution.
     #[error("value function: {0}")]
     Values(#[from] LinalgError),

@@ -4,6 +4,7 @@ mod boyan;
 mod cartpole;
 mod coin;
 mod dense;
+mod drawn;
 mod family;
 mod finite;
 mod loop_chain;
@@ -15,6 +16,7 @@ mod transition;
 
 pub use boyan::chain_edges;
 pub use cartpole::{CartPole, CartPoleState, MonteCarloValue, Physics};
+pub use drawn::Drawn;
 pub use family::{Family, FeatureMap, Kind};
 pub use finite::{FiniteTask, TaskError};
 pub use mdp::{Mdp, MdpError};

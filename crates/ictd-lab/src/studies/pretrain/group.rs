@@ -103,7 +103,7 @@ pub(super) fn earlier_checkpoint(runs: &Path, settings: &Settings, seed: u64) ->
     })
 }
 
-/// The final states of all finished seeds of a directory, in order; `own` are at hand, the others are read from their last
+/// The final states of all finished seeds of a directory, in order and with their seeds; `own` are at hand, the others are read from their last
 /// checkpoints. One that is damaged is left out, and `notice` hears of it.
 pub(super) fn finished_states(
     run: &Path,
@@ -112,14 +112,14 @@ pub(super) fn finished_states(
     own: Vec<(u64, TrainState<f32>)>,
     notice: fn(&str),
     progress: &Progress,
-) -> Result<Vec<TrainState<f32>>, LabError> {
+) -> Result<Vec<(u64, TrainState<f32>)>, LabError> {
     let mut states: BTreeMap<u64, TrainState<f32>> = own.into_iter().collect();
     let others: Vec<(u64, PathBuf)> =
         seeds_in(run)?.into_iter().filter(|(seed, _)| !states.contains_key(seed)).collect();
     let bytes = (states.len() + others.len()) as f64 * settings.config.memory().state;
     if let Err(error) = memory::admit(bytes, "the number of seeds in a directory") {
         notice(&format!("warning: figures leave out {}: {error}", counted(others.len(), "finished seed")));
-        return Ok(states.into_values().collect());
+        return Ok(states.into_iter().collect());
     }
     progress.begin("reading finished seeds", "seeds", others.len() as u64)?;
     let read = in_parallel(&others, |(seed, path)| {
@@ -133,7 +133,7 @@ pub(super) fn finished_states(
             Err(problem) => notice(&format!("warning: figures leave out {}: {problem}", path.display())),
         }
     }
-    Ok(states.into_values().collect())
+    Ok(states.into_iter().collect())
 }
 
 /// The seeds that have directories, in order.

@@ -105,7 +105,7 @@ pub fn index(dir: &Path, verify: bool, progress: &Progress) -> Result<Runs, LabE
 }
 
 /// Directories of configurations: their names end with a hash, and they have seeds.
-fn find(dir: &Path, places: &mut Vec<PathBuf>) -> Result<(), LabError> {
+pub(super) fn find(dir: &Path, places: &mut Vec<PathBuf>) -> Result<(), LabError> {
     let failed = |source| LabError::Read { path: dir.to_owned(), source };
     if full_name(dir).is_some_and(|(_, name)| name_parts(&name).is_some()) && !seeds_in(dir)?.is_empty() {
         places.push(dir.to_owned());
@@ -121,7 +121,7 @@ fn find(dir: &Path, places: &mut Vec<PathBuf>) -> Result<(), LabError> {
 }
 
 /// The names of the directory around a directory and of itself, also where the path does not say them.
-fn full_name(dir: &Path) -> Option<(String, String)> {
+pub(super) fn full_name(dir: &Path) -> Option<(String, String)> {
     let full = dir.canonicalize().ok()?;
     let name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
     Some((name(full.parent()?).unwrap_or_default(), name(&full)?))

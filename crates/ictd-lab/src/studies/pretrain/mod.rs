@@ -1,22 +1,29 @@
 //! Pretraining runs: many seeds, run directories, checkpoints, results.
 
 mod checkpoint;
+mod curves;
 mod differs;
 mod group;
 mod index;
+mod kept;
+mod load;
 mod place;
 mod record;
 mod result;
 mod run_dir;
 mod settings;
 mod show;
+mod stored;
 mod training;
 
+pub use curves::Curves;
 pub use index::{Runs, index};
+pub use load::load;
 pub(crate) use result::MEASURED_TASKS;
 pub use result::{Point, SeedResult, seed_result, unmeasured_result};
 pub(super) use settings::computed_by;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
+pub use stored::{Step, Stored};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,6 +73,9 @@ pub struct RunResult {
     /// The final states, for figures: in a run directory those of all its finished seeds, in order.
     #[serde(skip)]
     pub states: Vec<TrainState<f32>>,
+    /// The seeds of these states.
+    #[serde(skip)]
+    pub state_seeds: Vec<u64>,
     /// What was trained.
     #[serde(skip)]
     pub settings: Settings,
@@ -152,18 +162,20 @@ pub fn run(
     result.seeds.extend(taken.iter().filter_map(|dir| dir.taken().cloned()));
     result.seeds.sort_by_key(|found| seeds.iter().position(|seed| *seed == found.seed));
     let own = numbers.into_iter().zip(result.states).collect();
-    result.states = group::finished_states(&place, settings, &sha256, own, options.notice, progress)?;
+    let finished = group::finished_states(&place, settings, &sha256, own, options.notice, progress)?;
+    (result.state_seeds, result.states) = finished.into_iter().unzip();
     Ok(Ending::Done { result: Box::new(result), figures: place.join("figures") })
 }
 
 /// Trains all seeds, in parallel, without files.
-pub fn run_in_memory(settings: &Settings, seeds: &[u64]) -> Result<RunResult, LabError> {
-    let progress = Progress::default();
-    let Trained { states, diverged, trained_in, .. } = train(settings, seeds, true, &progress)?;
+pub fn run_in_memory(settings: &Settings, seeds: &[u64], progress: &Progress) -> Result<RunResult, LabError> {
+    let total = settings.config.epochs.saturating_mul(seeds.len() as u64);
+    progress.begin(format!("training {}", settings.name), "epochs", total)?;
+    let Trained { states, diverged, trained_in, .. } = train(settings, seeds, true, progress)?;
     if let Some(error) = diverged.into_iter().next() {
         return Err(error);
     }
-    conclude(settings, seeds, states.into_iter().flatten().collect(), trained_in, &progress)
+    conclude(settings, seeds, states.into_iter().flatten().collect(), trained_in, progress)
 }
 
 /// Trains all seeds, in parallel, without files or a final measurement; `measured` says whether every epoch ends with
@@ -190,13 +202,64 @@ fn conclude(
     progress: &Progress,
 ) -> Result<RunResult, LabError> {
     progress.begin("measuring on fresh tasks", "points", 2 * seeds.len() as u64)?;
+    let state_seeds = seeds.to_vec();
     let seeds = in_parallel(states.iter().zip(seeds), |(state, &seed)| {
         let result = seed_result(settings, seed, state);
         progress.step(2)?;
         result
     })?;
     let train_seconds = if seeds.is_empty() { 0.0 } else { trained_in.as_secs_f64() };
-    Ok(RunResult { train_seconds, trained: seeds.len(), seeds, states, settings: settings.clone() })
+    Ok(RunResult {
+        train_seconds,
+        trained: seeds.len(),
+        seeds,
+        states,
+        state_seeds,
+        settings: settings.clone(),
+    })
+}
+
+/// Writes a result that was found in memory as the run directory that training with files would have made; its path. Results of
+/// these seeds that are there give way.
+pub fn store(result: &RunResult, out: &Path, progress: &Progress) -> Result<PathBuf, LabError> {
+    let settings = &result.settings;
+    let sha256 = settings.sha256()?;
+    let place = group::run_directory(out, settings, &sha256)?;
+    progress.begin("writing runs", "seeds", result.seeds.len() as u64)?;
+    let seeds: Vec<u64> = result.seeds.iter().map(|found| found.seed).collect();
+    let (roots, _shared) = group::lock_seeds(&place, &seeds)?;
+    for (root, found) in roots.into_iter().zip(&result.seeds) {
+        let state = result.state(found.seed)?;
+        let dir = RunDir::open(root, out, settings, &sha256, found.seed, Earlier::Nothing)?;
+        dir.finish(settings, state, found, result.train_seconds)?;
+        progress.step(1)?;
+    }
+    Ok(place)
+}
+
+impl RunResult {
+    /// The final state of a seed.
+    pub fn state(&self, seed: u64) -> Result<&TrainState<f32>, LabError> {
+        let known = self.state_seeds.iter().position(|known| *known == seed);
+        let unknown = || {
+            let known: Vec<String> = self.state_seeds.iter().map(u64::to_string).collect();
+            LabError::value("seed", seed, format!("one of those trained: {}", known.join(", ")))
+        };
+        known.map(|k| &self.states[k]).ok_or_else(unknown)
+    }
+
+    /// A step of a seed as the bytes of a checkpoint.
+    pub fn checkpoint(&self, seed: u64, step: Step) -> Result<Vec<u8>, LabError> {
+        let state = self.state(seed)?;
+        match step {
+            Step::Final => checkpoint_bytes(&self.settings, seed, state),
+            Step::Best => checkpoint_bytes(
+                &self.settings,
+                seed,
+                &TrainState { params: state.best.params.clone(), ..state.clone() },
+            ),
+        }
+    }
 }
 
 /// A state of a run as the bytes of a checkpoint.

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use ictd::pretrain::{Key, PretrainConfig, SimdLevel};
-use ictd::task::{Family, FeatureMap, OwnTasks};
+use ictd::task::{Drawn, Family, FeatureMap, OwnTasks};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -78,6 +79,41 @@ impl Settings {
         let mut table = table_of(&base)?;
         change(&mut table, written).map_err(failed)?;
         Self::resolve(name, base, table, overrides)
+    }
+
+    /// A configuration that was trained, as it was written, to be shown and not to be trained again: tasks of one's own are
+    /// known by their name alone, and no file of them is read.
+    pub(super) fn recorded(name: &str, toml: &str, overrides: Vec<String>) -> Result<Self, LabError> {
+        let failed = |message: String| LabError::refused("config", message);
+        let written: Table = toml.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
+        let mut table = table_of(&PretrainConfig::paper())?;
+        change(&mut table, written).map_err(failed)?;
+        let config =
+            Value::Table(table).try_into().map_err(|e: toml::de::Error| failed(in_words(e.message())))?;
+        let base = PretrainConfig::preset(name).unwrap_or_else(PretrainConfig::paper);
+        Ok(Self { name: name.to_owned(), config, base, overrides })
+    }
+
+    /// The same training on tasks that a program draws, which say their sizes themselves: keys of tasks are refused. The digest
+    /// of the first one tells two families of the same name apart.
+    pub fn on_tasks(self, tasks: Drawn) -> Result<Self, LabError> {
+        if let Some((key, value)) = self.changes()?.into_iter().find(|(key, _)| key.starts_with("task")) {
+            let problem = format!(
+                "{value} beside tasks of one's own, expected no keys of tasks: they say it themselves"
+            );
+            return Err(LabError::refused(key, problem));
+        }
+        let first = tasks.first();
+        let (mrp, gamma) = (first.mrp(), [first.mrp().gamma()]);
+        let parts =
+            [mrp.transitions().matrix().as_slice(), mrp.rewards(), mrp.initial_distribution(), &gamma];
+        let numbers = parts.into_iter().chain([first.features().as_slice()]).flatten();
+        let digest = sha256(&numbers.flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+        let name = tasks.name().to_owned();
+        let mut config = self.config.on_tasks(&name, Arc::new(tasks));
+        config.own.iter_mut().for_each(|own| own.sha256 = Some(digest.clone()));
+        config.check()?;
+        Ok(Self { config, ..self })
     }
 
     /// The value of a key by any of its names, as it is typed; of `task` what it was chosen by.

@@ -100,13 +100,13 @@ fn marker_text(paper: Paper) -> String {
 /// Runs studies one after the other and writes everything to `path`. Studies whose results are there from an
 /// earlier run of the same plan, program and vector instructions are not run again, unless `fresh`. Claims of other studies that are there
 /// stay in `claims.json` and in the report. `progress` hears of every study when
-/// it starts, with `None`, and when it ends.
+/// it starts, with `None`, and when it ends; an error of it ends the run, and a later one takes up what was judged.
 pub fn run(
     studies: &[Study],
     plan: &Plan,
     path: &Path,
     fresh: bool,
-    mut progress: impl FnMut(&Study, Option<(&Timing, &[Claim])>),
+    mut progress: impl FnMut(&Study, Option<(&Timing, &[Claim])>) -> Result<(), LabError>,
 ) -> Result<Reproduction, LabError> {
     plan.seeds.as_ref().map_or(Ok(()), |seeds| check_range("seeds", seeds.len(), 1..=10_000))?;
     check_range("seed", plan.seed, 0..=u64::MAX - 10_000)?;
@@ -116,7 +116,7 @@ pub fn run(
     let cache = out.below("cache")?;
     let (mut claims, mut figures, mut timings) = (Vec::new(), Vec::new(), Vec::new());
     for study in studies {
-        progress(study, None);
+        progress(study, None)?;
         let key = key(study, plan)?;
         let begin = Instant::now();
         let known = if fresh { None } else { read_cached(&cache, study, &key, path) };
@@ -144,7 +144,7 @@ pub fn run(
         };
         let seconds = if cached { 0.0 } else { begin.elapsed().as_secs_f64() };
         let timing = Timing { study: study.id, claims: study.claims, seconds, cached };
-        progress(study, Some((&timing, &found)));
+        progress(study, Some((&timing, &found)))?;
         claims.extend(found);
         figures.extend(drawn);
         timings.push(timing);

@@ -91,6 +91,7 @@ pub fn measure(
             if let Some((timing, _)) = result {
                 progress(k, timing);
             }
+            Ok(())
         })?;
         // A study judges the claims it is listed with, in their order.
         for (counts, claim) in claims.iter_mut().zip(reproduction.claims) {
