@@ -77,7 +77,7 @@ fn mistakes_in_files_have_their_line() {
         ("n = 3\n\n[optimizer]\nlr = -1.0\n", "line 4: optimizer.lr is -1"),
         ("n = 3\nepoch = 7\n", "line 2: epoch is no key"),
         ("n = 3\n\nn = 4\n", "line 3: duplicate key"),
-        ("n = 3\nquery = \"nobody\"\n", "line 2: query: "),
+        ("n = 3\nquery = \"nobody\"\n", "line 2: query is 'nobody', expected one of next"),
     ] {
         fs::write(&path, text).unwrap();
         let error = Settings::file(&path, &[]).unwrap_err();
