@@ -9,7 +9,7 @@ use ictd::construction::Algorithm;
 use ictd::kernel::{KernelName, Precision};
 use ictd::transformer::Block;
 use ictd_lab::files::{read_context, read_params};
-use ictd_lab::studies::forward::{ConstructionOptions, Options, StepSizes, report};
+use ictd_lab::studies::forward::{ConstructionOptions, Options, StepSizes, Wanted, report};
 use ictd_lab::{LabError, Progress};
 
 use crate::{Common, Outcome, judged, message};
@@ -112,10 +112,11 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
         message(&format!("warning: {warning}"));
     }
+    let is_fixed = model.as_ref().is_some_and(|m| m.description.is_some());
     let transformer = options.transformer(model)?.check()?;
     let context = read_context(&arguments.input)?;
     common.output.announce(progress, None);
-    let wanted = options.wanted(common.output.json, common.output.out.is_some());
+    let wanted = Wanted { is_fixed, ..options.wanted(common.output.json, common.output.out.is_some()) };
     let report = report(&transformer, &context, wanted, progress)?;
     common.output.present(&report, None, progress)?;
     Ok(judged(report.judgement()))
@@ -128,21 +129,31 @@ fn constructed(
     progress: &Arc<Progress>,
 ) -> Result<Outcome, LabError> {
     let common = &arguments.common;
+    let linear = "whose attention is linear";
+    let fixed = "whose parameters are known";
+    let exact = "which needs no weights of attention and is computed exactly, in double precision";
     let given = [
-        ("kernel", arguments.kernel.is_some()),
-        ("params", arguments.params.is_some()),
-        ("block", arguments.block.is_some()),
-        ("temperature", arguments.temperature.is_some()),
-        ("diagonal-mix", arguments.diagonal_mix.is_some()),
-        ("fixed-point", arguments.fixed_point),
-        ("attention", arguments.attention),
-        ("tolerance", arguments.tolerance.is_some()),
-        ("precision", arguments.precision.is_some()),
-        ("memory", arguments.memory.is_some()),
+        ("kernel", arguments.kernel.is_some(), linear),
+        ("temperature", arguments.temperature.is_some(), linear),
+        ("params", arguments.params.is_some(), fixed),
+        ("block", arguments.block.is_some(), fixed),
+        ("diagonal-mix", arguments.diagonal_mix.is_some(), fixed),
+        ("fixed-point", arguments.fixed_point, "where JSON has the limit in any case"),
+        (
+            "attention",
+            arguments.attention,
+            "where products of tokens stand for weights: --tokens gives the tokens",
+        ),
+        ("last", arguments.last, "whose values are those of the last row in any case"),
+        ("tolerance", arguments.tolerance.is_some(), exact),
+        ("precision", arguments.precision.is_some(), exact),
+        ("memory", arguments.memory.is_some(), exact),
     ];
-    if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
-        let problem = format!("has no meaning beside --construction {algorithm}, whose attention is linear");
-        return Err(LabError::refused(*name, problem));
+    if let Some((name, _, why)) = given.iter().find(|(_, given, _)| *given) {
+        return Err(LabError::refused(
+            *name,
+            format!("has no meaning beside --construction {algorithm}, {why}"),
+        ));
     }
     let options = ConstructionOptions {
         algorithm,

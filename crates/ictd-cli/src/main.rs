@@ -36,13 +36,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::error::ContextKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ictd::evaluate::{Judgement, Level};
 use ictd::kernel::KernelName;
 use ictd_lab::files::OutputDir;
 use ictd_lab::report::Report;
-use ictd_lab::{LabError, Progress, memory, one_line};
+use ictd_lab::{LabError, Progress, did_you_mean, memory, one_line};
 use screen::message;
 
 /// Reinforcement learning in a Transformer's forward pass.
@@ -353,8 +353,10 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     let ends = ["\n\nUsage:", "\n\nFor more", "\n\n  tip:"].iter().filter_map(|end| text.find(end)).min();
     let message: Vec<&str> = text[..ends.unwrap_or(text.len())].split('\n').map(str::trim).collect();
     let message = in_words(error).unwrap_or_else(|| message.join(" "));
+    let is_said = error.get(ContextKind::ValidValue).is_some();
+    let tips = text.lines().filter(|_| !is_said);
     let meant: String =
-        text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).map(|t| format!("; {t}")).collect();
+        tips.filter_map(|line| line.trim().strip_prefix("tip: ")).map(|t| format!("; {t}")).collect();
     screen::error(&format!("{}{meant} (see --help)", one_line(message.trim_end())));
     ExitCode::from(2)
 }
@@ -364,6 +366,15 @@ fn in_words(error: &clap::Error) -> Option<String> {
     let said = |kind| error.get(kind).map(|value| value.to_string());
     let option = said(ContextKind::InvalidArg)?;
     let option = option.split([' ', '=']).next().unwrap_or_default();
+    if let (ErrorKind::InvalidValue, Some(ContextValue::Strings(known))) =
+        (error.kind(), error.get(ContextKind::ValidValue))
+        && !known.is_empty()
+    {
+        // What the library says of the same words in a file.
+        let typed = said(ContextKind::InvalidValue).unwrap_or_default();
+        let meant = did_you_mean(&typed, known.iter().map(String::as_str));
+        return Some(format!("error: {option} is '{typed}', expected one of {}{meant}", known.join(", ")));
+    }
     let source = error.source()?.to_string();
     let expected = match source.as_str() {
         "invalid digit found in string" | "cannot parse integer from empty string" => {

@@ -149,13 +149,27 @@ fn certify_takes_what_the_checkpoint_says_and_refuses_what_contradicts_it() {
         ("tied=false", "params is V and A of 3 layers, expected one V and A for all layers"),
         ("rho.end=0.5", "diagonal mix of the checkpoint is 0.5, expected 0"),
         ("mask=relaxed", "params: scores depend on rewards or memory"),
-        ("kernel=linear", "kernel is linear, expected another with trained parameters"),
         ("init.value_sign=mirror", "such layers are no steps of TD"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let path = train(dir.path(), &["gamma=0.8", change]);
         assert_refused(&certify(&path, &[]), field);
     }
+}
+
+/// Of trained linear attention too: the certificate of its d directions.
+#[test]
+fn certify_examines_trained_linear_attention() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = train(dir.path(), &["gamma=0.8", "kernel=linear"]);
+    let arguments = ["certify", "--states", "6", "--features", "2", "--gamma", "0.8", "--json", "--params"];
+    let output = ictd_in(dir.path(), &[&arguments[..], &[path.to_str().unwrap()]].concat());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["kernel"]["name"], &found["kernel"]["normalize"]), (&json!("linear"), &json!(false)));
+    assert!(
+        found["contraction"]["spectral_radius"].is_number() && found["suggestions"] == json!([]),
+        "{found}"
+    );
 }
 
 /// Every kernel by name is trained, and tabular, which does not use A, is refused by its key.

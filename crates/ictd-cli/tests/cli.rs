@@ -142,10 +142,21 @@ fn quiet_says_errors_only() {
 #[test]
 fn mistyped_names_are_answered_with_the_nearest_one() {
     let dir = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 12] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["verfiy"], "'verify'"),
         (&["verify", "--trails", "3"], "'--trials'"),
-        (&["msve", "--kernel", "sofmax"], "'softmax'"),
+        (
+            &["msve", "--kernel", "sofmax"],
+            "--kernel is 'sofmax', expected one of softmax, relu, elu1, rbf, linear, tabular; did you mean 'softmax'?",
+        ),
+        (
+            &["pretrain", "--set", "kernel=sofmax"],
+            "kernel is 'sofmax', expected one of softmax, linear, relu, elu1, rbf; did you mean 'softmax'?",
+        ),
+        (
+            &["reproduce", "--only", "demo"],
+            "'demo' is of another paper, expected --paper predecessor beside it",
+        ),
         (&["certify", "--task", "boyann"], "did you mean 'boyan'?"),
         (&["task", "cartpol"], "did you mean 'cartpole'?"),
         (&["pretrain", "--preset", "papr"], "did you mean 'paper'?"),
@@ -159,6 +170,12 @@ fn mistyped_names_are_answered_with_the_nearest_one() {
     for (arguments, meant) in cases {
         assert_refused(&ictd_in(dir.path(), arguments), meant);
     }
+    let unknown = ictd_in(dir.path(), &["reproduce", "--only", "nope"]);
+    assert_refused(
+        &unknown,
+        "'nope' is unknown, expected claims or studies of the tables in docs/reproduce.md",
+    );
+    assert!(unknown.stderr.len() < 150, "{}", String::from_utf8_lossy(&unknown.stderr));
     let far = ictd_in(dir.path(), &["task", "unicorn"]);
     assert!(!String::from_utf8_lossy(&far.stderr).contains("did you mean"));
 }

@@ -83,31 +83,116 @@ fn tokens_text_and_files_are_those_of_the_construction() {
     }
 }
 
-/// Layers that overflow end with exit code 3 and give those before; so do layers that have no limit and grow.
+/// Layers that overflow end with exit code 3 and give those before, and null for those that there are not; so do layers that have no limit and grow.
 #[test]
 fn divergence_is_refused_with_the_layers_before() {
-    for (steps, layers, given) in [("1e100", "5", 4), ("50", "20", 21)] {
+    for (steps, layers, given) in [("1e100", 5, 4), ("50", 20, 21)] {
+        let count = layers + 1;
+        let layers = &layers.to_string();
         let arguments = ["--construction", "td", "--step-size", steps, "--layers", layers, "--json"];
         let output = forward(CONTEXT, &arguments);
         assert_eq!(output.status.code(), Some(3), "{steps}");
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(result["judgement"], "refuse");
-        assert_eq!(result["query_values"].as_array().unwrap().len(), given, "{result}");
+        let values = result["query_values"].as_array().unwrap();
+        assert_eq!(
+            (values.len(), values.iter().filter(|v| v.is_number()).count()),
+            (count, given),
+            "{result}"
+        );
+        assert!(values[given..].iter().all(Value::is_null), "{result}");
         assert!(String::from_utf8_lossy(&output.stderr).starts_with("REFUSE: values "));
     }
 }
 
-/// Trusted near the limit alone: not with a step size of 0, not on the way, and not because the last layers change little; a direction that
-/// no transition speaks of is no obstacle, because weights stay 0 there.
+/// Features that say a constant, and rewards that contradict transitions: values grow in a straight line for ever. With few layers that does not
+/// show yet.
+#[test]
+fn values_that_grow_for_ever_are_refused_with_the_reason() {
+    let context = r#"{"features": [[1,0],[0,1],[1,0],[0,1],[0,1]], "rewards": [1,0,-1,2]}"#;
+    let run = |layers: &str| {
+        let arguments =
+            ["--construction", "average-reward", "--step-size", "1", "--layers", layers, "--json"];
+        let output = forward(context, &arguments);
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), result)
+    };
+    for layers in ["15", "100000"] {
+        let (code, result) = run(layers);
+        assert_eq!((code, &result["judgement"]), (Some(3), &Value::from("refuse")), "{result}");
+        let reason = result["reasons"][0].as_str().unwrap();
+        assert!(reason.starts_with("values have no limit: rewards contradict transitions"), "{reason}");
+        assert!(result["limit"].is_null() && result["spectral_radius"].is_number(), "{result}");
+    }
+}
+
+/// What no transition speaks of asks for care however many layers there are, and so do fewer transitions than features.
+#[test]
+fn queries_that_transitions_say_nothing_of_are_cautioned() {
+    let reasons = |context: &str| {
+        let arguments = ["--construction", "td", "--layers", "2000", "--gamma", "0.5", "--json"];
+        let result = json(&forward(context, &arguments));
+        (result["judgement"].as_str().unwrap().to_owned(), result["reasons"].to_string())
+    };
+    let (level, said) = reasons(r#"{"features": [[1,0],[0,1]], "rewards": [1]}"#);
+    assert_eq!(level, "caution");
+    assert!(
+        said.contains("all of the query's features")
+            && said.contains("fewer transitions (1) than there are features (2)"),
+        "{said}"
+    );
+    let (level, said) = reasons(r#"{"features": [[1,0],[2,0],[1,0],[3,4]], "rewards": [1,1,1]}"#);
+    assert!(level == "caution" && said.contains("80.0 % of the query's features"), "{said}");
+    assert!(!said.contains("fewer transitions"), "{said}");
+}
+
+/// Large features, and nearly collinear ones: the limit is right, or null with the reason.
+#[test]
+fn limits_are_right_or_said_to_be_unknown() {
+    let run = |context: &str, step: &str| {
+        let arguments = ["--construction", "td", "--layers", "3", "--step-size", step, "--json"];
+        json(&forward(context, &arguments))
+    };
+    let large = run(r#"{"features": [[1e155,0],[1e155,1]], "rewards": [1]}"#, "1e-310");
+    assert!((large["limit"].as_f64().unwrap() - 10.0).abs() < 1e-9, "{large}");
+    assert!((large["spectral_radius"].as_f64().unwrap() - 0.9).abs() < 1e-9, "{large}");
+    for a in ["1e-12", "1e-17"] {
+        let context =
+            format!(r#"{{"features": [[1,0],[1,{a}],[1,0],[1,{a}],[1,0],[0,1]], "rewards": [1,0,-1,2,0]}}"#);
+        let found = run(&context, "1");
+        assert_eq!(
+            (&found["limit"], found["judgement"].as_str()),
+            (&Value::Null, Some("caution")),
+            "{found}"
+        );
+        assert!(found["spectral_radius"].as_f64().is_none_or(|radius| radius > 0.999), "{found}");
+        let reasons = found["reasons"].to_string();
+        assert!(
+            reasons.contains("nearly collinear") || reasons.contains("singular to working precision"),
+            "{found}"
+        );
+    }
+}
+
+/// A step size in as few characters as say it, also in headings.
+#[test]
+fn headings_have_no_row_of_zeros() {
+    let arguments = ["--construction", "td", "--step-size", "1e300", "--layers", "2"];
+    let text = String::from_utf8(forward(CONTEXT, &arguments).stdout).unwrap();
+    assert_eq!(text.lines().next(), Some("td: γ = 0.9, step size 1e300"));
+}
+
+/// Trusted near the limit alone: not with a step size of 0, not on the way, and not because the last layers change little.
 #[test]
 fn values_away_from_their_limit_are_no_trust() {
     let scarce = r#"{"features": [[1, 0, 0], [0, 1, 0], [1, 0, 1]], "rewards": [1, 0]}"#;
+    let seen = r#"{"features": [[1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]], "rewards": [1, 0, 1]}"#;
     let cases = [
         (CONTEXT, "1", "2000", "trust"),
         (CONTEXT, "0", "20", "caution"),
         (CONTEXT, "1e-6", "50", "caution"),
         (CONTEXT, "1", "3", "caution"),
-        (scarce, "1", "2000", "trust"),
+        (seen, "1", "2000", "trust"),
         (scarce, "1", "3", "caution"),
     ];
     for (context, step, layers, expected) in cases {
@@ -125,7 +210,7 @@ fn values_away_from_their_limit_are_no_trust() {
 
 #[test]
 fn combinations_without_meaning_are_one_line_that_names_them() {
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 21] = [
         (&["--lambda", "0.5"], "lambda"),
         (&["--construction", "td", "--lambda", "0.5"], "lambda"),
         (&["--construction", "sarsa", "--lambda", "0"], "lambda"),
@@ -140,9 +225,12 @@ fn combinations_without_meaning_are_one_line_that_names_them() {
         (&["--construction", "td", "--block", "dual"], "block"),
         (&["--construction", "td", "--temperature", "2"], "temperature"),
         (&["--construction", "td", "--diagonal-mix", "0.5"], "diagonal-mix"),
-        (&["--construction", "td", "--fixed-point"], "fixed-point"),
-        (&["--construction", "td", "--attention"], "attention"),
-        (&["--construction", "td", "--tolerance", "0.1"], "tolerance"),
+        (&["--construction", "td", "--fixed-point"], "where JSON has the limit in any case"),
+        (&["--construction", "td", "--attention"], "--tokens gives the tokens"),
+        (&["--construction", "td", "--last"], "whose values are those of the last row"),
+        (&["--construction", "td", "--tolerance", "0.1"], "computed exactly"),
+        (&["--construction", "td", "--precision", "single"], "computed exactly"),
+        (&["--construction", "td", "--memory", "4"], "needs no weights of attention"),
         (&["--construction", "tdlambda"], "construction"),
     ];
     for (arguments, named) in cases {
@@ -205,6 +293,26 @@ fn circuits_are_what_forward_computes() {
             let expected: Vec<usize> = serde_json::from_value(shape.clone()).unwrap();
             assert_eq!(tensors.tensors[tensor].0, expected, "{name}: {tensor}");
         }
+        // The tensors say what layers they are of, and others are no layers with V and A.
+        let path = out.join("circuit.safetensors");
+        let path = path.to_str().unwrap();
+        if ["td", "mirror"].contains(&name) {
+            let said = &tensors.metadata;
+            assert_eq!((said["format"].as_str(), said["kernel"].as_str()), ("ictd.circuit", "softmax"));
+            assert_eq!((said["layers"].as_str(), said["step_size"].as_str()), ("4", "1.0"));
+            let refused = forward(CONTEXT, &["--params", path, "--layers", "15"]);
+            assert_refused(&refused, "layers is 15, expected 4");
+            let again =
+                ictd_in(dir.path(), &["circuit", "trained", "--params", path, "--out", "again", "--json"]);
+            let again = json(&again);
+            for key in ["algorithm", "formula", "block", "kernel", "layers", "gamma", "step_sizes"] {
+                assert_eq!(again[key], card[key], "{name}: {key}");
+            }
+        } else {
+            for refused in [forward(CONTEXT, &["--params", path]), ictd(&["certify", "--params", path])] {
+                assert_refused(&refused, "a circuit of linear attention, with P and Q, expected V and A");
+            }
+        }
         let module = fs::read_to_string(out.join("circuit.py")).unwrap();
         assert!(module.lines().count() <= 60 && module.contains("__main__"), "{name}");
 
@@ -235,6 +343,35 @@ fn circuits_are_what_forward_computes() {
             assert!((expected[expected.len() - 1] - limit).abs() < 1e-9, "{limit}");
         }
     }
+}
+
+/// A file of one's own is not what training found, an empty one says so, and a circuit of an earlier version is not run by guesses.
+#[test]
+fn parameters_are_taken_for_what_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    let trained =
+        |name: &str| ictd_in(dir.path(), &["circuit", "trained", "--params", name, "--json", "--out", "o"]);
+    let v = |last: &str| format!("[[0,0,0,0],[0,0,0,0],[0,0,0,0],{last}]");
+    let a = "[[1,0,0,0],[0,0,0,0],[0,0,0,0],[0,0,0,0]]";
+    for (last, algorithm) in [
+        ("[0,1,1,-1]", "weighted softmax TD"),
+        ("[0,1,1,-2]", "what the parameters of --params compute: not known from a construction"),
+    ] {
+        write("p.json", format!(r#"{{"V": {}, "A": {a}}}"#, v(last)).as_bytes());
+        assert_eq!(json(&trained("p.json"))["algorithm"], algorithm);
+    }
+    for name in ["e.safetensors", "e.json"] {
+        write(name, b"");
+        assert_refused(&trained(name), "the file is empty");
+    }
+    let mut old =
+        Tensors { metadata: [("format".into(), "ictd.circuit".into())].into(), ..Tensors::default() };
+    for name in ["V", "A"] {
+        old.insert(name, &[4, 4], vec![0.0; 16]);
+    }
+    write("old.safetensors", &old.to_bytes());
+    assert_refused(&trained("old.safetensors"), "a circuit of an earlier version");
 }
 
 #[test]

@@ -57,6 +57,31 @@ fn attention_is_the_algorithms() {
     assert!(dir.path().join("out/control/verification.csv").is_file());
 }
 
+/// Of one process nothing is known about others: no standard error is 0, and no mean agrees with one.
+#[test]
+fn one_process_has_no_standard_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let one =
+        SMALL.map(|word| if word.contains("mdps=2") { word.replace("=2", "=1") } else { word.to_owned() });
+    let output = ictd_in(dir.path(), &one.iter().map(String::as_str).collect::<Vec<_>>());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (table, fields) in
+        [("learning", &["start_sem", "end_sem"][..]), ("gap", &["gap_sem"]), ("curves", &["sem"])]
+    {
+        for field in fields {
+            assert!(
+                found[table].as_array().unwrap().iter().all(|row| row[field].is_null()),
+                "{table}: {field}"
+            );
+        }
+    }
+    let table = fs::read_to_string(dir.path().join("found/learning.csv")).unwrap();
+    let header: Vec<&str> = table.lines().next().unwrap().split(',').collect();
+    let column = header.iter().position(|name| *name == "start_sem").unwrap();
+    assert_eq!(table.lines().nth(1).unwrap().split(',').nth(column), Some(""));
+    assert_eq!(found["claims"][1]["uncertainty"], "one process has no standard errors");
+}
+
 /// What must hold on any number of processes does; the reference's means are not those of two short runs, and that is exit code 1.
 #[test]
 fn a_criterion_that_is_not_met_is_exit_code_1() {

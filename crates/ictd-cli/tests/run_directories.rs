@@ -53,7 +53,7 @@ fn directories_are_named_by_what_differs_and_earlier_names_are_taken_up() {
     json(&pretrain(dir.path(), &["1", "--set", "n=5", "--set", "kernel=linear"]));
     let own = run_directory(dir.path());
     let name = own.file_name().unwrap().to_str().unwrap();
-    let hash = name.strip_prefix("batch=4,epochs=8,kernel=linear,n=5-").unwrap();
+    let hash = name.strip_prefix("kernel=linear,batch=4,epochs=8,n=5-").unwrap();
     assert!(hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
     // The order in which changes are typed is none of theirs, nor what changes nothing.
     let same = ["--set", "kernel=linear", "--set", "layers=3", "--set", "n=5"];

@@ -18,6 +18,9 @@ fn overrides_reach_every_level() {
     assert_eq!((config.query, config.mask), (QueryPosition::Skip, Mask::Relaxed));
     assert_eq!((config.optimizer.lr, config.temperature, config.rho.end), (3e-4, 2.0, 0.5));
     assert_eq!(with(&["temperature=2"]).unwrap().temperature, 2.0);
+    // A ramp, and a constant.
+    assert_eq!(with(&["rho.start=0.3", "rho.steps=10"]).unwrap().rho.start, 0.3);
+    assert_eq!(with(&["rho.start=0.3", "rho.end=0.3"]).unwrap().rho.start, 0.3);
 }
 
 #[test]
@@ -32,11 +35,12 @@ fn mistakes_name_the_key_and_the_range() {
         ("n=ten", ["n:", "whole number"]),
         ("n=2.5", ["n:", "2.5"]),
         ("rho.start=1.5", ["rho.start", "0 <= rho <= 1"]),
+        ("rho.start=0.3", ["rho.start is 0.3, expected rho.steps of 1 or more", "rho.end, 0.0"]),
         ("rho.strat=0.5", ["rho.strat", "did you mean 'start'?"]),
         ("rho=0.5", ["rho", "start"]),
         ("tau=0", ["temperature", "> 0"]),
         ("kernel=tabular", ["kernel is tabular", "softmax, linear"]),
-        ("kernel=nobody", ["kernel", "elu1"]),
+        ("kernel=nobody", ["kernel is 'nobody', expected one of softmax", "elu1"]),
         ("tau", ["tau", "key=value"]),
     ] {
         let message = with(&[text]).unwrap_err();
@@ -73,7 +77,7 @@ fn mistakes_in_files_have_their_line() {
         ("n = 3\n\n[optimizer]\nlr = -1.0\n", "line 4: optimizer.lr is -1"),
         ("n = 3\nepoch = 7\n", "line 2: epoch is no key"),
         ("n = 3\n\nn = 4\n", "line 3: duplicate key"),
-        ("n = 3\nquery = \"nobody\"\n", "line 2: query: "),
+        ("n = 3\nquery = \"nobody\"\n", "line 2: query is 'nobody', expected one of next"),
     ] {
         fs::write(&path, text).unwrap();
         let error = Settings::file(&path, &[]).unwrap_err();

@@ -240,6 +240,73 @@ fn limits_are_those_of_deep_passes() {
     assert!(matches!(refused, ConstructionError::Preconditioners { found: 3, .. }), "{refused}");
 }
 
+/// One-hot features of two states can say a constant, which layers of average-reward TD leave as it is. They have a limit where the centred rewards
+/// of a closed path sum to 0, by hand w = (1.5, −1.5) here; otherwise every layer adds the same.
+#[test]
+fn where_features_say_a_constant_rewards_decide_whether_there_is_a_limit() {
+    let on = |states: &[usize], rewards: &[f64]| {
+        let rows: Vec<[f64; 2]> =
+            states.iter().map(|&s| if s == 0 { [1.0, 0.0] } else { [0.0, 1.0] }).collect();
+        Context::builder().episode(&rows, rewards, End::Truncated).build().unwrap()
+    };
+    let config = ConstructionConfig::new(Algorithm::AverageReward, 4000);
+    let average = ConstructionConfig { step_sizes: vec![0.5], ..config }.check().unwrap();
+    // Centred: 0, 9, 6, −15.
+    let calm = on(&[0, 1, 0, 1, 0], &[0.0, 18.0, 18.0, -8.0]);
+    let outlook = average.outlook(&calm).unwrap();
+    assert!((outlook.limit.unwrap() - 1.5).abs() < 1e-13);
+    // Roundings of TD errors of order 1 add up over 4000 layers.
+    assert!((average.query_values(&calm).unwrap()[4000] - 1.5).abs() < 1e-11);
+    let endless = on(&[0, 1, 0, 1, 1], &[1.0, 0.0, -1.0, 2.0]);
+    let found = average.outlook(&endless).unwrap();
+    let Err(ConstructionError::Drift { per_layer }) = found.limit else { panic!("{found:?}") };
+    let values = average.query_values(&endless).unwrap();
+    // The rounding of a value of some hundreds.
+    assert!((values[4000] - values[3999] - 0.5 * per_layer).abs() < 1e-12 && per_layer > 0.05, "{per_layer}");
+    for outlook in [average.outlook(&calm).unwrap(), found] {
+        assert!((outlook.spectral_radius.unwrap() - 1.0).abs() < 1e-12, "{outlook:?}");
+        assert!(outlook.rate.unwrap() < 0.8, "{outlook:?}");
+    }
+}
+
+/// Sizes of features do not matter, and directions that rounding may have hidden are not taken for none.
+#[test]
+fn limits_of_large_and_nearly_collinear_features() {
+    let td = |step: f64| {
+        let config = ConstructionConfig::new(Algorithm::Td, 3);
+        ConstructionConfig { step_sizes: vec![step], ..config }.check().unwrap()
+    };
+    let on = |rows: &[[f64; 2]], rewards: &[f64]| {
+        Context::builder().episode(rows, rewards, End::Truncated).build().unwrap()
+    };
+    // w = 1/(0.1·size), a step of α·0.1·size² = 0.1.
+    for (size, step) in [(1e155, 1e-310), (1.0, 1.0), (1e-150, 1e300)] {
+        let large = on(&[[size, 0.0], [size, if size > 1.0 { 1.0 } else { 0.0 }]], &[1.0]);
+        let outlook = td(step).outlook(&large).unwrap();
+        assert!((outlook.limit.unwrap() - 10.0).abs() < 1e-10, "{size}");
+        assert!((outlook.spectral_radius.unwrap() - 0.9).abs() < 1e-10, "{size}");
+    }
+    let rewards = [1.0, 0.0, -1.0, 2.0, 0.0];
+    let collinear = |a: f64| {
+        let rows = [[1.0, 0.0], [1.0, a], [1.0, 0.0], [1.0, a], [1.0, 0.0], [0.0, 1.0]];
+        td(1.0).outlook(&on(&rows, &rewards)).unwrap()
+    };
+    // Origin: the two equations in Python's fractions.
+    for (a, limit) in [(1.0, 0.8163265306122449), (1e-3, 13.13197636244255)] {
+        let found = collinear(a).limit.unwrap();
+        assert!((found - limit).abs() < 1e-7 * limit.abs(), "{a}: {found}");
+    }
+    for a in [1e-7, 1e-9, 1e-12, 1e-15, 1e-17, 1e-160] {
+        let found = collinear(a);
+        assert!(
+            found.limit.is_err() && found.spectral_radius.is_none_or(|r| r > 1.0 - 1e-7),
+            "{a}: {found:?}"
+        );
+    }
+    // A query that transitions speak of is not touched by what they do not say.
+    assert!((collinear(0.0).outside - 1.0).abs() < 1e-15);
+}
+
 /// Origin: golden/construction.py, NumPy, by attention and transition by transition. 14 cases: every construction, with and without
 /// preconditioners.
 #[test]

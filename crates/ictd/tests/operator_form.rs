@@ -4,7 +4,7 @@
 mod common;
 
 use common::{attention, episodes};
-use ictd::context::{ContextStatistics, Role};
+use ictd::context::{Context, ContextStatistics, End, Role};
 use ictd::kernel::KernelName;
 use ictd::linalg;
 use ictd::matrix::Matrix;
@@ -145,7 +145,9 @@ fn diagonal_mixing_is_refused() {
 /// Transformer's, and its weights differ from those on full tokens by no more than their rounding is said to.
 #[test]
 fn trained_layers_are_steps_of_td() {
-    for kernel in [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf] {
+    for kernel in
+        [KernelName::Softmax, KernelName::Relu, KernelName::Elu1, KernelName::Rbf, KernelName::Linear]
+    {
         for seed in 0..10 {
             let mut stream = Stream::new(seed, Purpose::Prompt, 1);
             let mut entry = |centre: f64| centre + stream.uniform_in(-0.3, 0.3);
@@ -187,6 +189,75 @@ fn trained_layers_are_steps_of_td() {
     }
 }
 
+/// Trained linear attention: v(u) += (α/n) Σ_k ⟨x_k, B x_u⟩·m_k, transition by transition, against the eigenvalues in d directions and the limit in
+/// closed form. Also where B sees fewer directions than there are features: what it does not see is no part of the layer.
+#[test]
+fn trained_linear_layers_are_those_written_out() {
+    for (seed, rank) in (0..6).flat_map(|seed| [(seed, 3), (seed, 2)]) {
+        let mut stream = Stream::new(seed, Purpose::Prompt, 2);
+        let mut entry = |centre: f64| centre + stream.uniform_in(-0.3, 0.3);
+        let whole = Matrix::from_fn(3, 3, |i, j| entry(f64::from(u8::from(i == j))));
+        let block = Matrix::from_fn(3, 3, |i, j| if i < rank { whole[(i, j)] } else { 0.0 });
+        let row = [0.1, 0.0, -0.1, 0.9, 0.7, -0.8].map(&mut entry);
+        let mut value_matrix = Matrix::zeros(6, 6);
+        value_matrix.row_mut(5).copy_from_slice(&row);
+        let looped = AttentionParams::looped([0.0; 3], &block);
+        let params = AttentionParams::new(value_matrix, looped.score_matrix().clone()).unwrap();
+        // One trajectory on six states that ends where it began, so that all are left.
+        let visits: Vec<usize> = (0..=48).map(|k| [0, 1, 2, 3, 4, 5, 2, 0, 5, 1, 4, 3][k % 12]).collect();
+        let x: Vec<Vec<f64>> = (0..6).map(|_| stream.uniform_vec(3, -1.0, 1.0)).collect();
+        let rewards = stream.uniform_vec(48, -1.0, 1.0);
+        let rows: Vec<&[f64]> = visits.iter().map(|&s| x[s].as_slice()).collect();
+        let context = Context::builder().episode(&rows, &rewards, End::Truncated).build().unwrap();
+        let (gamma, alpha, n) = (0.9, 0.5, 48);
+        let statistics = ContextStatistics::per_state(&context);
+        let attention = attention(KernelName::Linear, 1.0, 0.0);
+        let layer = TrainedLayer::of(statistics, &attention, gamma, &params, Block::TemporalShift).unwrap();
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let weight = |s: usize, u: usize| dot(&x[s], &block.mul_vec(&x[u])) / n as f64;
+        // v ↦ J v + c.
+        let step = |v: &[f64], with_rewards: f64| -> Vec<f64> {
+            let mut next = v.to_vec();
+            for k in 0..n {
+                let (s, then) = (visits[k], visits[k + 1]);
+                let message = with_rewards * (row[3] * rewards[k] + dot(&row[..3], &x[s]))
+                    + row[4] * gamma * v[then]
+                    + row[5] * v[s];
+                (0..6).for_each(|u| next[u] += alpha * weight(s, u) * message);
+            }
+            next
+        };
+        let unit = |s: usize| -> Vec<f64> { (0..6).map(|u| f64::from(u8::from(u == s))).collect() };
+        let columns: Vec<Vec<f64>> = (0..6).map(|s| step(&unit(s), 0.0)).collect();
+        // Eigenvalues of J are 1 but for as many as B sees directions.
+        let j = Matrix::from_fn(6, 6, |u, s| columns[s][u]);
+        let mut literal: Vec<f64> =
+            linalg::eigenvalues(&j).unwrap().iter().map(|z| (1.0 - z.re).hypot(z.im)).collect();
+        literal.sort_by(|a, b| b.total_cmp(a));
+        let operator = &layer.operator;
+        let mut found: Vec<f64> =
+            operator.eigenvalues().unwrap().iter().map(|z| alpha * layer.step_factor * z.modulus()).collect();
+        found.sort_by(|a, b| b.total_cmp(a));
+        assert_eq!(found.len(), rank);
+        for (found, literal) in found.iter().zip(&literal) {
+            // Matrices of size 6, not normal.
+            assert!((found - literal).abs() < 1e-10, "seed {seed} rank {rank}: {found} {literal}");
+        }
+        let radius = operator.spectral_radius(alpha * layer.step_factor).unwrap();
+        assert!(radius < 0.9998, "seed {seed} rank {rank}: {radius}");
+        let constant = step(&[0.0; 6], 1.0);
+        let deep = (0..200_000)
+            .fold(vec![0.0; 6], |v, _| j.mul_vec(&v).iter().zip(&constant).map(|(v, c)| v + c).collect());
+        let limit = operator.infinite_depth().unwrap();
+        for s in 0..6 {
+            let column = visits.iter().position(|&t| t == s).unwrap();
+            let closed = limit[operator.statistics().group_of(column).unwrap()];
+            // 0.9998^200000 < 1e-17; values of order 1 and a system of three equations.
+            assert!((deep[s] - closed).abs() < 1e-9, "seed {seed} rank {rank}: {} {closed}", deep[s]);
+        }
+    }
+}
+
 #[test]
 fn layers_that_are_no_td_are_refused() {
     let statistics = ContextStatistics::per_state(&episodes(0, 2, 4, &[9]));
@@ -198,7 +269,7 @@ fn layers_that_are_no_td_are_refused() {
     assert_eq!(of(KernelName::Softmax, 0.0, &td), None);
     let not_td = OperatorError::NotTd { target: -1.0, value: 1.0 };
     assert_eq!(of(KernelName::Softmax, 0.0, &mirror), Some(not_td));
-    assert_eq!(of(KernelName::Linear, 0.0, &td), Some(OperatorError::LinearBlock));
+    assert_eq!(of(KernelName::Linear, 0.0, &td), None);
     assert_eq!(of(KernelName::Softmax, 0.1, &td), Some(OperatorError::DiagonalMix(0.1)));
     let dim = OperatorError::FeatureDim { expected: 3, found: 2 };
     assert_eq!(of(KernelName::Softmax, 0.0, &AttentionParams::theta_star(3)), Some(dim));

@@ -156,6 +156,9 @@ pub(crate) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Resu
     let text = std::str::from_utf8(bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
     // Windows editors put a byte-order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().is_empty() {
+        return Err(parse_failed("the file is empty, expected a JSON object".into()));
+    }
     if !text.trim_start().starts_with('{') {
         return Err(parse_failed("expected a JSON object, starting with {".into()));
     }

@@ -20,7 +20,7 @@ pub(crate) use context::{
     EpisodeFile, Numbers, at, nan_or_null, numbers_or_null, parse_json, read_bytes, rows,
 };
 pub(crate) use context_npz::ContextArrays;
-pub(crate) use model::params_of;
+pub(crate) use model::{CIRCUIT, params_of};
 pub use model::{Description, ModelFile, ParamsFile, chosen, read_params};
 pub use numbers::to_json_17;
 pub use output::{OutputDir, Written, is_writing};

@@ -15,7 +15,10 @@ use super::context::{Numbers, at, pair, parse_json, read_bytes, rows};
 use super::safetensors::{FORMAT, SEALED_FORMAT, Tensors};
 use crate::LabError;
 
-/// What a checkpoint of format 2 or 3 says of its Transformer, each field under its name in the metadata.
+/// The metadata entry `format` of a circuit.
+pub(crate) const CIRCUIT: &str = "ictd.circuit";
+
+/// What a checkpoint of format 2 or 3, or a circuit, says of its Transformer, each field under its name in the metadata.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// Construction of the layer.
@@ -259,12 +262,16 @@ pub fn read_params(path: &Path) -> Result<ModelFile, LabError> {
 
 /// As [`read_params`], of a file whose content is in memory; also of training on other columns.
 pub(crate) fn params_of(path: &Path, bytes: &[u8]) -> Result<ModelFile, LabError> {
+    if bytes.is_empty() {
+        return Err(LabError::parse(path, "the file is empty, expected parameters as JSON or safetensors"));
+    }
     if !is_checkpoint(path, bytes) {
         let file: ParamsFile = parse_json(path, bytes)?;
         return file.into_model().map_err(|e| at(path, e));
     }
     let failed = |message| LabError::parse(path, message);
     let tensors = Tensors::from_bytes(bytes).map_err(failed)?;
+    check_circuit(&tensors).map_err(|e| at(path, e))?;
     let description = Description::read(&tensors.metadata).map_err(failed)?;
     let parameters = checkpoint_params(&tensors).map_err(|e| at(path, e))?;
     if let Some(said) = &description {
@@ -280,6 +287,22 @@ pub(crate) fn params_of(path: &Path, bytes: &[u8]) -> Result<ModelFile, LabError
         Some(_) => None,
     };
     Ok(ModelFile { parameters, description, warning })
+}
+
+/// Refuses circuits that are no layers with V and A, and those of versions that did not say which.
+fn check_circuit(tensors: &Tensors) -> Result<(), LabError> {
+    if tensors.metadata.get("format").is_none_or(|format| format != CIRCUIT) {
+        return Ok(());
+    }
+    if tensors.tensors.contains_key("P") {
+        let problem = "a circuit of linear attention, with P and Q, expected V and A: `forward --construction` has its layers";
+        return Err(LabError::refused("params", problem));
+    }
+    if !tensors.metadata.contains_key(FORMAT) {
+        let problem = "a circuit of an earlier version, which does not say its kernel and depth: write it again with `ictd circuit`";
+        return Err(LabError::refused("params", problem));
+    }
+    Ok(())
 }
 
 /// Whether a file is in the safetensors format: its first eight bytes are a length, of which the last are 0, and no text has

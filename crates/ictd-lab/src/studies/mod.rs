@@ -72,6 +72,11 @@ fn mean_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<MeanSem,
     MeanSem::of(&samples).ok_or_else(|| LabError::value(of, 0, "at least 1"))
 }
 
+/// The standard error of a mean; of a single sample none is known.
+fn known_sem(of: &MeanSem) -> Option<f64> {
+    (of.count > 1).then_some(of.sem)
+}
+
 /// The two numbers of [`mean_sem`] alone.
 fn mean_and_sem(of: &str, samples: impl IntoIterator<Item = f64>) -> Result<(f64, f64), LabError> {
     mean_sem(of, samples).map(|found| (found.mean, found.sem))

@@ -68,6 +68,17 @@ pub enum ConstructionError {
     /// The last state must have a value.
     #[error("terminated: the last row is the query and cannot be a terminal state, expected false")]
     Terminated,
+    /// The equations of a fixed point must not contradict each other where the query is concerned. Layers with step size 1 then add `per_layer`
+    /// to its value for ever.
+    #[error(
+        "no weights are a fixed point: rewards contradict transitions, and in the long run a layer with step size 1 adds {per_layer:.1e} to the value"
+    )]
+    Drift { per_layer: f64 },
+    /// What the query asks for must be clear of rounding: `share` is how much features stick out of those before them.
+    #[error(
+        "features are nearly collinear: some stick out of the span of others by {share:.0e} of their length, which is too little to tell from rounding"
+    )]
+    Unresolved { share: f64 },
     /// Layers have no result.
     #[error(transparent)]
     Forward(#[from] ForwardError),

@@ -4,9 +4,6 @@ use crate::context::Context;
 use crate::matrix::Matrix;
 use crate::vector::{axpy, dot};
 
-/// What orthogonalisation leaves of a vector that depends on others, as a share of its length: a few hundred roundings.
-const ROUNDING: f64 = 1e-12;
-
 /// What a layer is given beside its tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<'a> {
@@ -94,43 +91,5 @@ impl Factors {
         let by_eligibility = preconditioner.matmul(&self.eligibility.transpose());
         let moved = by_eligibility.matmul(&self.difference);
         (Matrix::from_fn(d, d, |i, j| -moved[(i, j)]), by_eligibility.mul_vec(&self.rewards))
-    }
-
-    /// Orthonormal rows whose span holds all weights that layers come to from 0, which is that of the C e_i; `None` where it is the
-    /// whole space. A direction counts as left out when no C e_i has more of it than rounding leaves.
-    pub fn reached(&self, preconditioner: &Matrix) -> Option<Matrix> {
-        let d = self.eligibility.num_cols();
-        let mut basis: Vec<Vec<f64>> = Vec::with_capacity(d);
-        for e in self.eligibility.rows() {
-            let mut rest = preconditioner.mul_vec(e);
-            let length = dot(&rest, &rest).sqrt();
-            // Twice, because the first time leaves what rounding put there.
-            for _ in 0..2 {
-                for row in &basis {
-                    axpy(-dot(row, &rest), row, &mut rest);
-                }
-            }
-            let left = dot(&rest, &rest).sqrt();
-            // Negated, so that what is no number is left out.
-            if !(left > ROUNDING * length) {
-                continue;
-            }
-            rest.iter_mut().for_each(|x| *x /= left);
-            basis.push(rest);
-            if basis.len() == d {
-                return None;
-            }
-        }
-        Some(Matrix::from_fn(basis.len(), d, |i, j| basis[i][j]))
-    }
-
-    /// I − (α/n)·C Σ_i e_i (φ_i − γφ'_i)ᵀ, what a layer multiplies errors of the weights by.
-    pub fn error_map(&self, step: Step<'_>) -> Matrix {
-        let mut map = Matrix::identity(self.eligibility.num_cols());
-        let (equations, _) = self.equations(step.preconditioner);
-        for i in 0..map.num_rows() {
-            axpy(-step.share(), equations.row(i), map.row_mut(i));
-        }
-        map
     }
 }

@@ -20,9 +20,11 @@ mod average_reward;
 mod chain_of_thought;
 mod config;
 mod direct;
+mod fixed_point;
 mod form;
 mod linear;
 mod monte_carlo;
+mod reach;
 mod residual_gradient;
 mod sarsa;
 mod td;
@@ -34,17 +36,33 @@ pub use linear::{Head, LinearLayer};
 use std::borrow::Cow;
 
 use crate::context::{Context, End};
-use crate::linalg::{LinalgError, solve, spectral_radius};
+use crate::linalg::LinalgError;
 use crate::matrix::Matrix;
+use crate::statistics::largest;
 use crate::transformer::ForwardError;
 use crate::vector::dot;
 use crate::watch::Watch;
+use fixed_point::FixedPoint;
 use form::{Form, Step};
 
 /// A construction that can be run.
 #[derive(Clone, Debug)]
 pub struct Construction {
     config: ConstructionConfig,
+}
+
+/// What is known of where layers lead, where all are those of the first.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Outlook {
+    /// [`Construction::spectral_radius`]; `None` without layers, or where it could not be found.
+    pub spectral_radius: Option<f64>,
+    /// The same without directions that no layer changes where there is a limit: below 1 layers converge to it.
+    pub rate: Option<f64>,
+    /// [`Construction::limit`].
+    pub limit: Result<f64, ConstructionError>,
+    /// How much of the query's features, as a share of their length, lies outside of what layers reach: no transition speaks of it.
+    pub outside: f64,
 }
 
 impl Construction {
@@ -200,52 +218,59 @@ impl Construction {
         Ok(values)
     }
 
+    /// What is known of where layers lead, where all are those of the first: an eigenvalue problem of as many rows as there are features.
+    pub fn outlook(&self, context: &Context) -> Result<Outlook, ConstructionError> {
+        self.check_context(context)?;
+        let fixed_point = self.fixed_point(context);
+        let share = (self.num_layers() > 0).then(|| self.step_size(0) / context.num_transitions() as f64);
+        Ok(Outlook {
+            spectral_radius: share.and_then(|share| fixed_point.spectral_radius(share).ok()),
+            rate: share.and_then(|share| fixed_point.rate(share).ok()),
+            limit: self.limit_of(&fixed_point, context),
+            outside: fixed_point.outside,
+        })
+    }
+
     /// What errors of the weights that layers reach are multiplied by in the long run, per layer, where all layers are those of the first;
-    /// `None` without layers. Weights of features that nothing is said of stay 0 and are no errors.
+    /// `None` without layers. Weights that layers reach are those in the span of the C e_i, with e_i what the TD error of transition i is
+    /// multiplied by (its features, for TD): features that nothing is said of have weights of 0, which are no errors.
     pub fn spectral_radius(&self, context: &Context) -> Result<Option<f64>, ConstructionError> {
         self.check_context(context)?;
         if self.num_layers() == 0 {
             return Ok(None);
         }
-        let c = self.preconditioner(0, context.feature_dim());
-        let factors = self.form().factors(context);
-        let map = factors.error_map(self.step(0, context, &c));
-        Ok(Some(match factors.reached(&c) {
-            // Nothing moves.
-            Some(basis) if basis.num_rows() == 0 => 0.0,
-            Some(basis) => spectral_radius(&within(&map, &basis))?,
-            None => spectral_radius(&map)?,
-        }))
+        let share = self.step_size(0) / context.num_transitions() as f64;
+        self.fixed_point(context).spectral_radius(share).map(Some)
     }
 
-    /// The value of the query that layers lead to where they converge, whatever their step sizes; refused where the context leaves it open, or
-    /// layers have preconditioners of their own.
+    /// The value of the query that layers lead to from weights of 0 where they converge, whatever their step sizes; refused where they
+    /// [drift](ConstructionError::Drift), the context leaves it open, or layers have preconditioners of their own.
     pub fn limit(&self, context: &Context) -> Result<f64, ConstructionError> {
         self.check_context(context)?;
+        self.limit_of(&self.fixed_point(context), context)
+    }
+
+    fn limit_of(&self, fixed_point: &FixedPoint, context: &Context) -> Result<f64, ConstructionError> {
         if self.config.preconditioners.len() > 1 {
             let (found, layers) = (self.config.preconditioners.len(), 1);
             return Err(ConstructionError::Preconditioners { found, layers });
         }
+        fixed_point.value(context.num_transitions())
+    }
+
+    /// That of the first layer's preconditioner.
+    fn fixed_point(&self, context: &Context) -> FixedPoint {
         let c = self.preconditioner(0, context.feature_dim());
-        let factors = self.form().factors(context);
-        let (map, moved) = factors.equations(&c);
-        let weights = match factors.reached(&c) {
-            Some(basis) if basis.num_rows() == 0 => return Ok(0.0),
-            Some(basis) => {
-                let inside = solve(&within(&map, &basis), &basis.mul_vec(&moved))?;
-                basis.transpose().mul_vec(&inside)
-            }
-            None => solve(&map, &moved)?,
-        };
-        Ok(dot(context.features_of(context.num_transitions()), &weights))
+        let query = context.features_of(context.num_transitions());
+        FixedPoint::new(
+            &self.form().factors(context),
+            &c,
+            query,
+            largest(context.rewards().iter().map(|r| r.abs())),
+        )
     }
 
     fn step<'a>(&self, layer: usize, context: &Context, preconditioner: &'a Matrix) -> Step<'a> {
         Step { size: self.step_size(layer), num_transitions: context.num_transitions(), preconditioner }
     }
-}
-
-/// A map on the span of orthonormal rows, which it leads into itself.
-fn within(map: &Matrix, basis: &Matrix) -> Matrix {
-    basis.matmul(map).matmul(&basis.transpose())
 }

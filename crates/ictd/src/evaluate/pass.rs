@@ -14,6 +14,8 @@ const STILL: f64 = 0.01;
 const SAME: f64 = 1e-6;
 /// States that have so many times fewer values than there are things that follow them are not told apart.
 const FEWER: usize = 10;
+/// Layers diverge where late changes exceed earlier ones by more than this factor: trained layers change values by about the same, or swing.
+const GROWTH: f64 = 1.2;
 /// Who attends to more than this share of all transitions hardly tells them apart.
 const FLAT: f64 = 0.99;
 /// Where infinitely many layers lead.
@@ -47,6 +49,8 @@ pub struct PassEvidence<'a> {
     pub effective: &'a [f64],
     /// What is known of values that were not computed exactly.
     pub approximation: Option<Approximation>,
+    /// Whether step size and depth are those of a checkpoint, so that none can be chosen.
+    pub is_fixed: bool,
 }
 
 /// How many numbers there are when those that lie within `gap` of the next are one.
@@ -62,7 +66,8 @@ impl PassEvidence<'_> {
         let mut say = |level, text: String| reasons.push(Reason { level, text });
         if let Some(layer) = self.overflow {
             let text = format!(
-                "values overflow in layer {layer}: layers diverge; lower the step size or the depth (values are given up to layer {})",
+                "values overflow in layer {layer}: layers diverge; {} (values are given up to layer {})",
+                self.advice(),
                 self.num_layers()
             );
             say(Level::Refuse, text);
@@ -94,6 +99,15 @@ impl PassEvidence<'_> {
                     self.num_layers()
                 ),
             );
+        }
+    }
+
+    /// What to do where layers diverge.
+    fn advice(&self) -> &'static str {
+        if self.is_fixed {
+            "the checkpoint is what it is, and its values are of no use on this context"
+        } else {
+            "lower the step size or the depth"
         }
     }
 
@@ -158,7 +172,7 @@ impl PassEvidence<'_> {
         let late = largest(changes.iter().rev().take(span).copied());
         let before = largest(changes.iter().rev().skip(span).take(span).copied());
         let size = largest(values.iter().map(|v| v.abs()));
-        let grows = changes.len() > span && late > before && late > ROUNDING * size;
+        let grows = changes.len() > span && late > GROWTH * before && late > ROUNDING * size;
         let rewards = self.context.rewards();
         let sum = |reward: f64| reward / (1.0 - self.gamma);
         let low = sum(rewards.iter().copied().fold(0.0, f64::min));
@@ -178,13 +192,11 @@ impl PassEvidence<'_> {
             "the last of {} layers change values by up to {late:.1e}, those before by {before:.1e}",
             changes.len()
         );
+        let helps = if self.is_fixed { "" } else { ", `ictd certify` says what helps" };
         match (grows, worse_than_none) {
-            (true, true) => say(
-                Level::Refuse,
-                format!(
-                    "values diverge: {pace}; lower the step size or the depth, `ictd certify` says what helps"
-                ),
-            ),
+            (true, true) => {
+                say(Level::Refuse, format!("values diverge: {pace}; {}{helps}", self.advice()));
+            }
             (true, false) => say(Level::Caution, format!("layers gather pace: {pace}")),
             _ => {}
         }
@@ -312,6 +324,7 @@ mod tests {
             limit,
             effective,
             approximation: None,
+            is_fixed: false,
         };
         let found = evidence.judge();
         (found.level, found.reasons.into_iter().map(|reason| reason.text).collect())
@@ -371,6 +384,45 @@ mod tests {
             Level::Caution,
             "7 of 7 values lie outside",
         );
+    }
+
+    /// Three layers of a trained network whose limit is not known: each changes values by about the same, beyond what rewards allow.
+    #[test]
+    fn changes_of_about_the_same_size_are_no_divergence() {
+        let context = context(REWARDS);
+        let by = |last: f64| {
+            let steps = [[8.0, 9.0, 10.0], [8.1, 9.2, 10.3], [8.1, 9.2, 10.3 + last]];
+            judged(&context, &steps, Limit::Unknown(String::new()), &[]).1
+        };
+        assert!(!by(0.3005).iter().any(|text| text.contains("values diverge")), "{:?}", by(0.3005));
+        assert!(by(0.9).iter().any(|text| text.contains("values diverge")), "{:?}", by(0.9));
+    }
+
+    /// Of a checkpoint neither step size nor depth can be lowered.
+    #[test]
+    fn advice_is_what_can_be_done() {
+        let context = context(REWARDS);
+        let statistics = ContextStatistics::per_state(&context);
+        let rows: Vec<Vec<f64>> = [0.0, 10.0, -20.0, 70.0].map(|v| vec![v; 7]).to_vec();
+        let of = |is_fixed, overflow| {
+            let evidence = PassEvidence {
+                context: &context,
+                statistics: &statistics,
+                gamma: 0.5,
+                layers: &rows,
+                overflow,
+                limit: Limit::Unknown(String::new()),
+                effective: &[],
+                approximation: None,
+                is_fixed,
+            };
+            evidence.judge().reasons.into_iter().map(|reason| reason.text).collect::<Vec<_>>().join("\n")
+        };
+        for overflow in [None, Some(4)] {
+            assert!(of(false, overflow).contains("lower the step size or the depth"));
+            let text = of(true, overflow);
+            assert!(text.contains("the checkpoint is what it is") && !text.contains("step size"), "{text}");
+        }
     }
 
     #[test]

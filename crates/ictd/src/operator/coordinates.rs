@@ -1,6 +1,7 @@
 //! The coordinates in which layers move values.
 
 use super::StateOperator;
+use super::span::Directions;
 use crate::matrix::Matrix;
 use crate::statistics::largest;
 use crate::transformer::ValueRow;
@@ -8,8 +9,8 @@ use crate::transformer::ValueRow;
 /// Every iterate from v = 0 is v = U y, and y converges to the solution of K y = β.
 ///
 /// For most kernels U(u, s) = W(s, u), K = F U and β the reward sums, with F v the summed values less discounted
-/// successors of the source states. For the linear kernel U holds the features and K = Xᵀ F U, β = XᵀR, with X the
-/// features of the source states: layers move values in d directions only.
+/// successors of the source states. For the linear kernel U holds the features, times B where a block was learned, and K = Xᵀ F U, β = XᵀR, with
+/// X the features of the source states: layers move values in d directions only.
 #[derive(Clone, Debug)]
 pub(crate) struct Coordinates {
     /// U.
@@ -24,7 +25,7 @@ pub(crate) struct Coordinates {
     pub step: f64,
     /// Xᵀ for the linear kernel.
     projection: Option<Matrix>,
-    /// Bounds on the rounding of the rows of U, weighted by `scales`; features are exact.
+    /// Bounds on the rounding of the rows of U, weighted by `scales`; features are exact, their products with a block are not.
     errors: Vec<f64>,
 }
 
@@ -45,17 +46,30 @@ impl Coordinates {
             };
         };
         let (d, sources) = (statistics.feature_dim(), statistics.num_source_groups());
-        let features = |u: usize, a: usize| statistics.features(u)[a];
-        let (system, right) = operator.normal_equations(None);
-        let mass = |a: usize| (0..sources).map(|s| visits[s] * features(s, a).abs()).sum();
+        let directions = Directions::all(statistics, operator.block.as_ref());
+        let (system, right) = operator.normal_equations(&directions);
+        let Directions { moved, seen } = directions;
+        let mass = |a: usize| (0..sources).map(|s| visits[s] * moved[(s, a)].abs()).sum();
+        let scales: Vec<f64> = (0..d).map(mass).collect();
+        let errors = (0..statistics.num_groups()).map(|u| match &operator.block {
+            None => 0.0,
+            // A sum of d products.
+            Some(block) => {
+                let sizes = block
+                    .mul_vec_of_sizes(&statistics.features(u).iter().map(|x| x.abs()).collect::<Vec<_>>());
+                f64::EPSILON
+                    * d as f64
+                    * sizes.iter().zip(&scales).map(|(size, scale)| size * scale).sum::<f64>()
+            }
+        });
         Self {
-            basis: Matrix::from_fn(statistics.num_groups(), d, features),
+            errors: errors.collect(),
+            basis: seen,
             system,
             right,
-            scales: (0..d).map(mass).collect(),
             step: scale / statistics.num_transitions() as f64,
-            projection: Some(Matrix::from_fn(d, sources, |a, s| features(s, a))),
-            errors: vec![0.0; statistics.num_groups()],
+            projection: Some(Matrix::from_fn(d, sources, |a, s| moved[(s, a)])),
+            scales,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::transformer::ValueRow;
 use crate::watch::Stopped;
 
 use super::masses::{are_distinct, log_mass};
-use super::span::features_in_span;
+use super::span::Directions;
 
 /// The operator T(v) = (I - M + γP) v + M r of a layer at theta_* (paper, eq:operator-compact).
 ///
@@ -81,9 +81,6 @@ pub enum OperatorError {
     )]
     #[allow(missing_docs, reason = "the message says what they are")]
     NotTd { target: f64, value: f64 },
-    /// Linear attention is examined in the space of weight vectors, at theta_* alone.
-    #[error("kernel is linear, expected another with trained parameters")]
-    LinearBlock,
     /// A linear system or eigenvalue problem could not be solved.
     #[error(transparent)]
     Linalg(#[from] LinalgError),
@@ -358,7 +355,7 @@ impl StateOperator {
     /// The matrix that a layer with step size 1 subtracts from the identity on TD errors.
     fn error_map(&self) -> Matrix {
         let Some(scale) = self.attention.kernel().linear_scale() else { return self.residual_map() };
-        let (a, _) = self.normal_equations(features_in_span(&self.statistics).as_ref());
+        let (a, _) = self.normal_equations(&self.directions());
         let factor = scale / self.statistics.num_transitions() as f64;
         a.map(|x| factor * x)
     }
@@ -382,28 +379,29 @@ impl StateOperator {
     /// (least-squares TD).
     pub fn infinite_depth(&self) -> Result<Vec<f64>, OperatorError> {
         if self.attention.kernel().linear_scale().is_some() {
-            let reduced = features_in_span(&self.statistics);
-            let (a, b) = self.normal_equations(reduced.as_ref());
-            let w = linalg::solve(&a, &b)?;
-            let features = |u| reduced.as_ref().map_or_else(|| self.statistics.features(u), |x| x.row(u));
-            let value = |u| features(u).iter().zip(&w).map(|(x, w)| x * w).sum();
-            return finite((0..self.statistics.num_groups()).map(value).collect());
+            let directions = self.directions();
+            let (a, b) = self.normal_equations(&directions);
+            return finite(directions.seen.mul_vec(&linalg::solve(&a, &b)?));
         }
         let y = linalg::solve(&self.residual_map(), self.statistics.reward_sums())?;
         finite(self.weights.mul_vec(&y))
     }
 
-    /// Least-squares TD: Σ_s x_s (c(s)·x_s - γ Σ N(s, s')·x_{s'})ᵀ w = Σ_s R(s)·x_s, with other features than the states' own
-    /// if given.
-    pub(super) fn normal_equations(&self, reduced: Option<&Matrix>) -> (Matrix, Vec<f64>) {
-        let features = |u: usize| reduced.map_or_else(|| self.statistics.features(u), |x| x.row(u));
-        let d = reduced.map_or_else(|| self.statistics.feature_dim(), Matrix::num_cols);
+    /// The directions in which linear attention moves values.
+    fn directions(&self) -> Directions {
+        Directions::reduced(&self.statistics, self.block.as_ref())
+    }
+
+    /// Least-squares TD: Σ_s x_s (c(s)·B x_s - γ Σ N(s, s')·B x_{s'})ᵀ w = Σ_s R(s)·x_s, in the coordinates of some directions.
+    pub(super) fn normal_equations(&self, Directions { moved, seen }: &Directions) -> (Matrix, Vec<f64>) {
+        let d = moved.num_cols();
         let (mut a, mut b) = (Matrix::zeros(d, d), vec![0.0; d]);
         for s in 0..self.statistics.num_source_groups() {
-            let x = features(s);
-            let mut difference: Vec<f64> = x.iter().map(|x| self.statistics.visits()[s] * x).collect();
+            let x = moved.row(s);
+            let mut difference: Vec<f64> =
+                seen.row(s).iter().map(|x| self.statistics.visits()[s] * x).collect();
             for (next, count) in self.statistics.successors(s) {
-                for (f, x) in difference.iter_mut().zip(features(next)) {
+                for (f, x) in difference.iter_mut().zip(seen.row(next)) {
                     *f -= self.gamma * count * x;
                 }
             }

@@ -34,9 +34,6 @@ impl TrainedLayer {
         if params.needs_tokens(block) {
             return Err(OperatorError::NeedsTokens);
         }
-        if attention.kernel().linear_scale().is_some() {
-            return Err(OperatorError::LinearBlock);
-        }
         let row = ValueRow::new(params.value_row());
         // Negated, so that NaN is refused.
         if !(row.value < 0.0 && row.target >= 0.0) {

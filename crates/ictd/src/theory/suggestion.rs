@@ -188,7 +188,8 @@ impl SuggestionConfig<'_> {
         Some(kind(round_down(self.temperature * low.exp2())))
     }
 
-    /// As [`suggest`](Self::suggest) among the [`changes`](Self::changes), or some of them; `examined` is called after each.
+    /// As [`suggest`](Self::suggest) among the [`changes`](Self::changes), or some of them; `examined` is called after each. Among none
+    /// nothing is tried.
     pub fn suggest_among(
         &self,
         operator: &StateOperator,
@@ -215,7 +216,7 @@ impl SuggestionConfig<'_> {
         let mut tried: Vec<Result<Vec<Suggestion>, OperatorError>> =
             parallel::map(changes.len(), |k| examine(changes[k]));
         let none = tried.iter().all(|found| found.as_ref().map_or(true, Vec::is_empty));
-        if none && !certificate.status.converges() {
+        if none && !changes.is_empty() && !certificate.status.converges() {
             tried.push(trial.examine(Change::Tabular, error_at_depth));
         }
         let dropped = tried.iter().filter(|t| t.is_err()).count();

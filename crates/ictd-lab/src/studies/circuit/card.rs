@@ -94,9 +94,14 @@ impl Example {
 }
 
 impl Circuit {
-    /// Puts everything on a card.
-    pub(super) fn new(name: CircuitName, layers: Layers, tensors: &Tensors, example: Example) -> Self {
-        let (algorithm, formula) = name.algorithm();
+    /// Puts everything on a card: its name, and the circuit whose algorithm it computes, which for parameters of one's own may be another.
+    pub(super) fn new(
+        (name, computes): (CircuitName, CircuitName),
+        layers: Layers,
+        tensors: &Tensors,
+        example: Example,
+    ) -> Self {
+        let (algorithm, formula) = computes.algorithm();
         let shape = |(name, (shape, _)): (&String, &(Vec<usize>, _))| (name.clone(), shape.clone());
         let bytes = tensors.to_bytes();
         let card = Card {

@@ -10,13 +10,14 @@ use ictd::construction::{Algorithm, ConstructionConfig};
 use ictd::context::{Context, End};
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
+use ictd::pretrain::{Mask, QueryMix, QueryPosition};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
 use ictd::td::LinearTd;
 use ictd::transformer::{AttentionParams, Parameters};
 
 use crate::error::{LabError, check_range};
-use crate::files::{ModelFile, Tensors};
+use crate::files::{CIRCUIT, Description, FORMAT, ModelFile, SEALED_FORMAT, Tensors};
 use crate::memory;
 use crate::studies::forward::{Options, StepSizes};
 use card::{Example, Layers};
@@ -85,11 +86,11 @@ impl CircuitConfig {
             return Err(LabError::value("features", found, format!("{d}, as the parameters have")));
         }
         model.parameters = rounded(&model.parameters)?;
-        let said = model.description.as_ref();
-        let kernel = said.map_or(KernelName::Softmax, |said| said.kernel);
-        let temperature = said.map_or(1.0, |said| said.temperature);
+        let said = model.description.clone();
+        let kernel = said.as_ref().map_or(KernelName::Softmax, |said| said.kernel);
+        let temperature = said.as_ref().map_or(1.0, |said| said.temperature);
         let options = Options {
-            layers: self.layers.or(said.map(|said| said.layers)).or(Some(name.usual_layers())),
+            layers: self.layers.or(said.as_ref().map(|said| said.layers)).or(Some(name.usual_layers())),
             gamma: self.gamma,
             step_size: self.step_size.map(StepSizes::All),
             ..Options::default()
@@ -111,6 +112,36 @@ impl CircuitConfig {
             insert(&mut tensors, &format!("{place}A"), pair.score_matrix());
         }
         let steps = &config.step_sizes;
+        let description = Description {
+            block: config.block,
+            kernel,
+            temperature,
+            gamma: config.gamma,
+            layers: config.num_layers,
+            // All layers have the same.
+            step_size: steps[0],
+            mask: said.as_ref().map_or(Mask::None, |said| said.mask),
+            tied,
+            features: d,
+            n: said.as_ref().map_or(context.num_transitions(), |said| said.n),
+            diagonal_mix: config.attention.diagonal_mix(),
+            query: said.as_ref().map_or(QueryPosition::Next, |said| said.query),
+            query_mix: said.as_ref().map_or(QueryMix::Mixed, |said| said.query_mix),
+        };
+        let metadata = description.metadata().map_err(|e| LabError::internal("circuit", e))?;
+        tensors.metadata.extend(metadata);
+        tensors.metadata.insert(FORMAT.into(), SEALED_FORMAT.into());
+        // What anybody's parameters compute is known where they are those of a construction.
+        let computes = match name {
+            CircuitName::Trained if pairs.iter().all(|pair| *pair == AttentionParams::theta_star(d)) => {
+                CircuitName::Td
+            }
+            CircuitName::Trained if pairs.iter().all(|pair| *pair == AttentionParams::mirror(d)) => {
+                CircuitName::Mirror
+            }
+            name => name,
+        };
+        let computes = if kernel == KernelName::Softmax { computes } else { name };
         let layers = Layers {
             block: config.block.as_str(),
             matrices: ["V", "A"],
@@ -126,7 +157,7 @@ impl CircuitConfig {
             value_sign: 1.0,
         };
         let example = Example::of(&context, z.iter().map(|z| z.matrix()), layers.value_sign);
-        Ok(Circuit::new(name, layers, &tensors, example))
+        Ok(Circuit::new((name, computes), layers, &tensors, example))
     }
 
     /// Layers of linear attention with matrices P and Q.
@@ -166,7 +197,7 @@ impl CircuitConfig {
         if name == CircuitName::Lstd {
             example.least_squares = Some(Self::solved(&context, gamma, &example.query_values)?);
         }
-        Ok(Circuit::new(name, layers, &tensors, example))
+        Ok(Circuit::new((name, name), layers, &tensors, example))
     }
 
     /// The value of the query at the solution of least-squares TD, where the last layer has come to it.
@@ -226,7 +257,7 @@ fn overflow(error: impl Into<LabError>) -> LabError {
 
 /// No tensors yet, in a file that says what it is.
 fn named() -> Tensors {
-    let metadata = [("format".to_owned(), "ictd.circuit".to_owned())].into();
+    let metadata = [("format".to_owned(), CIRCUIT.to_owned())].into();
     Tensors { metadata, ..Tensors::default() }
 }
 

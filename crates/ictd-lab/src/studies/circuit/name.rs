@@ -77,7 +77,7 @@ impl CircuitName {
                 "w → the solution of Σ_i x_i (x_i − γ x_{i+1})ᵀ w = Σ_i r_i x_i, v = w·x",
             ),
             CircuitName::Trained => (
-                "what training found: not known from its construction",
+                "what the parameters of --params compute: not known from a construction",
                 "Z += α V Z K(A), then the block's memory rows; see `ictd mirror` on what trained blocks compute",
             ),
         }

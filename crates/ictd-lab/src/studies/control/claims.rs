@@ -52,8 +52,9 @@ fn attention(found: &ControlStudy) -> Claim {
 }
 
 /// Whether a mean is within two standard errors of the difference from one over other processes drawn alike, as many of them.
-fn agrees(mean: f64, sem: f64, reference: f64) -> bool {
-    (mean - reference).abs() <= 2.0 * std::f64::consts::SQRT_2 * sem
+/// Without standard errors nothing is.
+fn agrees(mean: f64, sem: Option<f64>, reference: f64) -> bool {
+    sem.is_some_and(|sem| (mean - reference).abs() <= 2.0 * std::f64::consts::SQRT_2 * sem)
 }
 
 fn improvement(found: &ControlStudy) -> Claim {
@@ -76,7 +77,10 @@ fn improvement(found: &ControlStudy) -> Claim {
         "return {:.3} before, {:.3} after, best {:.3} (reference {START}, {END}, {OPTIMUM}); better on {} of {}",
         row.start, row.end, row.optimum, row.improved, row.mdps
     );
-    let uncertainty = format!("standard errors {:.3} and {:.3}", row.end_sem, row.optimum_sem);
+    let uncertainty = match (row.end_sem, row.optimum_sem) {
+        (Some(end), Some(optimum)) => format!("standard errors {end:.3} and {optimum:.3}"),
+        _ => "one process has no standard errors".into(),
+    };
     let met = [improved, end, optimum].map(u64::from).iter().sum();
     claim.found(Verdict::by_share(met, 3), row.end, measured, uncertainty)
 }
@@ -163,7 +167,7 @@ mod tests {
         assert_eq!(failed(&|f| f.learning[0].improved -= 1), only(ALL[1], Verdict::Partly));
         assert_eq!(failed(&|f| f.learning[0].end = f64::NAN), only(ALL[1], Verdict::Partly));
         assert_eq!(
-            failed(&|f| f.learning[0].optimum += 4.0 * f.learning[0].optimum_sem),
+            failed(&|f| f.learning[0].optimum += 4.0 * f.learning[0].optimum_sem.unwrap()),
             only(ALL[1], Verdict::Partly)
         );
         // Other settings are shown and not judged.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::ControlStudyConfig;
 use super::setting::{PairFeatures, Processes, Update};
-use crate::studies::{in_parallel, mean_sem};
+use crate::studies::{in_parallel, known_sem, mean_sem};
 use crate::{LabError, Progress};
 
 /// The reference's step size and score scale.
@@ -39,7 +39,7 @@ pub struct GapRow {
     pub mdps: u64,
     /// ‖Q - Q*‖∞ after all layers: mean, standard error and largest.
     pub gap: f64,
-    pub gap_sem: f64,
+    pub gap_sem: Option<f64>,
     pub largest_gap: f64,
     /// γ·log|A|/(β(1-γ)).
     pub bound: f64,
@@ -79,9 +79,9 @@ pub struct ChoiceRow {
     pub features: String,
     pub mdps: u64,
     pub gap_1: f64,
-    pub gap_1_sem: f64,
+    pub gap_1_sem: Option<f64>,
     pub gap_20: f64,
-    pub gap_20_sem: f64,
+    pub gap_20_sem: Option<f64>,
 }
 
 /// What sweeps are made with.
@@ -174,7 +174,7 @@ pub fn run(config: &ControlStudyConfig, progress: &Progress) -> Result<Exact, La
             beta,
             mdps: config.exact_mdps,
             gap: mean.mean,
-            gap_sem: mean.sem,
+            gap_sem: known_sem(&mean),
             largest_gap: largest(swept.iter().map(|s| s.gap)),
             bound,
             below: swept.iter().filter(|s| s.gap <= bound).count() as u64,
@@ -211,9 +211,9 @@ pub fn run(config: &ControlStudyConfig, progress: &Progress) -> Result<Exact, La
             features: setting.features.name(),
             mdps: config.exact_mdps,
             gap_1: one.mean,
-            gap_1_sem: one.sem,
+            gap_1_sem: known_sem(&one),
             gap_20: twenty.mean,
-            gap_20_sem: twenty.sem,
+            gap_20_sem: known_sem(&twenty),
         });
     }
     Ok((gaps, certificates, choices))

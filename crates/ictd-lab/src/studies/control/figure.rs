@@ -23,7 +23,8 @@ impl ControlStudy {
             let points = rows.iter().map(|r| (1.0 + r.update as f64, r.mean)).collect();
             let row = self.learning.get(s);
             let name = row.map_or_else(String::new, |row| format!("{}; {}", row.update, row.features));
-            let band = rows.iter().map(|r| (r.mean - r.sem, r.mean + r.sem)).collect();
+            let band =
+                rows.iter().map(|r| (r.mean - r.sem.unwrap_or(0.0), r.mean + r.sem.unwrap_or(0.0))).collect();
             Series::new(name, color, points).with_band(band)
         };
         let last = 1.0 + self.config.updates as f64;

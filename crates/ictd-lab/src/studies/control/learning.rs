@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::ControlStudyConfig;
 use super::setting::{PairFeatures, Processes, Update};
-use crate::studies::{in_parallel, mean_sem};
+use crate::studies::{in_parallel, known_sem, mean_sem};
 use crate::{LabError, Progress};
 
 const PROCESSES: Processes = Processes::REFERENCE;
@@ -45,7 +45,7 @@ pub const SETTINGS: [Setting; 7] = [
     Setting { restarts: true, ..BASE },
 ];
 
-/// What a setting made of all processes: mean returns of the ε-greedy policy, with standard errors.
+/// What a setting made of all processes: mean returns of the ε-greedy policy, with standard errors, which a single process has none of.
 #[derive(Clone, Debug, Serialize)]
 pub struct LearningRow {
     pub update: String,
@@ -55,20 +55,20 @@ pub struct LearningRow {
     pub mdps: u64,
     /// Before the first update, when all actions are alike.
     pub start: f64,
-    pub start_sem: f64,
+    pub start_sem: Option<f64>,
     /// The same when equal values favour the first action.
     pub start_first_action: f64,
-    pub start_first_action_sem: f64,
+    pub start_first_action_sem: Option<f64>,
     /// After the first update.
     pub first: f64,
     /// After the last one.
     pub end: f64,
-    pub end_sem: f64,
+    pub end_sem: Option<f64>,
     /// Processes on which the end is better than the start.
     pub improved: u64,
     /// What the best policy earns.
     pub optimum: f64,
-    pub optimum_sem: f64,
+    pub optimum_sem: Option<f64>,
     /// The best policy with the same ε: what exact values would earn.
     pub epsilon_optimum: f64,
     /// The end as reward per step in the long run.
@@ -81,7 +81,7 @@ pub struct CurveRow {
     pub setting: usize,
     pub update: usize,
     pub mean: f64,
-    pub sem: f64,
+    pub sem: Option<f64>,
 }
 
 /// A process in the setting that is judged.
@@ -165,7 +165,7 @@ pub fn run(
         let mean = |of: &dyn Fn(&Learned) -> f64| mean_sem("mdps", learned.iter().map(of));
         for update in 0..=config.updates {
             let at = mean(&|l| l.returns[update])?;
-            curves.push(CurveRow { setting: s, update, mean: at.mean, sem: at.sem });
+            curves.push(CurveRow { setting: s, update, mean: at.mean, sem: known_sem(&at) });
         }
         let last = config.updates;
         let (start, end) = (mean(&|l| l.returns[0])?, mean(&|l| l.returns[last])?);
@@ -177,15 +177,15 @@ pub fn run(
             restarts: setting.restarts,
             mdps: config.mdps,
             start: start.mean,
-            start_sem: start.sem,
+            start_sem: known_sem(&start),
             start_first_action: first_action.mean,
-            start_first_action_sem: first_action.sem,
+            start_first_action_sem: known_sem(&first_action),
             first: mean(&|l| l.returns[1])?.mean,
             end: end.mean,
-            end_sem: end.sem,
+            end_sem: known_sem(&end),
             improved: learned.iter().filter(|l| l.returns[last] > l.returns[0]).count() as u64,
             optimum: optimum.mean,
-            optimum_sem: optimum.sem,
+            optimum_sem: known_sem(&optimum),
             epsilon_optimum: mean(&|l| l.epsilon_optimum)?.mean,
             end_average: mean(&|l| l.end_average)?.mean,
         });

@@ -2,13 +2,13 @@
 
 use ictd::construction::{Algorithm, Construction, ConstructionConfig, ConstructionError};
 use ictd::context::Context;
-use ictd::evaluate::{Judgement, Level, Reason};
-use ictd::statistics::largest;
+use ictd::evaluate::{Judgement, Level};
 use ictd::transformer::ForwardError;
 use serde::Serialize;
 
 use super::StepSizes;
-use super::show::{number, tokens_records, tokens_text};
+use super::judge::Evidence;
+use super::show::{number, short, tokens_records, tokens_text};
 use crate::figure::{Axis, Chart, Scene, Series, Width, style::PALETTE};
 use crate::memory::{self, DOUBLE};
 use crate::report::{Records, Report, Table, wrapped};
@@ -18,10 +18,6 @@ use crate::{LabError, Progress, Watched};
 const USUAL_LAMBDA: f64 = 0.5;
 /// Largest number of features up to which the factor of errors is looked for: it takes a fraction of a second.
 const JUDGED_FEATURES: usize = 300;
-/// A factor of errors that is no further from 1 is 1 but for rounding.
-const ROUNDING: f64 = 1e-9;
-/// A value that is no further from its limit, and that the last layer changes no more, as shares of the limit, is as good as there.
-const NEAR: f64 = 0.01;
 
 /// What may be said about a construction beside its context.
 ///
@@ -79,19 +75,22 @@ impl ConstructionOptions {
                 }
                 found => (construction, found?, None),
             };
-        let is_judged = overflow.is_none()
-            && construction.config().step_sizes.len() == 1
-            && context.feature_dim() <= JUDGED_FEATURES;
+        let config = construction.config();
         // Numbers that overflow have no factor, and values may be finite all the same.
-        let spectral_radius =
-            if is_judged { construction.spectral_radius(context).ok().flatten() } else { None };
-        // Step sizes change how fast the limit is approached, not where it is.
-        let limit = if context.feature_dim() <= JUDGED_FEATURES && overflow.is_none() {
-            construction.limit(context).ok()
-        } else {
-            None
+        let is_examined = overflow.is_none() && context.feature_dim() <= JUDGED_FEATURES;
+        let outlook = is_examined.then(|| construction.outlook(context)).transpose()?;
+        let is_one = config.step_sizes.len() == 1;
+        let evidence = Evidence {
+            values: &query_values,
+            overflow,
+            step_size: config.step_sizes.last().copied().unwrap_or(0.0),
+            is_one,
+            outlook: outlook.as_ref(),
+            num_transitions: context.num_transitions(),
+            feature_dim: context.feature_dim(),
         };
-        let judged = judge(&query_values, overflow, spectral_radius, limit);
+        let (judged, limit) = (evidence.judge(), evidence.limit());
+        let spectral_radius = outlook.filter(|_| is_one).and_then(|outlook| outlook.spectral_radius);
         let mut tokens = None;
         if self.tokens {
             progress.begin("forward: token matrices", "layers", layers)?;
@@ -99,9 +98,9 @@ impl ConstructionOptions {
             let found = construction.tokens_watched(context, &watched)?;
             tokens = Some(found.iter().map(rows).collect());
         }
-        let config = construction.config();
+        let query_values = query_values.into_iter().map(Some).chain(std::iter::repeat(None));
         Ok(ConstructionReport {
-            query_values,
+            query_values: query_values.take(layers as usize + 1).collect(),
             construction: self.algorithm,
             lambda: (self.algorithm == Algorithm::TdLambda).then_some(config.lambda),
             gamma: config.gamma,
@@ -109,7 +108,7 @@ impl ConstructionOptions {
             judgement: judged.level,
             reasons: judged.reasons.iter().map(|reason| reason.text.clone()).collect(),
             spectral_radius,
-            limit: limit.filter(|_| spectral_radius.is_none_or(|radius| radius < 1.0 - ROUNDING)),
+            limit,
             row_names: if tokens.is_some() {
                 construction.row_names(context.feature_dim())
             } else {
@@ -126,15 +125,15 @@ impl ConstructionOptions {
             .map(|size| size as f64 + 1.0);
         let columns = if self.algorithm == Algorithm::ChainOfThought { n + layers } else { n };
         let tokens = layers * 3.0 * d * columns * (DOUBLE + 120.0) + 4.0 * DOUBLE * columns * columns;
-        DOUBLE * (3.0 * n * d + 4.0 * d * d) + 300.0 * layers + if self.tokens { tokens } else { 0.0 }
+        DOUBLE * (6.0 * n * d + 8.0 * d * d) + 300.0 * layers + if self.tokens { tokens } else { 0.0 }
     }
 }
 
 /// The values of the query layer by layer, on request every token matrix, and whether to use them.
 #[derive(Clone, Debug, Serialize)]
 pub struct ConstructionReport {
-    /// Entry l: the value of the query after l layers.
-    query_values: Vec<f64>,
+    /// Entry l: the value of the query after l layers; absent from the layer on in which it overflows.
+    query_values: Vec<Option<f64>>,
     construction: Algorithm,
     #[serde(skip_serializing_if = "Option::is_none")]
     lambda: Option<f64>,
@@ -142,11 +141,9 @@ pub struct ConstructionReport {
     step_sizes: Vec<f64>,
     judgement: Level,
     reasons: Vec<String>,
-    /// What errors of the weights are multiplied by in the long run, per layer, where all layers are the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What errors of the weights that layers reach are multiplied by in the long run, per layer; absent where layers differ or it is not known.
     spectral_radius: Option<f64>,
-    /// The value that layers lead to, where they lead anywhere and that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The value that layers lead to; absent where they lead nowhere, or it is not known where.
     limit: Option<f64>,
     /// Every layer's full token matrix, row by row.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,67 +152,6 @@ pub struct ConstructionReport {
     row_names: Vec<String>,
     #[serde(skip)]
     judged: Judgement,
-}
-
-/// Whether to use the values: not where they overflow, nor where layers change them more and more and have no limit; with care where they are
-/// away from their limit, or it is not known.
-fn judge(values: &[f64], overflow: Option<usize>, radius: Option<f64>, limit: Option<f64>) -> Judgement {
-    let depth = values.len() - 1;
-    let say = |level, text| Judgement::of(vec![Reason { level, text }]);
-    if let Some(layer) = overflow {
-        return say(
-            Level::Refuse,
-            format!(
-                "values overflow in layer {layer}: layers diverge; lower the step size or the depth (values are given up to layer {depth})"
-            ),
-        );
-    }
-    if depth == 0 {
-        return say(Level::Caution, "without layers all values are 0".into());
-    }
-    let changes: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    let change = changes[depth - 1];
-    let last = format!("the last layer changes the value by {change:.1e}");
-    match (radius, limit) {
-        (Some(radius), _) if radius > 1.0 + ROUNDING => {
-            // The last quarter of the layers against the one before, so that swinging values do not hide it.
-            let span = (depth / 4).max(1);
-            let late = largest(changes.iter().rev().take(span).copied());
-            let before = largest(changes.iter().rev().skip(span).take(span).copied());
-            if depth > span && late > before {
-                let text = format!(
-                    "values diverge: the last of {depth} layers change the value by up to {late:.1e}, those before by {before:.1e}, and in the \
-                     long run a layer multiplies errors by {radius:.4}; lower the step size or the depth"
-                );
-                return say(Level::Refuse, text);
-            }
-            let text = format!(
-                "there is no limit: in the long run a layer multiplies errors by {radius:.4}; {last}"
-            );
-            say(Level::Caution, text)
-        }
-        (Some(radius), _) if radius >= 1.0 - ROUNDING => say(
-            Level::Caution,
-            format!(
-                "a layer multiplies some errors by 1, which no depth mends: the step size is 0, or transitions leave a value open; {last}"
-            ),
-        ),
-        (radius, Some(limit)) => {
-            let away = (values[depth] - limit).abs();
-            let near = |distance: f64| distance <= NEAR * limit.abs();
-            let level = if near(away) && near(change) { Level::Trust } else { Level::Caution };
-            let pace = radius.map_or_else(String::new, |radius| {
-                format!("; in the long run a layer multiplies errors by {radius:.4}")
-            });
-            say(level, format!("the value is {away:.1e} from its limit {}{pace}; {last}", number(&limit)))
-        }
-        _ => say(
-            Level::Caution,
-            format!(
-                "where layers lead is not known: the context leaves it open, features are many, or numbers are too large; {last}"
-            ),
-        ),
-    }
 }
 
 /// A row of `values.csv`.
@@ -230,13 +166,18 @@ impl ConstructionReport {
     pub fn judgement(&self) -> &Judgement {
         &self.judged
     }
+
+    /// Layers and values, as far as they are finite.
+    fn finite(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.query_values.iter().copied().enumerate().filter_map(|(layer, value)| Some((layer, value?)))
+    }
 }
 
 impl Report for ConstructionReport {
     fn text(&self, width: usize) -> String {
-        let rows = self.query_values.iter().enumerate().map(|(l, value)| vec![l.to_string(), number(value)]);
+        let rows = self.finite().map(|(l, value)| vec![l.to_string(), number(&value)]);
         let lambda = self.lambda.map_or_else(String::new, |lambda| format!(", λ = {lambda}"));
-        let steps: Vec<String> = self.step_sizes.iter().map(f64::to_string).collect();
+        let steps: Vec<String> = self.step_sizes.iter().map(short).collect();
         let head =
             format!("{}: γ = {}{lambda}, step size {}\n\n", self.construction, self.gamma, steps.join(","));
         wrapped(&head, width)
@@ -245,7 +186,7 @@ impl Report for ConstructionReport {
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {
-        let points = self.query_values.iter().enumerate().map(|(l, value)| (l as f64, *value)).collect();
+        let points = self.finite().map(|(l, value)| (l as f64, value)).collect();
         let series = Series::new(self.construction.as_str(), PALETTE[0], points);
         let (x, y) = (Axis::linear("layer *l*"), Axis::linear("value of the query"));
         let chart = Chart::new("Value of the query, layer by layer", x, y, vec![series]);
@@ -253,7 +194,7 @@ impl Report for ConstructionReport {
     }
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
-        let rows = self.query_values.iter().enumerate().map(|(layer, &value)| Row { layer, value });
+        let rows = self.finite().map(|(layer, value)| Row { layer, value });
         let mut tables = vec![Records::of("values", rows)?];
         if let Some(tokens) = &self.tokens {
             tables.push(tokens_records(tokens, &self.row_names)?);

@@ -1,6 +1,7 @@
 //! The forward pass on a context of the user's own.
 
 mod construction;
+mod judge;
 mod limit;
 mod options;
 mod show;
@@ -129,6 +130,8 @@ pub struct Wanted {
     pub json: bool,
     /// That it is written to files.
     pub files: bool,
+    /// That step size and depth are those of a checkpoint, so that judgements do not advise others.
+    pub is_fixed: bool,
 }
 
 /// Runs the forward pass.
@@ -195,6 +198,7 @@ pub fn report(
         limit: solution.as_ref().map_or_else(|why| Limit::Unknown(why.clone()), Solution::limit),
         effective: solution.as_ref().map_or(&[], |solution| &solution.effective),
         approximation: evaluator.approximation(),
+        is_fixed: wanted.is_fixed,
     }
     .judge();
     let mut fixed_point = None;

@@ -6,6 +6,7 @@ use ictd::kernel::{Attention, KernelName, Precision};
 use ictd::transformer::{Block, Parameters, TransformerConfig};
 use serde::Deserialize;
 
+use super::show::short;
 use super::{Asked, Wanted};
 use crate::LabError;
 use crate::files::{ModelFile, chosen};
@@ -64,7 +65,7 @@ impl StepSizes {
 
 impl Display for StepSizes {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        let texts: Vec<String> = self.list().iter().map(f64::to_string).collect();
+        let texts: Vec<String> = self.list().iter().map(short).collect();
         f.write_str(&texts.join(","))
     }
 }
@@ -99,6 +100,6 @@ impl Options {
     pub fn wanted(&self, json: bool, files: bool) -> Wanted {
         let Self { precision, tolerance, memory, tokens, attention, last, fixed_point, .. } = *self;
         let asked = Asked { precision, tolerance, memory };
-        Wanted { asked, last, tokens, attention, fixed_point, json, files }
+        Wanted { asked, last, tokens, attention, fixed_point, json, files, is_fixed: false }
     }
 }

@@ -52,6 +52,12 @@ pub(super) fn number(x: &f64) -> String {
     if *x == 0.0 || (1e-4..1e6).contains(&x.abs()) { format!("{x:.6}") } else { format!("{x:.5e}") }
 }
 
+/// A number as it was typed, or with a power of ten where that is shorter.
+pub(super) fn short(x: &f64) -> String {
+    let (plain, scientific) = (x.to_string(), format!("{x:e}"));
+    if scientific.len() < plain.len() { scientific } else { plain }
+}
+
 /// Token matrices row by row, each under its layer.
 pub(super) fn tokens_text<'a>(
     tokens: impl Iterator<Item = &'a Vec<Vec<f64>>>,

@@ -9,6 +9,8 @@ use crate::LabError;
 /// Characters of all changes in a name, and of one value: paths have limits.
 const LONGEST_NAME: usize = 76;
 const LONGEST_VALUE: usize = 24;
+/// Keys that say most of what was trained: they come first, so that none of them is cut.
+const TELLING: [&str; 9] = ["task", "kernel", "block", "query", "target", "loss", "mask", "tied", "layers"];
 /// Stands for what was cut.
 const CUT: &str = "...";
 
@@ -60,9 +62,14 @@ fn short(value: &Value) -> String {
     }
 }
 
-/// The changes as a part of a file name, on every system: `kernel=linear,n=5`. Empty where there are none.
+/// The changes as a part of a file name, on every system: `kernel=linear,n=5`. Those that say most come first, the others by their keys. Empty
+/// where there are none.
 pub(super) fn name(changes: &[Change]) -> String {
     let mut name = String::new();
+    let place = |(key, _): &&Change| TELLING.iter().position(|told| told == key).unwrap_or(TELLING.len());
+    let mut changes: Vec<&Change> = changes.iter().collect();
+    // Stable: what is not told apart stays in its order.
+    changes.sort_by_key(place);
     for (key, value) in changes {
         let separator = if name.is_empty() { "" } else { "," };
         let entry = format!("{separator}{}={}", safe(key), cut(safe(value)));
@@ -117,7 +124,9 @@ mod tests {
     fn names_are_short_and_safe() {
         let all = ["batch=9", "batches=9", "epochs=9", "n=9", "layers=9", "states=9", "features=3", "tau=9"];
         let long = named("paper", &all);
-        assert_eq!(long, "batch=9,batches=9,epochs=9,layers=9,n=9,task.features=3,task.states=9,...");
+        assert_eq!(long, "layers=9,batch=9,batches=9,epochs=9,n=9,task.features=3,task.states=9,...");
+        let telling = named("paper", &[&all[..], &["kernel=linear", "query=skip", "block=dual"]].concat());
+        assert!(telling.starts_with("kernel=linear,block=dual,query=skip,layers=9,batch=9,"), "{telling}");
         assert!(long.len() <= 80);
         let own = |name: &str| vec![("task".to_owned(), name.to_owned())];
         assert_eq!(name(&own("a b:é*?\"<>|=,\n.json")), format!("task=a_b{}.json", "_".repeat(11)));

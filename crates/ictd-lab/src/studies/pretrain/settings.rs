@@ -145,6 +145,7 @@ impl Settings {
     pub fn changed(changes: Table) -> Result<Self, LabError> {
         let mut config = PretrainConfig::paper();
         let mut table = table_of(&config)?;
+        let mut starts = false;
         for (name, value) in changes {
             let nest = |value, key: &str| Value::Table(Table::from_iter([(key.to_owned(), value)]));
             if let Value::Table(changes) = name.rsplit('.').fold(value, nest) {
@@ -152,9 +153,14 @@ impl Settings {
             }
             // One after the other, so that the message can name the key.
             let read = table.clone().try_into::<PretrainConfig>();
-            config = read.map_err(|e| LabError::refused(&name, in_words(e.message())))?;
+            config = read.map_err(|e| invalid(&name, e.message()))?;
+            starts |= name == "rho.start";
         }
-        Self::checked("paper", PretrainConfig::paper(), config)
+        let settings = Self::checked("paper", PretrainConfig::paper(), config)?;
+        if starts {
+            check_ramp(&settings.config)?;
+        }
+        Ok(settings)
     }
 
     fn resolve(
@@ -169,9 +175,14 @@ impl Settings {
                 .ok_or_else(|| refused(format!("'{text}' is no assignment, expected key=value")))?;
             change(&mut table, changes).map_err(refused)?;
         }
-        let config = serde_path_to_error::deserialize(Value::Table(table))
-            .map_err(|e| LabError::refused(e.path().to_string(), in_words(e.into_inner().message())))?;
-        Ok(Self { overrides: overrides.to_vec(), ..Self::checked(name, base, config)? })
+        let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
+            .map_err(|e| invalid(&e.path().to_string(), e.inner().message()))?;
+        let names = |text: &String| text.split_once('=').is_some_and(|(key, _)| key.trim() == "rho.start");
+        let settings = Self { overrides: overrides.to_vec(), ..Self::checked(name, base, config)? };
+        if overrides.iter().any(names) {
+            check_ramp(&settings.config)?;
+        }
+        Ok(settings)
     }
 
     fn checked(name: &str, base: PretrainConfig, mut config: PretrainConfig) -> Result<Self, LabError> {
@@ -270,6 +281,32 @@ pub(in crate::studies) fn computed_by() -> Result<String, LabError> {
     Ok(format!("{} {}", process::program_sha256(), simd_level()?.in_use()))
 }
 
+/// Refuses a start of diagonal mixing that no step has.
+fn check_ramp(config: &PretrainConfig) -> Result<(), LabError> {
+    let rho = &config.rho;
+    if rho.steps > 0 || rho.start == rho.end {
+        return Ok(());
+    }
+    let expected = format!(
+        "rho.steps of 1 or more beside it: without a ramp rho is rho.end, {:?}, from the first step on",
+        rho.end
+    );
+    Err(LabError::value("rho.start", format!("{:?}", rho.start), expected))
+}
+
+/// A value that a key cannot have; of words those that it can, as options of commands say it.
+fn invalid(key: &str, message: &str) -> LabError {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match quoted.split_first() {
+        Some((typed, known)) if message.starts_with("unknown variant") => {
+            let expected =
+                format!("one of {}{}", known.join(", "), did_you_mean(typed, known.iter().copied()));
+            LabError::value(key, format!("'{typed}'"), expected)
+        }
+        _ => LabError::refused(key, in_words(message)),
+    }
+}
+
 /// The message on one line, with Rust's type names in words.
 fn in_words(message: &str) -> String {
     let names = [
@@ -279,16 +316,7 @@ fn in_words(message: &str) -> String {
         ("\n", " "),
         ("invalid type: unit variant, expected string only", "expected a word"),
     ];
-    let text = names
-        .into_iter()
-        .fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words));
-    // "unknown variant `qeury`, expected one of `query`, …"
-    let mut quoted = text.split('`').skip(1).step_by(2);
-    let meant = match quoted.next() {
-        Some(typed) if text.starts_with("unknown variant") => did_you_mean(typed, quoted),
-        _ => String::new(),
-    };
-    text.clone() + &meant
+    names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
 }
 
 pub(super) fn table_of(value: &impl Serialize) -> Result<Table, LabError> {

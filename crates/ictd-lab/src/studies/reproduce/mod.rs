@@ -30,11 +30,23 @@ pub fn select(paper: Paper, names: &[String]) -> Result<Vec<Study>, LabError> {
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let is_of = |name: &str, study: &Study| study.id == name || study.claims.contains(&name);
     if let Some(unknown) = names.iter().find(|name| !studies.iter().any(|s| is_of(name, s))) {
-        let own_name = |s: &Study| Some(s.id).filter(|id| !s.claims.contains(id));
-        let known = studies.iter().flat_map(|s| s.claims.iter().copied().chain(own_name(s)));
-        let known: Vec<&str> = known.collect();
-        let meant = did_you_mean(unknown, known.iter().copied());
-        let problem = format!("'{unknown}' is unknown, expected some of {}{meant}", known.join(", "));
+        let other = Paper::ALL.into_iter().find(|other| other.studies().iter().any(|s| is_of(unknown, s)));
+        if let Some(other) = other {
+            let option = match other {
+                Paper::Main => "--paper main",
+                Paper::Predecessor => "--paper predecessor",
+            };
+            let problem = format!("'{unknown}' is of another paper, expected {option} beside it");
+            return Err(LabError::refused("only", problem));
+        }
+        let known = studies.iter().flat_map(|s| s.claims.iter().copied().chain([s.id]));
+        let meant = did_you_mean(unknown, known);
+        let place = match paper {
+            Paper::Main => "docs/reproduce.md",
+            Paper::Predecessor => "docs/predecessor.md",
+        };
+        let problem =
+            format!("'{unknown}' is unknown, expected claims or studies of the tables in {place}{meant}");
         return Err(LabError::refused("only", problem));
     }
     let wanted = |study: &Study| names.is_empty() || names.iter().any(|name| is_of(name, study));

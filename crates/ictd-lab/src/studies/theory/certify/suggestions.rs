@@ -38,15 +38,14 @@ pub(super) struct Tried {
 impl Tried {
     /// On all states; `generated` when features come from a family.
     pub fn here(tried: &Suggestions, generated: bool, config: &LayerConfig) -> Self {
-        let mut suggestions: Vec<SuggestionJson> =
-            tried.found.iter().map(|s| describe(s, generated)).collect();
-        if !config.has_options() {
-            suggestions.iter_mut().for_each(|s| s.options.clear());
-        }
+        let note = match config.trained {
+            Some(_) => "the parameters are trained: no changes are tried".into(),
+            None => note(tried, config.certificate.num_layers),
+        };
         Self {
             error_at_depth: tried.error_at_depth,
-            suggestions,
-            note: note(tried, config.certificate.num_layers),
+            suggestions: tried.found.iter().map(|s| describe(s, generated)).collect(),
+            note,
             dropped: tried.dropped,
             examined: None,
         }
@@ -136,7 +135,11 @@ pub(super) fn advice(
 ) -> String {
     let num_layers = config.certificate.num_layers;
     if !certificate.status.converges() {
-        return instead(num_layers, suggestions, examined.is_some());
+        return if config.has_options() {
+            instead(num_layers, suggestions, examined.is_some())
+        } else {
+            NOT_HERE.into()
+        };
     }
     match layers_to(operator, certificate) {
         Some((enough, _)) if enough <= num_layers as u64 => {
@@ -152,9 +155,14 @@ pub(super) fn advice(
             suggestions.first().map_or_else(String::new, |s| format!("; {} is faster", s.change)),
             enough = enough as f64
         ),
-        None => FAR.into(),
+        None if config.has_options() => FAR.into(),
+        None => "values are near their limit only after more layers than can be counted".into(),
     }
 }
+
+/// Of a checkpoint neither the depth nor anything else can be chosen.
+const NOT_HERE: &str =
+    "the checkpoint is what it is: do not use its values here, or hold them against values that are known";
 
 impl LayerConfig {
     /// A number of layers in words, and how to ask for them where that is possible.

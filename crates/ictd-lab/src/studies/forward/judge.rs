@@ -1,0 +1,158 @@
+//! Whether to use the values of a construction in linear attention.
+
+use ictd::construction::{ConstructionError, Outlook};
+use ictd::evaluate::{Judgement, Level, Reason};
+use ictd::statistics::largest;
+
+use super::show::number;
+
+/// A factor of errors that is no further from 1 is 1 but for rounding.
+const ROUNDING: f64 = 1e-9;
+/// A value that is no further from its limit, and that the last layer changes no more, as shares of the limit, is as good as there.
+const NEAR: f64 = 0.01;
+/// A query with a larger share of its features outside what layers reach asks for something that no transition speaks of.
+const OUTSIDE: f64 = 1e-9;
+/// Layers diverge where late changes exceed earlier ones by more than this factor.
+const GROWTH: f64 = 1.01;
+/// Of what a layer changes at least so much must be what it adds for ever, where values are said to grow for ever.
+const SETTLED: f64 = 0.5;
+
+/// What is known of a pass.
+pub(super) struct Evidence<'a> {
+    /// Those before the first and after every layer, as far as they are finite.
+    pub values: &'a [f64],
+    /// The first layer in which they overflow.
+    pub overflow: Option<usize>,
+    /// The step size of the last layer.
+    pub step_size: f64,
+    /// Whether all layers have it.
+    pub is_one: bool,
+    /// Where more layers lead; `None` where nobody looked.
+    pub outlook: Option<&'a Outlook>,
+    pub num_transitions: usize,
+    pub feature_dim: usize,
+}
+
+impl Evidence<'_> {
+    fn depth(&self) -> usize {
+        self.values.len() - 1
+    }
+
+    /// The limit, where layers with these step sizes lead to it.
+    pub fn limit(&self) -> Option<f64> {
+        let outlook = self.outlook?;
+        let converges = !self.is_one || outlook.rate.is_none_or(|rate| rate < 1.0 - ROUNDING);
+        outlook.limit.as_ref().ok().copied().filter(|_| converges)
+    }
+
+    /// Not to be used where they overflow, nor where layers change them more and more or for ever and have no limit; with care where they are
+    /// away from their limit, it is not known, or transitions say nothing of what is asked for.
+    pub fn judge(&self) -> Judgement {
+        let depth = self.depth();
+        let say = |level, text| Reason { level, text };
+        if let Some(layer) = self.overflow {
+            let text = format!(
+                "values overflow in layer {layer}: layers diverge; lower the step size or the depth (values are given up to layer {depth})"
+            );
+            return Judgement::of(vec![say(Level::Refuse, text)]);
+        }
+        if depth == 0 {
+            return Judgement::of(vec![say(Level::Caution, "without layers all values are 0".into())]);
+        }
+        let mut reasons = vec![self.pace()];
+        let outside = self.outlook.map_or(0.0, |outlook| outlook.outside);
+        if outside > OUTSIDE {
+            let text = format!(
+                "{} of the query's features point where no transition says anything: weights stay 0 there, and so does what they would add to \
+                 the value",
+                percent(outside)
+            );
+            reasons.push(say(Level::Caution, text));
+        }
+        let (n, d) = (self.num_transitions, self.feature_dim);
+        if n < d {
+            let text = format!("the value rests on fewer transitions ({n}) than there are features ({d})");
+            reasons.push(say(Level::Caution, text));
+        }
+        Judgement::of(reasons)
+    }
+
+    /// Where layers lead, and how far that is.
+    fn pace(&self) -> Reason {
+        let (values, depth) = (self.values, self.depth());
+        let changes: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+        let change = changes[depth - 1];
+        let last = format!("the last layer changes the value by {change:.1e}");
+        let say = |level, text| Reason { level, text };
+        let (rate, limit) = match self.outlook {
+            Some(outlook) => (outlook.rate.filter(|_| self.is_one), Some(&outlook.limit)),
+            None => (None, None),
+        };
+        match (rate, limit) {
+            (Some(rate), _) if rate > 1.0 + ROUNDING => {
+                // The last quarter of the layers against the one before, so that swinging values do not hide it.
+                let span = (depth / 4).max(1);
+                let late = largest(changes.iter().rev().take(span).copied());
+                let before = largest(changes.iter().rev().skip(span).take(span).copied());
+                if depth > span && late > GROWTH * before {
+                    let text = format!(
+                        "values diverge: the last of {depth} layers change the value by up to {late:.1e}, those before by {before:.1e}, and in \
+                         the long run a layer multiplies errors by {rate:.4}; lower the step size or the depth"
+                    );
+                    return say(Level::Refuse, text);
+                }
+                let text = format!(
+                    "there is no limit: in the long run a layer multiplies errors by {rate:.4}; {last}"
+                );
+                say(Level::Caution, text)
+            }
+            (_, Some(Err(ConstructionError::Drift { per_layer }))) if self.step_size != 0.0 => {
+                let added = self.step_size * per_layer;
+                let level = if change >= SETTLED * added.abs() { Level::Refuse } else { Level::Caution };
+                let text = format!(
+                    "values have no limit: rewards contradict transitions in a direction that no layer corrects, and in the long run every layer \
+                     adds {added:.1e} to the value; {last}"
+                );
+                say(level, text)
+            }
+            (_, Some(Err(error @ ConstructionError::Unresolved { .. }))) => {
+                say(Level::Caution, format!("where layers lead is not known: {error}; {last}"))
+            }
+            (Some(rate), limit) if rate >= 1.0 - ROUNDING => {
+                let why = match limit {
+                    Some(Err(error)) => format!("transitions leave a value open ({error})"),
+                    _ => "the step size is 0, or very small".into(),
+                };
+                let text =
+                    format!("a layer multiplies some errors by 1, which no depth mends: {why}; {last}");
+                say(Level::Caution, text)
+            }
+            (rate, Some(Ok(limit))) => {
+                let away = (values[depth] - limit).abs();
+                let near = |distance: f64| distance <= NEAR * limit.abs();
+                let level = if near(away) && near(change) { Level::Trust } else { Level::Caution };
+                let pace = rate.map_or_else(String::new, |rate| {
+                    format!("; in the long run a layer multiplies errors by {rate:.4}")
+                });
+                say(level, format!("the value is {away:.1e} from its limit {}{pace}; {last}", number(limit)))
+            }
+            (_, Some(Err(error))) => {
+                say(Level::Caution, format!("where layers lead is not known: {error}; {last}"))
+            }
+            (_, None) => {
+                say(Level::Caution, format!("where layers lead is not known: features are many; {last}"))
+            }
+        }
+    }
+}
+
+/// A share of at most 1, in words.
+fn percent(share: f64) -> String {
+    if share > 0.999 {
+        "all".into()
+    } else if share >= 0.001 {
+        format!("{:.1} %", 100.0 * share)
+    } else {
+        format!("{:.0e} %", 100.0 * share)
+    }
+}

@@ -1,0 +1,143 @@
+//! The weights that layers reach.
+
+use crate::matrix::Matrix;
+use crate::vector::{axpy, dot};
+
+/// How much of a vector must stick out of the directions so far, as a share of its length, to add one: those that stick out most come first,
+/// without looking for the very largest.
+const SHARES: [f64; 4] = [0.1, 1e-3, 1e-6, 1e-10];
+/// Roundings that orthogonalisation leaves of a vector that depends on others, for each of its entries. What is as small and no rounding
+/// cannot be told from it.
+const ROUNDING: f64 = 32.0 * f64::EPSILON;
+
+/// The span of some vectors of d numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Reach {
+    /// Orthonormal rows; `None` where the span is the whole space.
+    pub basis: Option<Matrix>,
+    /// How much the last direction that was added sticks out of those before, as a share of the length of its vector: where it is small the
+    /// span is known, and equations in it are ill-conditioned. 1 without directions.
+    pub thinnest: f64,
+    /// The largest such share among vectors that add no direction and are no multiples of those that do: 0, or rounding, or too small to be
+    /// told from it.
+    pub left_out: f64,
+}
+
+impl Reach {
+    /// The span of vectors of d numbers. Zeros, and vectors with an entry that is no number, add nothing.
+    pub fn of(vectors: impl Iterator<Item = Vec<f64>>, d: usize) -> Self {
+        // By their largest entry: multiples of each other are then equal to the last bit, and no square overflows.
+        let units: Vec<Vec<f64>> = vectors.filter_map(unit).collect();
+        let mut basis: Vec<Vec<f64>> = Vec::with_capacity(d);
+        let (mut taken, mut thinnest): (Vec<usize>, f64) = (Vec::new(), 1.0);
+        for least in SHARES.into_iter().chain([ROUNDING * d as f64]) {
+            for (k, vector) in units.iter().enumerate() {
+                if basis.len() == d {
+                    return Self { basis: None, thinnest, left_out: 0.0 };
+                }
+                let (rest, share) = beyond(vector, &basis);
+                if share > least {
+                    basis.push(rest);
+                    taken.push(k);
+                    thinnest = thinnest.min(share);
+                }
+            }
+        }
+        let is_new = |vector: &&Vec<f64>| !taken.iter().any(|&k| units[k] == **vector);
+        // Where the span is the whole space nothing is left out, and one vector after another would be compared for nothing.
+        let left_out = if basis.len() == d {
+            0.0
+        } else {
+            units.iter().filter(is_new).map(|vector| beyond(vector, &basis).1).fold(0.0, f64::max)
+        };
+        let basis = (basis.len() < d).then(|| Matrix::from_fn(basis.len(), d, |i, j| basis[i][j]));
+        Self { basis, thinnest, left_out }
+    }
+
+    /// How much of a vector lies outside, as a share of its length.
+    pub fn outside(&self, vector: &[f64]) -> f64 {
+        let Some(basis) = &self.basis else { return 0.0 };
+        let rows: Vec<Vec<f64>> = basis.rows().map(<[f64]>::to_vec).collect();
+        unit(vector.to_vec()).map_or(0.0, |vector| beyond(&vector, &rows).1)
+    }
+
+    /// A square matrix on the span, which it leads into itself.
+    pub fn within(&self, matrix: &Matrix) -> Matrix {
+        match &self.basis {
+            Some(basis) => basis.matmul(matrix).matmul(&basis.transpose()),
+            None => matrix.clone(),
+        }
+    }
+
+    /// Coordinates of the part of a vector that lies in the span.
+    pub fn coordinates(&self, vector: &[f64]) -> Vec<f64> {
+        self.basis.as_ref().map_or_else(|| vector.to_vec(), |basis| basis.mul_vec(vector))
+    }
+}
+
+/// A vector divided by its largest entry; `None` for zeros, and where an entry is no number.
+fn unit(mut vector: Vec<f64>) -> Option<Vec<f64>> {
+    let largest = vector.iter().copied().fold(0.0_f64, |top, x| if x.abs() > top.abs() { x } else { top });
+    vector.iter_mut().for_each(|x| *x /= largest);
+    vector.iter().all(|x| x.is_finite()).then_some(vector)
+}
+
+/// The direction in which a vector leaves the span of orthonormal rows, and how much of it, as a share of its length.
+fn beyond(vector: &[f64], basis: &[Vec<f64>]) -> (Vec<f64>, f64) {
+    let mut rest = vector.to_vec();
+    // Twice, because the first time leaves what rounding put there.
+    for _ in 0..2 {
+        for row in basis {
+            axpy(-dot(row, &rest), row, &mut rest);
+        }
+    }
+    // By the largest entry again: of a very small rest squares vanish.
+    let size = rest.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
+    if size == 0.0 {
+        return (rest, 0.0);
+    }
+    rest.iter_mut().for_each(|x| *x /= size);
+    let length = dot(&rest, &rest).sqrt();
+    rest.iter_mut().for_each(|x| *x /= length);
+    // A vector whose largest entry is 1 has a length of at least 1.
+    (rest, size * length / dot(vector, vector).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rows: &[[f64; 3]]) -> Reach {
+        Reach::of(rows.iter().map(|row| row.to_vec()), 3)
+    }
+
+    #[test]
+    fn multiples_of_any_size_add_nothing_and_leave_nothing_out() {
+        let found = of(&[[1.0, 3.0, 0.0], [2.0, 6.0, 0.0], [-1e200, -3e200, 0.0], [0.0; 3]]);
+        assert_eq!((found.basis.as_ref().map(Matrix::num_rows), found.left_out), (Some(1), 0.0));
+        assert_eq!(found.outside(&[0.0, 0.0, 1e-200]), 1.0);
+        assert!(found.outside(&[1e155, 3e155, 0.0]) < 1e-15);
+    }
+
+    /// Rows of very different sizes are directions like others.
+    #[test]
+    fn sizes_of_rows_do_not_matter() {
+        let found = of(&[[1e155, 0.0, 0.0], [0.0, 1e-155, 0.0], [1e155, 1e155, 1e155]]);
+        assert!(found.basis.is_none() && found.thinnest > 0.1);
+    }
+
+    #[test]
+    fn what_is_almost_left_out_is_told() {
+        let of = |a: f64| of(&[[1.0, 0.0, 0.0], [1.0, a, 0.0]]);
+        for a in [1e-3, 1e-12] {
+            let found = of(a);
+            assert_eq!(found.basis.as_ref().map(Matrix::num_rows), Some(2));
+            assert!((found.thinnest / a - 1.0).abs() < 1e-3 && found.left_out == 0.0, "{found:?}");
+        }
+        for a in [1e-16, 1e-200] {
+            let found = of(a);
+            assert_eq!(found.basis.as_ref().map(Matrix::num_rows), Some(1));
+            assert!((found.left_out / a - 1.0).abs() < 1e-3, "{found:?}");
+        }
+    }
+}
