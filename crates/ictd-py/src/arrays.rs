@@ -8,7 +8,9 @@ use numpy::{
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::errors::{input, input_type};
+use ictd_lab::memory::{self, DOUBLE};
+
+use crate::errors::{OrRaise, input, input_type};
 
 /// Numbers in rows, read where NumPy keeps them when they are `float64`, in whatever order, else converted once.
 pub struct Numbers<'py> {
@@ -28,6 +30,8 @@ impl<'py> Numbers<'py> {
     /// Numbers of any real type. Complex ones, texts and dates are refused by their name.
     pub fn of(given: &Bound<'py, PyAny>, name: &'static str) -> PyResult<Self> {
         if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'py, f64>>() {
+            // A view can be larger than memory, and numbers are copied out of it.
+            memory::admit(array.len() as f64 * DOUBLE, name).or_raise()?;
             return Ok(Self { array, name });
         }
         let py = given.py();

@@ -194,6 +194,7 @@ NAN = np.where(np.arange(44).reshape(11, 4) == 9, np.nan, X)
         (X, R, {"layers": 10**15}, InputError, "memory is about .* GB for these sizes"),
         (X, R, {"layers": 2**63 - 1}, InputError, "memory is about .* GB for these sizes"),
         (X, R, {"layers": 10**30}, InputError, "layers is 1000"),
+        (np.broadcast_to(0.5, (10**7, 10**6)), R, {}, InputError, "memory is about .* lower features"),
         (X * 1e200, R, {}, InputError, "the scores of column 0 overflow"),
     ],
 )

@@ -191,3 +191,21 @@ def test_mistakes_are_said(tmp_path):
     with pytest.raises(FileError):
         ictd.Task.read(tmp_path / "nothing.json")
     assert ictd.families == ("boyan", "loop", "figure-1", "dense", "coin", "cartpole")
+
+
+def test_values_of_other_types_are_refused_by_name():
+    task = ictd.Task(*chain(0))
+    for text, call in [
+        ("one_hot is of type int, expected true or false", lambda: ictd.Family("dense", one_hot=3)),
+        ("representable is of type str", lambda: ictd.Family("dense", representable="no")),
+        ("states is of type str", lambda: ictd.Family("dense", states="many")),
+        ("states is of type float", lambda: task.context([0.5, 1])),
+        ("V: .*, expected numbers", lambda: ictd.Block("x", np.eye(4), 0.9, 2)),
+        ("layers is of type NoneType", lambda: ictd.Block(np.eye(4), np.eye(4), 0.9, None)),
+        ("step_size: .*, expected numbers", lambda: ictd.Block(np.eye(4), np.eye(4), 0.9, 2, step_size="x")),
+        ("episode 0 is of type str", lambda: ictd.Context.from_episodes("x")),
+        ("expected ictd.Context", lambda: ictd.Transformer(0.9).gradient(None)),
+    ]:
+        with pytest.raises(InputTypeError, match=text):
+            call()
+    assert ictd.msve(ictd.Family("dense", states=np.int64(3)), tasks=np.int32(2), lengths=np.array([1, 5]))["points"]

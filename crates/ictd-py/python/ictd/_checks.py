@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ictd.errors import InputError, InputTypeError
 
-__all__ = ["StepSize", "given", "listed", "plain_path", "step", "whole"]
+__all__ = ["StepSize", "flag", "floats", "given", "listed", "plain_path", "step", "whole"]
 
 StepSize = float | Sequence[float] | npt.NDArray[np.floating]
 """One step size for all layers, or one for each."""
@@ -38,8 +38,9 @@ def listed(name: str, values: Iterable[SupportsIndex] | SupportsIndex | None) ->
     """A list of whole numbers, if there is one; a single number is a list of one."""
     if values is None:
         return None
-    if not isinstance(values, Iterable):
-        return [whole(name, values)]
+    # An array without axes is a number, and looks as if it could be gone through.
+    if not isinstance(values, Iterable) or isinstance(values, np.ndarray) and values.ndim == 0:
+        return [whole(name, values)]  # type: ignore[arg-type,unused-ignore]
     return [whole(name, value) for value in values]
 
 
@@ -48,7 +49,22 @@ def plain_path(path: str | os.PathLike[str]) -> str:
     return os.fspath(path)
 
 
+def flag(name: str, value: bool) -> bool:
+    """True or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputTypeError(f"{name} is of type {type(value).__name__}, expected true or false")
+    return bool(value)
+
+
+def floats(name: str, numbers: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Numbers as an array of one's own."""
+    try:
+        return np.array(numbers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"{name}: {error}, expected numbers") from None
+
+
 def step(size: StepSize) -> float | tuple[float, ...]:
     """A number, or a tuple of one for each layer."""
-    found = np.asarray(size)
+    found = floats("step_size", size)
     return float(found) if found.ndim == 0 else tuple(float(one) for one in found)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, step
+from ictd._checks import StepSize, floats, step, whole
 from ictd.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -69,11 +69,12 @@ class Block:
 
     def __post_init__(self) -> None:
         for name in ("V", "A"):
-            array = np.array(getattr(self, name), dtype=np.float64)
+            array = floats(name, getattr(self, name))
             if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2]:
                 raise InputError(f"{name} has shape {array.shape}, expected square matrices: (rows, rows) or (layers, rows, rows)")
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        object.__setattr__(self, "layers", whole("layers", self.layers))
         if self.V.shape[:-2] != self.A.shape[:-2] or self.V.ndim == 3 and len(self.V) != self.layers:
             raise InputError(f"V has shape {self.V.shape}, A {self.A.shape}, expected as many of both as layers, which are {self.layers}")
         object.__setattr__(self, "step_size", step(self.step_size))
@@ -130,5 +131,5 @@ def as_block(given: BlockLike) -> Block:
     missing = [name for name in ("V", "A", *names) if not hasattr(given, name)]
     if missing:
         raise InputTypeError(f"block is of type {type(given).__name__} without {', '.join(missing)}, expected a Block, a Transformer or a checkpoint")
-    arrays = (np.asarray(given.V, dtype=np.float64), np.asarray(given.A, dtype=np.float64))
+    arrays = (floats("V", given.V), floats("A", given.A))
     return Block(*arrays, **{name: getattr(given, name) for name in names})

@@ -73,6 +73,8 @@ class Context:
         rewards: list[npt.NDArray[Any]] = []
         flags: list[bool] = []
         for k, episode in enumerate(episodes):
+            if not isinstance(episode, Sequence) or isinstance(episode, (str, bytes)) or not 2 <= len(episode) <= 3:
+                raise InputTypeError(f"episode {k} is of type {type(episode).__name__}, expected (features, rewards) or with terminated beside them")
             rows, paid = np.asarray(episode[0]), np.asarray(episode[1])
             if rows.ndim != 2 or paid.ndim != 1:
                 raise InputError(f"episode {k}: features have shape {rows.shape} and rewards {paid.shape}, expected (T + 1, d) and (T,)")

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import given, plain_path, whole
+from ictd._checks import flag, given, listed, plain_path, whole
 from ictd.blocks import Floats
 from ictd.contexts import Context
 
@@ -132,8 +132,7 @@ class Task:
 
     def context(self, states: Sequence[SupportsIndex], queries: Sequence[SupportsIndex] = ()) -> Context:
         """The context of a trajectory through these states, followed by queries."""
-        path = [whole("states", state) for state in states]
-        return Context._of(self._inner.context(path, [whole("queries", state) for state in queries]))
+        return Context._of(self._inner.context(listed("states", states) or [], listed("queries", queries) or []))
 
     def draw(self, seed: int = 0, index: int = 0) -> Task:
         """Itself: a task is a source of one task."""
@@ -201,7 +200,7 @@ class Family:
         continuous: bool = False,
         score_scale: float | None = None,
     ) -> None:
-        options = sizes(states, features, gamma, not representable, threshold, one_hot, unit_norm, continuous, score_scale)
+        options = sizes(states, features, gamma, not flag("representable", representable), threshold, one_hot, unit_norm, continuous, score_scale)
         object.__setattr__(self, "_inner", _core.Family(name, options))
         object.__setattr__(self, "_options", options)
         object.__setattr__(self, "name", name)
@@ -255,11 +254,11 @@ def sizes(
         "states": given("states", states),
         "features": given("features", features),
         "gamma": gamma,
-        "free": free,
+        "free": flag("free", free),
         "threshold": threshold,
-        "one_hot": one_hot,
-        "unit_norm": unit_norm,
-        "continuous": continuous,
+        "one_hot": flag("one_hot", one_hot),
+        "unit_norm": flag("unit_norm", unit_norm),
+        "continuous": flag("continuous", continuous),
         "score_scale": score_scale,
     }
     return {name: value for name, value in options.items() if value is not None and value is not False}
@@ -292,5 +291,5 @@ def task(
     >>> task("boyan", states=5, seed=1)
     <Task: 5 states, 4 features, gamma 0.9>
     """
-    options = sizes(states, features, gamma, not representable, threshold, one_hot, unit_norm, continuous, score_scale)
+    options = sizes(states, features, gamma, not flag("representable", representable), threshold, one_hot, unit_norm, continuous, score_scale)
     return Task._of(_core.draw(os.fspath(name), options, whole("seed", seed), whole("index", index)))

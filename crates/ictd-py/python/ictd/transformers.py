@@ -223,9 +223,9 @@ class Transformer:
         >>> Transformer(0.9, layers=3).gradient(context).score_block.shape
         (1, 1)
         """
-        depth = self.layers if layer is None else whole("layer", layer)
+        inner, depth = _of(context), self.layers if layer is None else whole("layer", layer)
         direction = np.ones(context.num_columns) if weights is None else weights
-        rows, blocks = self._inner.gradient(_of(context), depth, direction, given("threads", threads))
+        rows, blocks = self._inner.gradient(inner, depth, direction, given("threads", threads))
         shape = self._inner.shape()
         return Gradient(rows, blocks) if shape is not None and not shape[1] else Gradient(rows[0], blocks[0])
 
