@@ -90,7 +90,7 @@ fn arrays_are_refused_by_name_and_row() {
     let text = with(&|a| a.rewards.1[2] = f64::NAN);
     assert!(text.starts_with("arrays: row 2, column rewards: found no value"), "{text}");
     let text = with(&|a| a.states = Values::Float(vec![f64::INFINITY; 208]));
-    assert!(text.starts_with("arrays: row 0, column x: found inf"), "{text}");
+    assert!(text.starts_with("arrays: row 0, column x: found 'inf'"), "{text}");
     let text = with(&|a| a.episode = Some(Values::Whole(vec![0; 3])));
     assert_eq!(text, "episode: found 3 rows, expected 104 as X has");
     let text = with(&|a| a.states = Values::Float(Vec::new()));

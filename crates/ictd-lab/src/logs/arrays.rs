@@ -107,7 +107,7 @@ fn without_file(error: LabError) -> LabError {
 }
 
 impl Arrays {
-    /// A column of rows. One that is as long as no other is refused.
+    /// The number of rows; refuses a column of another length.
     fn checked(&self) -> Result<usize, LabError> {
         let (width, entries) = (self.columns.len(), self.states.len());
         let (reward, rewards) = &self.rewards;
@@ -247,7 +247,8 @@ pub fn queries_of(asked: Values, reading: &Reading) -> Result<Queries, LabError>
 /// Rows of features; one that is missing is the mean of the log's where that was asked for.
 fn features(mut numbers: Vec<f64>, names: &[String], means: &[f64]) -> Result<States, LabError> {
     let width = names.len().max(1);
-    if let Some(k) = numbers.iter().position(|x| !x.is_finite() && !(x.is_nan() && !means.is_empty())) {
+    let is_refused = |x: &f64| if x.is_nan() { means.is_empty() } else { !x.is_finite() };
+    if let Some(k) = numbers.iter().position(is_refused) {
         let found = if numbers[k].is_nan() { "NaN".into() } else { numbers[k].to_string() };
         let (row, column) = (k / width, &names[k % width]);
         let problem = format!("row {row}, column {column}: found {found}, expected a finite number");
