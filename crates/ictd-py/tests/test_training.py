@@ -539,3 +539,12 @@ def test_families_that_change_their_sizes_are_refused() -> None:
 
 def test_every_error_is_the_packages() -> None:
     assert all(issubclass(error, IctdError) for error in (InputError, InputTypeError, FileError, DivergedError))
+
+
+def test_a_checkpoint_is_a_block(run: ictd.Run) -> None:
+    blocks = pytest.importorskip("ictd.blocks")
+    last = run.checkpoint(3)
+    block = last.to_block()
+    assert isinstance(block, blocks.Block) and block.layers == last.layers and block.kernel == last.kernel
+    np.testing.assert_array_equal(block.V, last.V)
+    np.testing.assert_array_equal(block.A, last.A)

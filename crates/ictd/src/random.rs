@@ -13,6 +13,9 @@ use std::convert::Infallible;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng, TryRng};
 
+/// Streams of [`Purpose::Evaluation`] that a measurement draws from: its task, its trajectory, its queries.
+pub(crate) const EVALUATION_STREAMS: u64 = 3;
+
 /// What the numbers of a stream are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -70,9 +73,6 @@ pub struct Stream {
     address: (u64, Purpose, u64),
 }
 
-/// Streams of [`Purpose::Evaluation`] that a measurement draws from: its task, its trajectory, its queries.
-pub(crate) const EVALUATION_STREAMS: u64 = 3;
-
 impl Stream {
     /// Opens the stream `(seed, purpose, index)`. Indices from 2⁴⁸ on wrap around.
     pub fn new(seed: u64, purpose: Purpose, index: u64) -> Self {
@@ -81,7 +81,7 @@ impl Stream {
         Self { rng, address: (seed, purpose, index) }
     }
 
-    /// What it was opened with: seed, purpose and index. What it has drawn since does not matter.
+    /// What it was opened as, for sources that number what they draw instead of drawing it from the stream.
     pub fn address(&self) -> (u64, Purpose, u64) {
         self.address
     }
