@@ -130,6 +130,10 @@ impl Label {
     /// The label in lines of at most a width, of nearly the same length; a word that is longer stands alone.
     pub fn wrap(&self, size: f64, width: f64) -> Vec<Self> {
         let lines = self.filled(size, width);
+        // Where every word stands alone already, no width gives more lines.
+        if lines.len() == self.filled(size, 0.0).len() {
+            return lines;
+        }
         let mut balanced = lines.clone();
         let mut narrower = width;
         while lines.len() > 1 {

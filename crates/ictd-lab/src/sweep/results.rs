@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::checkpoints;
 use super::journal::{Index, OpenFiles};
 use super::manifest::Manifest;
 use super::row;
@@ -18,7 +19,7 @@ pub const TABLE: &str = "results.csv";
 /// Where curves are: one file per setting.
 pub const CURVES: &str = "curves";
 /// Says that the table is whole, and of what.
-pub(super) const DONE: &str = "results.json";
+pub const DONE: &str = "results.json";
 
 /// What there is to know of a finished sweep before its table is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,8 @@ pub struct Finished {
     table: String,
     /// SHA-256 of the curves, by setting; empty without any.
     curves: Vec<String>,
+    /// SHA-256 of the list of checkpoints, which has theirs; empty without any.
+    checkpoints: String,
 }
 
 impl Finished {
@@ -47,7 +50,8 @@ impl Finished {
         let curves = found.curves.iter().enumerate();
         let all = (found.digest == of.digest()
             && is_whole(TABLE.to_owned(), &found.table)
-            && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest)))
+            && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest))
+            && checkpoints::are_whole(out, &found.checkpoints))
         .then_some(found);
         Ok(all)
     }
@@ -110,6 +114,7 @@ pub fn merge(
     } else {
         Vec::new()
     };
+    let checkpoints = checkpoints::list(sweep, out, index)?;
     let finished = Finished {
         settings: sweep.settings.len(),
         runs: sweep.num_runs(),
@@ -117,6 +122,7 @@ pub fn merge(
         digest: of.digest(),
         table,
         curves,
+        checkpoints,
     };
     out.sealed_json(DONE.trim_end_matches(".json"), &finished)?;
     Ok(finished)
@@ -142,7 +148,7 @@ fn parquet(out: &OutputDir) -> Result<(), LabError> {
 }
 
 /// Cells as a line of CSV.
-fn line(cells: &[String]) -> String {
+pub(super) fn line(cells: &[String]) -> String {
     let quoted = |cell: &String| {
         if cell.contains([',', '"', '\n', '\r']) {
             format!("\"{}\"", cell.replace('"', "\"\""))

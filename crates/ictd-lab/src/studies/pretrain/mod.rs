@@ -16,6 +16,7 @@ pub use index::{Runs, index};
 pub(crate) use result::MEASURED_TASKS;
 pub use result::{Point, SeedResult, seed_result, unmeasured_result};
 pub(super) use settings::computed_by;
+pub(crate) use settings::full_name;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 
 use std::path::{Path, PathBuf};
