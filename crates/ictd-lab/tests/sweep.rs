@@ -301,7 +301,8 @@ fn bad_plans_are_one_line_that_says_where() {
         assert_eq!((message.lines().count(), error.exit_code()), (1, 2), "{text}: {message}");
     }
     // What only a combination makes wrong is found before the first run, and before a directory is made.
-    let cartpole = "[grid]\nloss = [\"semi-gradient\", \"true-value\"]\ntask = [\"boyan\", \"cartpole\"]\n[set]\nepochs = 1";
+    let cartpole =
+        "[grid]\nloss = [\"td\", \"true-value\"]\ntask = [\"boyan\", \"cartpole\"]\n[set]\nepochs = 1";
     for (text, expected) in [
         (cartpole, "PLAN: setting 3 ("),
         ("[grid]\ntemperature = [1, 1.0]", "settings 0 (temperature=1) and 1 (temperature=1.0) are the same"),
@@ -311,6 +312,13 @@ fn bad_plans_are_one_line_that_says_where() {
         assert!(message.contains(expected) && message.lines().count() == 1, "{text}: {message}");
         assert!(!request.out.exists(), "{text}");
     }
+}
+
+#[test]
+fn a_seed_may_be_the_largest_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let found = plan(dir.path(), "seeds = [9223372036854775807]").unwrap();
+    assert_eq!(found.seeds[..], [i64::MAX as u64]);
 }
 
 #[test]

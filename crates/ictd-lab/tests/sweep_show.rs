@@ -356,7 +356,7 @@ const same = (found, expected) => {
   if (a !== b) throw new Error(`${a} is not ${b}`);
 };
 same(ticks(0.343, 0.506, false), [0.35, 0.4, 0.45, 0.5]);
-same(ticks(38, 1200, false), [500, 1000]);
+same(ticks(38, 1200, false), [200, 400, 600, 800, 1000, 1200]);
 same(ticks(0, 1, false), [0, 0.2, 0.4, 0.6, 0.8, 1]);
 same(ticks(-3, 4, false), [-2, 0, 2, 4]);
 same(ticks(2e-4, 3, true), [1e-3, 1e-2, 0.1, 1]);

@@ -75,7 +75,7 @@ impl DirLock {
         match File::options().read(true).write(true).open(root.join(LOCK)) {
             // On a file system without locks the file is all there is.
             Ok(file) => file.try_lock().is_err(),
-            Err(_) => false,
+            Err(e) => e.kind() != ErrorKind::NotFound,
         }
     }
 

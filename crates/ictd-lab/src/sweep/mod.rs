@@ -109,6 +109,11 @@ impl Request {
 
     /// What is finished already and needs nothing: whoever computed it.
     pub fn finished(&self) -> Result<Option<Finished>, LabError> {
+        Ok(self.table()?.filter(|finished| finished.has_checkpoints(&self.out)))
+    }
+
+    /// What has a table that can be looked at, whatever became of parameters.
+    pub(crate) fn table(&self) -> Result<Option<Finished>, LabError> {
         match Manifest::read(&self.out) {
             Ok(Some(known)) if known.plan == self.plan && !self.fresh => Finished::read(&self.out, &known),
             _ => Ok(None),

@@ -112,7 +112,7 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         Some(Value::Integer(number)) => Ok(Some(number.to_string())),
         // A list has no number of seeds in it.
         Some(Value::Array(list)) if key == "seeds" => match list.as_slice() {
-            [Value::Integer(seed)] => Ok(Some(format!("{seed}..{}", seed.saturating_add(1)))),
+            [Value::Integer(seed)] => Ok(Some(format!("{seed}..{}", i128::from(*seed) + 1))),
             list => Ok(Some(list.iter().map(written).collect::<Vec<_>>().join(","))),
         },
         Some(value) => Err(failed(&[key], format!(" is {value}, expected a text"))),

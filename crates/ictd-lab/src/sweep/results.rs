@@ -41,7 +41,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// What is there of a sweep, if all of it is there as it was written.
+    /// What is there of a sweep, if its table and its curves are there as they were written.
     pub fn read(out: &Path, of: &Manifest) -> Result<Option<Self>, LabError> {
         let Some(found) = read_sealed::<Self>(&out.join(DONE)) else { return Ok(None) };
         let is_whole = |name: String, digest: &String| {
@@ -50,10 +50,14 @@ impl Finished {
         let curves = found.curves.iter().enumerate();
         let all = (found.digest == of.digest()
             && is_whole(TABLE.to_owned(), &found.table)
-            && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest))
-            && checkpoints::are_whole(out, &found.checkpoints))
+            && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest)))
         .then_some(found);
         Ok(all)
+    }
+
+    /// Whether the parameters that were kept are as they were written, too.
+    pub fn has_checkpoints(&self, out: &Path) -> bool {
+        checkpoints::are_whole(out, &self.checkpoints)
     }
 }
 

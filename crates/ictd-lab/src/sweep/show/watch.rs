@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// said by `progress`. An error where nobody works on it any more.
 pub fn watch(root: &Path, progress: &Progress) -> Result<(), LabError> {
     let request = Request::of_directory(root)?;
-    if request.finished()?.is_some() {
+    if request.table()?.is_some() {
         return Ok(());
     }
     let sweep = request.sweep()?;

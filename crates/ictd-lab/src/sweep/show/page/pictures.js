@@ -34,12 +34,12 @@ function ticks(low, high, isLog, most = 6) {
   if (tens.length > 2) return tens.filter((_, k) => k % Math.ceil(tens.length / most) === 0);
   const few = inside(powers.flatMap((e) => [1, 2, 5].map((f) => Number(`${f}e${e}`))));
   if (few.length > 1) return few;
-  const raw = (high - low) / (most - 1);
-  const size = 10 ** Math.floor(Math.log10(raw));
-  const step = size * ([1, 2, 5].find((f) => f * size >= raw * (1 - 1e-9)) ?? 10);
-  const list = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k++) list.push(Number((k * step).toPrecision(12)));
-  return list;
+  // The smallest step that gives no more than that.
+  const size = 10 ** Math.floor(Math.log10((high - low) / most));
+  const ends = (step) => [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  const step = [1, 2, 5, 10, 20].map((f) => f * size).find((step) => ends(step)[1] - ends(step)[0] < most) ?? high - low;
+  const [first, last] = ends(step);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, k) => Number(((first + k) * step).toPrecision(12)));
 }
 
 /** A round number in as many digits as it has. */
@@ -87,7 +87,7 @@ function heatMap({ x, y, xs, ys, cells, range, isLog, chosen, room }) {
   const names = ys.map((name) => cut(name, 28));
   const left = Math.max(wide(y), ...names.map(wide)) + 12;
   const least = Math.max(44, Math.min(110, Math.max(...xs.map(wide)) + 8));
-  const width = Math.max(xs.length > 40 ? 12 : least, Math.min(110, (room - left - 70) / xs.length));
+  const width = Math.max(xs.length > 40 ? 12 : least, Math.min(110, (room - left - 82) / xs.length));
   const [height, top] = [30, 8];
   const to = scale(...range, isLog);
   let body = "";
@@ -159,7 +159,7 @@ function lines({ all, label, isLog, room }) {
   const to = scale(numbers.reduce((a, b) => Math.min(a, b)), numbers.reduce((a, b) => Math.max(a, b)), isLog);
   const [first, last] = [ends.reduce((a, b) => Math.min(a, b)), ends.reduce((a, b) => Math.max(a, b))];
   const [left, top, height] = [beside(to), 26, 280];
-  const width = Math.max(280, room - left - 40);
+  const width = Math.max(200, room - left - 40);
   const up = (value) => top + height * (1 - to.at(value));
   // From the first point on, as the figure.
   const across = scale(first, last, false);
