@@ -12,7 +12,7 @@ RUNS = 120
 # What it writes, checkpoints above all, about.
 BYTES = 30 << 20
 # Every run says the same whoever does it; these are the files that have to be the same to the byte.
-RESULTS = ("results.csv", "results.json", "curves/*.csv", "checkpoints/*/*.safetensors")
+RESULTS = ("results.csv", "results.json", "curves/*.csv", "checkpoints.csv", "checkpoints/*/*.safetensors")
 # A sweep that takes longer than this hangs.
 PATIENCE = 300
 

@@ -115,7 +115,7 @@ fn slow() -> bool {
         && browser::check(&format!("{out}/report.html"))
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
-        && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches"])
+        && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches", "--fresh"])
         && circuits()
         && columnar(&["--lib", "logs::"])
         && columnar(&["--test", "columnar", "--test", "malformed_logs", "--test", "log_rules"])

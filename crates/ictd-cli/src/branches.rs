@@ -23,6 +23,12 @@ pub struct Arguments {
     /// Change a key of every setting, as for `pretrain`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// Remove what an earlier map or sweep left in the directory
+    #[arg(long)]
+    fresh: bool,
+    /// Keep runs of an earlier map in the directory that this one has too: with more seeds, for instance
+    #[arg(long, conflicts_with = "fresh")]
+    extend: bool,
     #[command(flatten)]
     tasks: TaskArguments,
     #[command(flatten)]
@@ -38,9 +44,11 @@ fn maps() -> impl TypedValueParser<Value = Map> {
 }
 
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
-    let base = arguments.tasks.overrides(arguments.overrides)?;
+    let changes = arguments.tasks.overrides(arguments.overrides)?;
     arguments.output.announce(progress, OUT);
     let out = arguments.output.out_or(OUT).unwrap_or_default();
-    let map = branches::run(arguments.map, &arguments.seeds, &base, &out, progress, message)?;
+    let Arguments { map, seeds, fresh, extend, .. } = arguments;
+    let search = branches::Search { map, seeds, changes, fresh, extend };
+    let map = branches::run(&search, &out, progress, message)?;
     arguments.output.present(&map, OUT, progress)
 }

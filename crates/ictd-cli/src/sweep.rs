@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use ictd_lab::error::{LabError, check_range};
 use ictd_lab::sweep::engine::{self, EngineName, Options};
 use ictd_lab::sweep::{self, Finished, Plan, Request};
-use ictd_lab::{Progress, Seeds};
+use ictd_lab::{Progress, Seeds, shell_word};
 
 use crate::{Outcome, SEEDS, message, print_data, print_json, sweep_show};
 
@@ -65,7 +65,7 @@ struct Sweep {
     /// Write what the engine would be given to DIR/engine, and submit nothing
     #[arg(long)]
     write_job: bool,
-    /// Say how many runs there are, how long they will take and what they will write, and stop
+    /// Say how many runs there are, how many of them are done, how long the others will take and what they will write, and stop
     #[arg(long)]
     dry_run: bool,
     /// Remove what an earlier sweep left in the directory
@@ -117,7 +117,12 @@ fn sweep(arguments: &Sweep, options: &Options, progress: &Arc<Progress>) -> Resu
     let request = request(arguments)?;
     let threads = rayon::current_num_threads();
     if arguments.dry_run {
-        print_data(&(request.outlook(threads, progress)? + "\n"))?;
+        let outlook = request.outlook(threads, progress)?;
+        if arguments.json {
+            print_json(&outlook)?
+        } else {
+            print_data(&format!("{outlook}\n"))?
+        }
         return Ok(Outcome::Success);
     }
     let (part, is_local) = (arguments.index.as_deref(), options.engine == EngineName::Local);
@@ -125,12 +130,14 @@ fn sweep(arguments: &Sweep, options: &Options, progress: &Arc<Progress>) -> Resu
         && let Some(finished) = request.finished()?
     {
         message(&format!("finished before, in {}", request.out.display()));
-        return show(arguments, &request, &finished);
+        show(arguments, &request, &finished)?;
+        // Runs that diverged were told of when they were done: nothing is left to fail.
+        return Ok(Outcome::Success);
     }
     let opened = request.open(part.is_none() && is_local)?;
     let all = 0..opened.sweep.num_runs();
     let runs = part.map_or(Ok(all.clone()), |text| range(text, all.len()))?;
-    message(&opened.outlook(&runs, threads, progress)?);
+    message(&opened.outlook(&runs, threads, progress)?.to_string());
     let finished = if is_local {
         opened.work(&runs, progress).and_then(|()| match part {
             Some(_) => Ok(None),
@@ -145,7 +152,15 @@ fn sweep(arguments: &Sweep, options: &Options, progress: &Arc<Progress>) -> Resu
             message(&format!("{said}; the same command goes on where this one was"));
         }
     })?;
-    finished.map_or(Ok(Outcome::Success), |finished| show(arguments, &request, &finished))
+    let Some(finished) = finished else {
+        if arguments.json {
+            // What the directory has by now of the runs that were asked for.
+            print_json(&opened.outlook(&runs, threads, progress)?)?;
+        }
+        return Ok(Outcome::Success);
+    };
+    show(arguments, &request, &finished)?;
+    Ok(if finished.diverged > 0 { Outcome::ClaimFailed } else { Outcome::Success })
 }
 
 /// The plan with what was typed beside it, and where it is swept.
@@ -181,7 +196,8 @@ fn range(text: &str, runs: usize) -> Result<Range<usize>, LabError> {
     }
 }
 
-fn show(arguments: &Sweep, request: &Request, finished: &Finished) -> Result<Outcome, LabError> {
+/// Says where the table is, and what is to be said of it.
+fn show(arguments: &Sweep, request: &Request, finished: &Finished) -> Result<(), LabError> {
     let table = request.out.join(sweep::TABLE);
     if arguments.json {
         print_json(finished)?;
@@ -190,12 +206,12 @@ fn show(arguments: &Sweep, request: &Request, finished: &Finished) -> Result<Out
     }
     if finished.diverged > 0 {
         message(&format!(
-            "warning: {} of {} runs diverged; their branch is {}",
+            "warning: {} of {} runs diverged; the branch says {}",
             finished.diverged,
             finished.runs,
             sweep::DIVERGED
         ));
     }
-    message(&format!("ictd sweep show {} looks at it", request.out.display()));
-    Ok(if finished.diverged > 0 { Outcome::ClaimFailed } else { Outcome::Success })
+    message(&format!("ictd sweep show {} looks at it", shell_word(&request.out.to_string_lossy())));
+    Ok(())
 }

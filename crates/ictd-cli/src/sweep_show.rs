@@ -17,7 +17,7 @@ pub struct Arguments {
     /// A column of the table [default: msve where it was measured, otherwise v_em]
     #[arg(long)]
     metric: Option<String>,
-    /// What is said of the runs of a cell: a share of them, or the middle of the metric [default: td, or iqm beside --metric]
+    /// What is said of the runs of a cell: a share of them, or IQM, median or mean of the metric [default: td, or iqm beside --metric]
     #[arg(long, value_parser = statistics())]
     statistic: Option<Statistic>,
     /// The key across [default: the second that the plan varies, or the only one]

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use assert_cmd::Command;
 
@@ -20,6 +21,8 @@ const SMALLER: [(&str, &[&str]); 9] = [
 ];
 /// Minutes as they are and smaller alike, as is --self-test; `cargo xtask slow` runs them.
 const SLOW: [&str; 1] = ["branches"];
+/// More than any of them takes, smaller as they are.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// It needs a page that `cargo xtask explorer` builds, and serves it until it is stopped; it has tests of its own.
 const EXPLORE: &str = "explore";
 
@@ -94,7 +97,8 @@ fn commands_in_the_docs_run() {
             if let Some(input) = before.strip_prefix("echo ") {
                 command.write_stdin(words(input)[0].clone());
             }
-            let output = command.output().unwrap();
+            // One that never ends is a failure, and not a test that never ends.
+            let output = command.timeout(PATIENCE).output().unwrap();
             let message = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(code), "{}: {line}\n{message}", page.display());
             ran += 1;

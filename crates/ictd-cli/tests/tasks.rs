@@ -17,7 +17,7 @@ const COMMANDS: [&[&str]; 8] = [
     &["lemmas", "--trials", "5", "--json"],
     &["regimes", "--tasks", "1", "--json"],
     &["pretrain", "--seeds", "1", "--set", "epochs=3", "--json"],
-    &["branches", "--seeds", "1", "--set", "epochs=2", "--json"],
+    &["branches", "--seeds", "1", "--set", "epochs=2", "--json", "--fresh"],
 ];
 
 const MACHINE: &str = r#"{"gamma": 0.8, "transitions": [[0.9, 0.1, 0], [0.2, 0.6, 0.2], [0.7, 0, 0.3]],
@@ -91,7 +91,7 @@ fn cart_poles_are_trained_on_and_their_errors_are_unknown() {
         }
     }
     // Queries from a stationary law that nobody knows are left out of the map.
-    let map = ["branches", "--seeds", "1", "--task", "cartpole", "--set", "epochs=1", "--json"];
+    let map = ["branches", "--seeds", "1", "--task", "cartpole", "--set", "epochs=1", "--json", "--fresh"];
     let map = json(&ictd_in(dir.path(), &map));
     let counts = map["counts"].as_array().unwrap();
     assert!(counts.iter().all(|count| count["query"] != "stationary") && counts[0]["change"] == "as given");

@@ -313,6 +313,15 @@ fn figures_are_no_higher_than_a_page() {
 }
 
 /// A relation and its two sides stay on one line.
+/// Words that are wider than the line stand alone, and no narrower line is looked for.
+#[test]
+fn words_that_are_too_long_stand_alone() {
+    let long = "eval_msve_theta_star over_training_and_evaluation";
+    for (text, lines) in [(long, 2), ("one_word_that_is_far_too_long", 1), ("", 0)] {
+        assert_eq!(Label::parse(text).wrap(7.0, 20.0).len(), lines, "{text}");
+    }
+}
+
 #[test]
 fn lines_do_not_break_beside_a_relation() {
     let label = Label::parse("tasks with γ = 0.9 and *n* = 300, mean ± s.e.m.");

@@ -111,8 +111,9 @@ fn every_cell_of_the_branch_maps_can_be_trained() {
     let changes = ["epochs=1", "batch=2"].map(String::from);
     for (map, expected) in [(branches::Map::Settings, 11 * 3), (branches::Map::Kernels, 15 * 4)] {
         let (dir, mut cells) = (tempfile::tempdir().unwrap(), 0);
-        let seeds = "3..4".parse().unwrap();
-        branches::run(map, &seeds, &changes, dir.path(), &Progress::default(), |_| cells += 1).unwrap();
+        let (seeds, changes) = ("3..4".parse().unwrap(), changes.to_vec());
+        let search = branches::Search { map, seeds, changes, fresh: false, extend: false };
+        branches::run(&search, dir.path(), &Progress::default(), |_| cells += 1).unwrap();
         assert_eq!(cells, expected, "{map:?}");
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ictd_lab::studies::pretrain::{Settings, run_in_memory};
 use ictd_lab::sweep::{Plan, Request, TABLE, columns, curve_file};
 use ictd_lab::{LabError, Progress};
+use sha2::{Digest as _, Sha256};
 
 const PLAN: &str = r#"
 seeds = "0..3"
@@ -260,13 +261,15 @@ fn bad_plans_are_one_line_that_says_where() {
         ("[[case]]\nset = { n = 5 }", "case has no title"),
         ("[[case]]\ntitle = \"a\"\n[[case]]\ntitle = \"a\"", "case 'a' stands there twice"),
         ("[[case]]\ntitle = \"a\"\nn = 3", "case.n is no key of a case"),
-        ("[grid]\nn = [1]\n[[zip]]\nn = [2]", "n: two axes vary it"),
-        ("[set]\nn = 3\n[grid]\nn = [1]", "'n=3' is what an axis varies"),
+        ("[grid]\nn = [1]\n\n[[zip]]\nn = [2]", "line 5, [[zip]]: n: two axes vary it"),
+        ("[grid]\ntau = [1, 2]\ntemperature = [1, 2]", "two axes vary it, as "),
+        ("[[case]]\ntitle = \"a\"\nset = { tau = 1, temperature = 2 }", "too, expected one name of a key"),
+        ("[set]\nn = 3\n[grid]\nn = [1]", "line 1, [set]: 'n=3' is what an axis varies"),
         ("preset = \"paper\"\nconfig = \"a.toml\"", "stands beside preset"),
         ("config = \"absent.toml\"", "absent.toml"),
         (
             "seeds = 1000000\n[grid]\nn = { from = 1, to = 1000, points = 1000 }",
-            "runs is 1000000000, expected 1 to 1000000",
+            "runs is 1000000000 (1000 settings with 1000000 seeds), expected 1 to 1000000",
         ),
         ("grid = 3", "grid is 3, expected a table of keys"),
         ("x = [", "line 1"),
@@ -277,18 +280,46 @@ fn bad_plans_are_one_line_that_says_where() {
         assert!(message.contains(expected), "{text}: {message}");
         assert_eq!((message.lines().count(), error.exit_code()), (1, 2), "{text}");
     }
-    // What is wrong with a key itself is found before the first run, and before a directory is made.
+    // What is wrong with a key or a value is found with its place.
     for (text, expected) in [
-        ("[grid]\nkernels = [\"softmax\"]", "kernels is no key"),
-        ("[grid]\nkernel = [\"softmax\", \"sofmax\"]", "sofmax"),
-        ("[grid]\nn = [3, -1]", "n"),
-        ("preset = \"papers\"", "preset is 'papers'"),
+        ("[grid]\nkernal = [\"softmax\"]", "plan.toml: line 2, [grid]: kernal is no key"),
+        ("[grid]\nkernel = [\"softmax\", \"sofmax\"]", "line 2, [grid]: kernel: "),
+        ("[set]\nlayers = 2\n[grid]\nn = [3, -1]", "line 4, [grid]: n"),
+        ("[grid]\nn = [3, 5]\n\"optimizer.lr\" = [1e-3, true]", "line 3, [grid]: optimizer.lr"),
+        ("[set]\n\nlayers = \"two\"", "line 3, [set]: layers"),
+        ("[set]\noptimizer = { lr = 1, rl = 2 }", "line 2, [set]: optimizer.rl is no key"),
+        ("[set.optimizer]\nrl = 2", "line 2, [set]: optimizer.rl is no key"),
+        ("[[zip]]\nn = [1, 2]\n[[zip]]\nlayers = [1, 2]\nkernal = [1, 2]", "line 5, [[zip]]: kernal"),
+        ("[[case]]\ntitle = \"a\"\n[[case]]\ntitle = \"b\"\nset = { n = 0 }", "line 5, [[case]] 'b': n"),
+        ("preset = \"papers\"", "line 1: preset is 'papers'"),
+        ("[grid]\nn = { from = 5, to = 10, points = 4 }", "line 2: grid.n has 6.66"),
+        ("[grid]\ntemperature = { from = 1, to = 2, points = 3 }", "such as 1.0"),
+        ("[[case]]\ntitle = \"a\\nb\"", "case.title is \"a\\nb\", expected one line"),
+    ] {
+        let error = plan(dir.path(), text).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains(expected), "{text}: {message}");
+        assert_eq!((message.lines().count(), error.exit_code()), (1, 2), "{text}: {message}");
+    }
+    // What only a combination makes wrong is found before the first run, and before a directory is made.
+    let cartpole =
+        "[grid]\nloss = [\"td\", \"true-value\"]\ntask = [\"boyan\", \"cartpole\"]\n[set]\nepochs = 1";
+    for (text, expected) in [
+        (cartpole, "PLAN: setting 3 ("),
+        ("[grid]\ntemperature = [1, 1.0]", "settings 0 (temperature=1) and 1 (temperature=1.0) are the same"),
     ] {
         let request = request(dir.path(), text, "never");
         let message = request.open(true).unwrap_err().to_string();
         assert!(message.contains(expected) && message.lines().count() == 1, "{text}: {message}");
         assert!(!request.out.exists(), "{text}");
     }
+}
+
+#[test]
+fn a_seed_may_be_the_largest_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let found = plan(dir.path(), "seeds = [9223372036854775807]").unwrap();
+    assert_eq!(found.seeds[..], [i64::MAX as u64]);
 }
 
 #[test]
@@ -315,4 +346,165 @@ fn a_directory_has_one_sweep_at_a_time() {
     assert!(error.to_string().contains("in use by"), "{error}");
     drop(worker);
     request.open(true).unwrap();
+}
+
+fn lines(out: &Path) -> usize {
+    journals(out).iter().map(|path| fs::read_to_string(path).unwrap().lines().count()).sum()
+}
+
+/// The directory as another build of the program would have begun it.
+fn begun_by_another_build(out: &Path) {
+    let path = out.join("sweep.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once("\"program\": \"").unwrap();
+    let other = format!("{before}\"program\": \"{}{}", "0".repeat(64), &rest[64..]);
+    let (content, _) = other.rsplit_once("\"sha256\": \"").unwrap();
+    let empty = format!("{content}\"sha256\": \"\"\n}}\n");
+    let digest: String = Sha256::digest(empty.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(&path, format!("{content}\"sha256\": \"{digest}\"\n}}\n")).unwrap();
+}
+
+/// What another build computed is never removed but by `--fresh`, and never mixed with what this one computes.
+#[test]
+fn runs_of_another_build_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = request(dir.path(), PLAN, "out");
+    own.open(false).unwrap().work(&(0..5), &Progress::default()).unwrap();
+    begun_by_another_build(&own.out);
+    for extend in [false, true] {
+        let refused = Request { extend, ..own.clone() }.open(true).unwrap_err().to_string();
+        assert!(refused.contains("begun by another build") && refused.contains("--fresh"), "{refused}");
+        assert_eq!(lines(&own.out), 5);
+    }
+    swept(&Request { fresh: true, ..own.clone() }, 2);
+    assert_eq!(lines(&own.out), 12);
+}
+
+/// Cases that come to one configuration, as where what is typed is what a case says, have rows of their own and are trained once.
+#[test]
+fn settings_that_are_the_same_are_trained_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "seeds = 2\ncheckpoints = \"final\"\n[set]\nepochs = 4\nn = 5\n[[case]]\ntitle = \"as given\"\n[[case]]\ntitle = \"n = 5\"\nset = { n = 5 }\n[[case]]\ntitle = \"n = 8\"\nset = { n = 8 }\n";
+    let whole = swept(&request(dir.path(), text, "whole"), 2);
+    let rows = rows(&whole);
+    assert_eq!((rows.len(), lines(&whole)), (1 + 6, 4));
+    assert_eq!(rows[1][1..], rows[3][1..]);
+    assert_ne!(rows[1][1..], rows[5][1..]);
+    let listed = fs::read_to_string(whole.join("checkpoints.csv")).unwrap();
+    assert_eq!(listed.lines().next(), Some("case,n,seed,checkpoint,file,sha256"));
+    assert_eq!(listed.lines().count(), 1 + 6);
+    // Workers of other parts, the one with the copies first.
+    let parts = request(dir.path(), text, "parts");
+    for runs in [2..6, 0..2] {
+        parts.open(false).unwrap().work(&runs, &Progress::default()).unwrap();
+    }
+    swept(&parts, 1);
+    assert_eq!(lines(&parts.out), 4);
+    for name in [TABLE, "checkpoints.csv"] {
+        assert_eq!(fs::read(parts.out.join(name)).unwrap(), fs::read(whole.join(name)).unwrap());
+    }
+    let outlook = parts.outlook(1, &Progress::default()).unwrap().to_string();
+    let expected = "3 settings × 2 seeds = 6 runs, 6 done before, 2 with the result of another";
+    assert!(outlook.ends_with(expected), "{outlook}");
+}
+
+/// Parameters that are gone or damaged are found and trained again, and a half-written file goes.
+#[test]
+fn lost_checkpoints_are_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    let out = swept(&request, 2);
+    let before = results(&out);
+    let list = fs::read_to_string(out.join("checkpoints.csv")).unwrap();
+    let files: Vec<PathBuf> =
+        list.lines().skip(1).map(|row| out.join(row.split(',').nth(5).unwrap())).collect();
+    assert_eq!(files.len(), 12 * 2);
+    let leftover = files[0].with_file_name(".seed_0015.final.safetensors.123456.tmp");
+    let damages: [&dyn Fn(); 3] = [
+        &|| fs::remove_file(&files[3]).unwrap(),
+        &|| {
+            let mut bytes = fs::read(&files[7]).unwrap();
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            fs::write(&files[7], bytes).unwrap();
+        },
+        &|| fs::remove_dir_all(files[0].parent().unwrap()).unwrap(),
+    ];
+    for damage in damages {
+        assert!(request.finished().unwrap().is_some());
+        damage();
+        assert!(request.finished().unwrap().is_none());
+        fs::create_dir_all(leftover.parent().unwrap()).unwrap();
+        fs::write(&leftover, "half").unwrap();
+        swept(&request, 2);
+        assert_eq!((results(&out), lines(&out)), (before.clone(), 12), "no second record of a run");
+        assert!(!leftover.exists());
+    }
+}
+
+/// A directory that is no sweep's is left alone, whatever it has under the names of a sweep.
+#[test]
+fn directories_of_others_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    for name in [TABLE, "checkpoints/mine.bin", "curves/00000.csv"] {
+        let file = request.out.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "mine").unwrap();
+        for (fresh, extend) in [(false, false), (true, false), (false, true)] {
+            let refused = Request { fresh, extend, ..request.clone() }.open(true).unwrap_err();
+            assert!(refused.to_string().contains("has no sweep.json but"), "{refused}");
+            assert_eq!(refused.exit_code(), 2);
+            assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+        }
+        fs::remove_dir_all(&request.out).unwrap();
+    }
+    // Other names are nobody's business.
+    fs::create_dir_all(&request.out).unwrap();
+    fs::write(request.out.join("notes.txt"), "mine").unwrap();
+    swept(&request, 2);
+    assert!(request.out.join("notes.txt").exists());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "my out");
+    let opened = request.open(true).unwrap();
+    opened.work(&(0..4), &Progress::default()).unwrap();
+    let error = opened.finish(&Progress::default(), |_| {}).unwrap_err().to_string();
+    assert!(error.contains("8 runs without a record"), "{error}");
+    assert!(error.contains("run 4 (kernel=softmax, layers=3 n=8, seed 1) the first"), "{error}");
+    assert!(error.contains(&format!("ictd sweep '{}'", request.out.display())), "{error}");
+}
+
+#[test]
+fn what_there_is_to_do_is_told_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = request(dir.path(), PLAN, "out");
+    let told =
+        |request: &Request| request.outlook(2, &Progress::default()).map(|outlook| outlook.to_string());
+    assert!(told(&own).unwrap().starts_with("plan: 4 settings × 3 seeds = 12 runs; about "));
+    own.open(false).unwrap().work(&(0..5), &Progress::default()).unwrap();
+    assert!(told(&own).unwrap().starts_with("plan: 4 settings × 3 seeds = 12 runs, 5 done before; about "));
+    let fresh = told(&Request { fresh: true, ..own.clone() }).unwrap();
+    assert!(fresh.ends_with("; --fresh removes checkpoints, journal, sweep.json"), "{fresh}");
+    let more = request(dir.path(), &PLAN.replace("0..3", "0..4"), "out");
+    assert!(told(&more).unwrap_err().to_string().contains("has another sweep"));
+    assert!(told(&Request { extend: true, ..more }).unwrap().contains("16 runs, 5 done before"));
+    assert_eq!(lines(&own.out), 5, "nothing was done");
+}
+
+/// A task file is looked for beside the plan that names it, wherever the command is given.
+#[test]
+fn task_files_stand_beside_their_plan() {
+    let dir = tempfile::tempdir().unwrap();
+    let machine = r#"{"gamma": 0.8, "transitions": [[0.9, 0.1], [0.2, 0.8]], "rewards": [1, 0.2], "features": [[3, 0], [0, 3]]}"#;
+    fs::write(dir.path().join("machine.json"), machine).unwrap();
+    let text = "seeds = 1\n[set]\nepochs = 2\n[grid]\ntask = [\"boyan\", \"machine.json\"]\n";
+    let out = swept(&request(dir.path(), text, "out"), 1);
+    let beside = dir.path().join("machine.json").display().to_string();
+    assert_eq!(rows(&out)[2][0], beside);
+    let error = plan(dir.path(), "[set]\ntask = \"absent.json\"").unwrap_err().to_string();
+    assert!(error.contains("plan.toml: line 2, [set]: ") && error.contains("absent.json"), "{error}");
 }

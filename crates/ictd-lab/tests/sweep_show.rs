@@ -310,3 +310,76 @@ fn runs_go_to_tensorboard_with_the_same_bytes_every_time() {
     let events = written("c", &final_only);
     assert_eq!((count(&events, "final/msve"), count(&events, "train/td_loss")), (2, 0));
 }
+
+/// The example of the docs: many panels, whose titles are words that no line can break.
+#[test]
+fn the_example_of_the_docs_is_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/data/sweep.toml");
+    let text =
+        fs::read_to_string(example).unwrap().replace("epochs = 200", "epochs = 80").replace("0..6", "0..2");
+    let out = swept(dir.path(), &text, usize::MAX);
+    let names: Vec<String> =
+        looked_at(&out, &Asked::default()).unwrap().figures().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["heatmap", "curves"]);
+}
+
+/// Runs that diverged at once have no curve and no place in a legend; that they diverged is said, and is no failure to look.
+#[test]
+fn settings_without_a_curve_are_in_no_legend() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan =
+        "seeds = 1\nmetrics = \"every 10\"\n[set]\nepochs = 20\n[grid]\n\"optimizer.lr\" = [1e-3, 1e30]\n";
+    let out = swept(dir.path(), plan, usize::MAX);
+    let overview = looked_at(&out, &Asked::default()).unwrap();
+    assert!(overview.holds() && overview.text(100).contains("1 run diverged and has no numbers"));
+    let (_, curves) = overview.figures().into_iter().find(|(name, _)| name == "curves").unwrap();
+    let drawn = ictd_lab::figure::to_svg(&curves);
+    assert!(drawn.contains("1 of 2 settings") && !drawn.contains("1e30") && !drawn.contains("0000000"));
+    // The page opens with the curve of the figure.
+    let page = embedded(&overview.page().unwrap());
+    let curve = page["view"]["curve"].as_u64().unwrap() as usize;
+    assert_eq!(page["curves"][curve], serde_json::to_value(&overview).unwrap()["curve"]);
+    assert_eq!((&page["view"]["line"], &page["values"][0][1]), (&"median".into(), &"1e30".into()));
+}
+
+#[test]
+fn ticks_of_the_page_are_round() {
+    if Command::new("node").arg("--version").output().is_err() {
+        return;
+    }
+    let script = include_str!("../src/sweep/show/page/statistics.js").to_owned()
+        + include_str!("../src/sweep/show/page/pictures.js");
+    let check = r#"
+const same = (found, expected) => {
+  const [a, b] = [found, expected].map((x) => JSON.stringify(x));
+  if (a !== b) throw new Error(`${a} is not ${b}`);
+};
+same(ticks(0.343, 0.506, false), [0.35, 0.4, 0.45, 0.5]);
+same(ticks(38, 1200, false), [200, 400, 600, 800, 1000, 1200]);
+same(ticks(0, 1, false), [0, 0.2, 0.4, 0.6, 0.8, 1]);
+same(ticks(-3, 4, false), [-2, 0, 2, 4]);
+same(ticks(2e-4, 3, true), [1e-3, 1e-2, 0.1, 1]);
+same(ticks(0.3, 7, true), [0.5, 1, 2, 5]);
+same(ticks(1e-300, 1e300, true).length <= 6, true);
+same([0.35, 0.00002, 1e6, -1.05e7].map(exact), ["0.35", "2e−5", "1e6", "−1.05e7"]);
+same(scale(2, 2, false).ticks, [[2, "2"]]);
+"#;
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("check.cjs");
+    fs::write(&program, format!("{script}\n{check}")).unwrap();
+    let ran = Command::new("node").arg(&program).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A sweep that nobody works on is not waited for.
+#[test]
+fn one_that_stopped_is_said_to_have_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = swept(dir.path(), PLAN, 5);
+    let stopped = watch(&out, &Progress::default()).unwrap_err().to_string();
+    assert!(stopped.contains("5 of 36 runs are done and no process works on the others"), "{stopped}");
+    // Neither is the lock of a killed process anybody.
+    fs::write(out.join(".lock"), "process 1").unwrap();
+    assert!(watch(&out, &Progress::default()).unwrap_err().to_string().contains("no process"));
+}

@@ -9,6 +9,7 @@ mod arrays;
 mod errors;
 mod evaluate;
 mod forward;
+mod own_tasks;
 mod report;
 mod work;
 
@@ -19,7 +20,6 @@ mod tasks;
 mod theory;
 mod transformer;
 
-mod families;
 mod studies;
 mod sweeps;
 mod training;

@@ -9,10 +9,10 @@ use ictd_lab::studies::mirror::{self, MirrorConfig};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
 use ictd_lab::studies::{Paper, Plan};
-use ictd_lab::{LabError, Seeds, did_you_mean};
+use ictd_lab::{LabError, did_you_mean};
 use pyo3::prelude::*;
 
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, input};
 use crate::report::Report;
 use crate::training::notice;
 use crate::work::Manner;
@@ -61,12 +61,14 @@ pub fn reproduce_paper<'py>(
 
 /// Which solution pretraining finds, setting by setting.
 #[pyfunction]
-#[pyo3(signature = (map, seeds, overrides, out, threads, callback))]
+#[pyo3(signature = (map, seeds, overrides, fresh, extend, out, threads, callback))]
 pub fn branch_map<'py>(
     py: Python<'py>,
     map: &str,
     seeds: &str,
     overrides: Vec<String>,
+    fresh: bool,
+    extend: bool,
     out: PathBuf,
     threads: Option<usize>,
     callback: Option<Bound<'py, PyAny>>,
@@ -79,10 +81,14 @@ pub fn branch_map<'py>(
         LabError::value("map", format!("'{map}'"), expected)
     };
     let map = known.ok_or_else(unknown).or_raise()?;
-    let seeds: Seeds = seeds.parse().or_raise()?;
+    if fresh && extend {
+        return Err(input("extend: has no meaning beside fresh, expected one of both"));
+    }
+    let search =
+        branches::Search { map, seeds: seeds.parse().or_raise()?, changes: overrides, fresh, extend };
     let found = Manner::new(threads, callback).run(py, "branches", move |progress| {
         progress.will_write(out.clone());
-        let found = branches::run(map, &seeds, &overrides, &out, progress, notice);
+        let found = branches::run(&search, &out, progress, notice);
         finished(progress, found)
     })?;
     Report::new(found)

@@ -1,7 +1,7 @@
 //! Tasks and where they come from: families, files and objects of Python's.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ictd::random::{Purpose, Stream};
 use ictd::task::{FiniteTask, Kind, Mrp, TaskError, TaskSource};
@@ -15,8 +15,9 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{Numbers, to_array2};
 use crate::context::Context;
-use crate::errors::{OrRaise, input_type, internal};
+use crate::errors::{OrRaise, internal};
 use crate::forward::admit;
+use crate::own_tasks::OwnTasks;
 
 /// Largest number of transitions of a sample.
 const MOST: usize = 100_000_000;
@@ -207,123 +208,10 @@ pub fn task_options(given: &Bound<'_, PyDict>) -> PyResult<TaskOptions> {
     })
 }
 
-/// What an object of Python's raised while tasks were drawn.
-type Failure = Arc<Mutex<Option<PyErr>>>;
-
-/// Tasks, and what went wrong with drawing them.
-pub struct Drawn {
+/// Tasks, and the object of Python's that draws them, if one does.
+pub struct Asked {
     pub tasks: Tasks,
-    failure: Failure,
-}
-
-impl Drawn {
-    /// What was found, or what the object raised: it comes before whatever followed from it.
-    pub fn or_its_error<T>(failure: Option<&Failure>, found: PyResult<T>) -> PyResult<T> {
-        let raised = failure.and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
-        match (found, raised) {
-            (Err(_), Some(error)) => Err(error),
-            (found, _) => found,
-        }
-    }
-
-    /// The tasks, and where errors of theirs are kept.
-    pub fn split(self) -> (Tasks, Failure) {
-        (self.tasks, self.failure)
-    }
-}
-
-/// An object with a method `draw(seed, index)` that gives tasks.
-#[derive(Debug)]
-pub struct PythonTasks {
-    object: Py<PyAny>,
-    name: String,
-    num_states: usize,
-    feature_dim: usize,
-    gamma: f64,
-    failure: Failure,
-}
-
-impl PythonTasks {
-    /// Its sizes are those of the first task of the seed, or what the object says: `num_states`.
-    pub fn new(object: &Bound<'_, PyAny>, seed: u64) -> PyResult<Self> {
-        let class = object.get_type().name()?.to_string();
-        if !object.hasattr("draw")? {
-            return Err(input_type(format!(
-                "task is of type {class}, expected a name, a file, a Task, a Family or an object with a method draw(seed, index)"
-            )));
-        }
-        let first = drawn(object, seed, 0)?;
-        let said = object.getattr_opt("num_states")?.map(|m| m.extract::<usize>()).transpose()?;
-        Ok(Self {
-            name: class,
-            num_states: said.unwrap_or(0).max(first.mrp().num_states()),
-            feature_dim: first.features().num_cols(),
-            gamma: first.mrp().gamma(),
-            object: object.clone().unbind(),
-            failure: Failure::default(),
-        })
-    }
-
-    fn refused(&self, problem: String) -> TaskError {
-        TaskError::Own(format!("{}.draw: {problem}", self.name))
-    }
-}
-
-/// A task as an object draws it.
-fn drawn(object: &Bound<'_, PyAny>, seed: u64, index: u64) -> PyResult<Arc<FiniteTask>> {
-    let made = object.call_method1("draw", (seed, index))?;
-    let inner = made.getattr_opt("_inner")?;
-    let task = inner.as_ref().and_then(|inner| inner.cast::<Task>().ok());
-    task.map(|task| task.get().0.clone()).ok_or_else(|| {
-        let (class, found) = (object.get_type().to_string(), made.get_type().to_string());
-        input_type(format!("draw of {class} gives {found}, expected ictd.Task"))
-    })
-}
-
-impl TaskSource for PythonTasks {
-    fn describe(&self) -> String {
-        format!("{} states, {} features, γ = {}", self.num_states, self.feature_dim, self.gamma)
-    }
-
-    fn num_states(&self) -> usize {
-        self.num_states
-    }
-
-    fn feature_dim(&self) -> usize {
-        self.feature_dim
-    }
-
-    fn gamma(&self) -> f64 {
-        self.gamma
-    }
-
-    /// Tasks that are drawn for another purpose than to be examined have a seed of their own, so that they are others.
-    fn draw(&self, stream: &mut Stream) -> Result<FiniteTask, TaskError> {
-        let (seed, purpose, index) = stream.address();
-        let seed = match purpose {
-            Purpose::Task => seed,
-            _ => u64::from(stream.below(u32::MAX)) << 32 | u64::from(stream.below(u32::MAX)),
-        };
-        let found = Python::attach(|py| drawn(self.object.bind(py), seed, index)).map_err(|error| {
-            let text = error.to_string();
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            self.refused(text)
-        })?;
-        let (d, gamma) = (found.features().num_cols(), found.mrp().gamma());
-        if d != self.feature_dim || gamma != self.gamma {
-            let expected = format!("{} features and gamma {}", self.feature_dim, self.gamma);
-            return Err(self.refused(format!(
-                "task {index} has {d} features and gamma {gamma}, expected {expected} as task 0 has"
-            )));
-        }
-        if found.mrp().num_states() > self.num_states {
-            let (found, most) = (found.mrp().num_states(), self.num_states);
-            return Err(self.refused(format!(
-                "task {index} has {found} states, expected at most {most} as task 0 has; say the largest number as num_states"
-            )));
-        }
-        Ok((*found).clone())
-    }
+    pub own: Option<Arc<OwnTasks>>,
 }
 
 /// The tasks of a seed: of a name or a file, a family, a task, or an object that draws them; `default` where there is none of these.
@@ -332,8 +220,8 @@ pub fn tasks_of(
     options: &TaskOptions,
     default: ictd::Family,
     seed: u64,
-) -> PyResult<Drawn> {
-    let plain = |tasks: Tasks| Drawn { tasks, failure: Failure::default() };
+) -> PyResult<Asked> {
+    let plain = |tasks: Tasks| Asked { tasks, own: None };
     let Some(task) = task.filter(|task| !task.is_none()) else {
         let choice = options.choice(TaskChoice::Family(default)).or_raise()?;
         return Ok(plain(choice.tasks(seed).or_raise()?));
@@ -347,15 +235,14 @@ pub fn tasks_of(
         return Ok(plain(choice.tasks(seed).or_raise()?));
     }
     let (unit_norm, score_scale) = options.rescaling().or_raise()?;
-    let (name, source, failure): (_, Arc<dyn TaskSource>, _) = match task.cast::<Task>() {
-        Ok(task) => ("task".to_owned(), task.get().0.clone(), Failure::default()),
+    let (name, source, own): (_, Arc<dyn TaskSource>, _) = match task.cast::<Task>() {
+        Ok(task) => ("task".to_owned(), task.get().0.clone(), None),
         Err(_) => {
-            let own = PythonTasks::new(task, seed)?;
-            let failure = own.failure.clone();
-            (own.name.clone(), Arc::new(own), failure)
+            let (own, drawn) = OwnTasks::of(task)?;
+            (drawn.name().to_owned(), Arc::new(drawn), Some(own))
         }
     };
-    Ok(Drawn { tasks: Tasks::own(&name, source, seed).rescaled(unit_norm, score_scale), failure })
+    Ok(Asked { tasks: Tasks::own(&name, source, seed).rescaled(unit_norm, score_scale), own })
 }
 
 /// Families by name.

@@ -17,9 +17,10 @@ use pyo3::types::PyDict;
 
 use crate::context::Context;
 use crate::errors::OrRaise;
+use crate::own_tasks::or_failure;
 use crate::params::Model;
 use crate::report::Report;
-use crate::tasks::{Drawn, task_options, tasks_of};
+use crate::tasks::{self, task_options, tasks_of};
 use crate::work::Manner;
 
 /// What is asked for where tasks are: the tasks, their options and a seed.
@@ -34,12 +35,12 @@ impl<'a, 'py> Asked<'a, 'py> {
         Ok(Self { task: task.filter(|task| !task.is_none()), options: task_options(options)?, seed })
     }
 
-    fn tasks(&self, default: Family) -> PyResult<Drawn> {
+    fn tasks(&self, default: Family) -> PyResult<tasks::Asked> {
         tasks_of(self.task, &self.options, default, self.seed)
     }
 
     /// Those that are given, if any.
-    fn given(&self, default: Family) -> PyResult<Option<Drawn>> {
+    fn given(&self, default: Family) -> PyResult<Option<tasks::Asked>> {
         (self.task.is_some() || self.options.is_given()).then(|| self.tasks(default)).transpose()
     }
 }
@@ -48,12 +49,12 @@ impl<'a, 'py> Asked<'a, 'py> {
 fn study<'py, R: report::Report + Send + Sync + 'static>(
     (py, name): (Python<'py>, &str),
     manner: &Manner<'py>,
-    drawn: Option<Drawn>,
+    asked: Option<tasks::Asked>,
     run: impl FnOnce(Option<Tasks>, &Progress) -> Result<R, LabError> + Send + 'static,
 ) -> PyResult<Report> {
-    let (tasks, failure) = drawn.map(Drawn::split).unzip();
+    let (tasks, own) = asked.map(|asked| (asked.tasks, asked.own)).unzip();
     let found = manner.run(py, name, move |progress| run(tasks, progress));
-    Report::new(Drawn::or_its_error(failure.as_ref(), found)?)
+    Report::new(or_failure(own.flatten().as_ref(), found)?)
 }
 
 /// The tasks of a study that cannot do without.

@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 
 use crate::arrays::to_array;
 use crate::errors::OrRaise;
-use crate::families::{on_family, or_failure};
+use crate::own_tasks::{on_family, or_failure};
 use crate::report::Report;
 use crate::work::Manner;
 

@@ -12,6 +12,8 @@ use super::text::text_width;
 
 /// Length of ticks, and room between axes and their labels.
 const TICK: f64 = 3.0;
+/// Room between the labels of ticks.
+const LABEL_GAP: f64 = 2.0;
 /// Height of a plot over its width, and the range that heights stay in.
 const ASPECT: f64 = 0.62;
 const HEIGHTS: (f64, f64) = (100.0, 130.0);
@@ -162,6 +164,16 @@ impl Chart {
     }
 }
 
+/// Every how many of the labels, given by middle and width, are shown so that none touches another: at even distances, so that
+/// those between them can be told.
+fn every_label(labels: &[(f64, f64)]) -> usize {
+    let fits = |every: &usize| {
+        let shown: Vec<&(f64, f64)> = labels.iter().step_by(*every).collect();
+        shown.windows(2).all(|pair| pair[0].0 + 0.5 * (pair[0].1 + pair[1].1) + LABEL_GAP < pair[1].0)
+    };
+    (1..labels.len()).find(fits).unwrap_or(labels.len().max(1))
+}
+
 impl Panel for Chart {
     fn title(&self) -> &str {
         &self.title
@@ -198,15 +210,15 @@ impl Panel for Chart {
         let axis = |points: &[(f64, f64)], scene: &mut Scene| {
             scene.polyline(points, Stroke::solid(INK, AXIS_WIDTH));
         };
-        let mut free = f64::NEG_INFINITY;
-        for (value, label) in x.ticks() {
-            let (at, half) = (px(value), 0.5 * text_width(&label));
+        let ticks = x.ticks();
+        let labels: Vec<(f64, f64)> = ticks.iter().map(|(v, label)| (px(*v), text_width(label))).collect();
+        let every = every_label(&labels);
+        for (k, (value, label)) in ticks.iter().enumerate() {
+            let at = px(*value);
             axis(&[(at, plot.bottom()), (at, plot.bottom() + TICK)], scene);
-            // Where labels would touch, every other one says enough.
-            if at - half > free {
+            if k % every == 0 {
                 let baseline = plot.bottom() + TICK + 1.1 * TEXT_SIZE;
-                scene.text(at, baseline, &label, TEXT_SIZE, Anchor::Middle, INK);
-                free = at + half + 2.0;
+                scene.text(at, baseline, label, TEXT_SIZE, Anchor::Middle, INK);
             }
         }
         self.draw_series(scene, |vx, vy| (px(vx), py(vy)));
@@ -221,5 +233,17 @@ impl Panel for Chart {
         legend.draw(scene, plot.left, top, plot.width);
         let sides = (plot.left - area.left, area.right() - plot.right());
         self.texts().draw(scene, area, plot, self.ends(area.width, sides));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_left_out_at_even_distances() {
+        let labels = |gap: f64| -> Vec<(f64, f64)> { (0..5).map(|k| (gap * f64::from(k), 16.0)).collect() };
+        assert_eq!([20.0, 18.5, 10.0, 8.0, 1.0].map(|gap| every_label(&labels(gap))), [1, 1, 2, 3, 5]);
+        assert_eq!((every_label(&[]), every_label(&[(0.0, 5.0)])), (1, 1));
     }
 }

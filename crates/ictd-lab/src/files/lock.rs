@@ -69,6 +69,16 @@ impl DirLock {
         }
     }
 
+    /// Whether somebody holds the lock of a directory, shared or not. Nobody is kept out meanwhile but for a moment, where a
+    /// killed process left its file.
+    pub(crate) fn is_held(root: &Path) -> bool {
+        match File::options().read(true).write(true).open(root.join(LOCK)) {
+            // On a file system without locks the file is all there is.
+            Ok(file) => file.try_lock().is_err(),
+            Err(e) => e.kind() != ErrorKind::NotFound,
+        }
+    }
+
     /// Locks a part of a directory that a file of this name stands for, against other processes; `None` where one has it.
     pub(crate) fn try_part(root: &Path, name: &str) -> Result<Option<Self>, LabError> {
         let path = root.join(name);

@@ -77,17 +77,31 @@ pub struct BranchMap {
     gradients: Vec<FirstGradientSign>,
 }
 
-/// Sweeps a map in the directory `out`, each setting with the changes `base` (of the tasks, for instance) before its own; tells
-/// `tell` about each. What an earlier run of the same program left there is taken up. Settings that only change the number of
-/// states are left out where a file says it or nobody counts them, and queries from a stationary law where it is not known.
+/// A map as a command asks for it.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// What is mapped.
+    pub map: Map,
+    /// Seeds of every setting.
+    pub seeds: Seeds,
+    /// Changes of every setting before its own, `key=value`: of the tasks, for instance.
+    pub changes: Vec<String>,
+    /// Removes what an earlier map or sweep left in the directory.
+    pub fresh: bool,
+    /// Goes on with those of its runs that this map has too.
+    pub extend: bool,
+}
+
+/// Sweeps a map in the directory `out` and tells `tell` about each setting. What an earlier run of the same program left of this
+/// map is taken up, and a finished map is not computed again. Settings that only change the number of states are left out where a
+/// file says it or nobody counts them, and queries from a stationary law where it is not known.
 pub fn run(
-    map: Map,
-    seeds: &Seeds,
-    base: &[String],
+    search: &Search,
     out: &Path,
     progress: &Progress,
     mut tell: impl FnMut(&str),
 ) -> Result<BranchMap, LabError> {
+    let Search { map, seeds, changes: base, fresh, extend } = search;
     let sets = |change: &&String| map.own_keys().contains(&key_of(change));
     if let Some(change) = base.iter().find(sets) {
         let problem = format!(
@@ -97,7 +111,12 @@ pub fn run(
         return Err(LabError::refused("set", problem));
     }
     let plan = fitted(map.plan()?, seeds, base)?;
-    let request = Request { plan, out: out.to_owned(), fresh: false, extend: true };
+    let request = Request { plan, out: out.to_owned(), fresh: *fresh, extend: *extend };
+    let is_finished = request.finished()?.is_some();
+    if !is_finished {
+        // Before minutes of gradients.
+        request.admitted()?;
+    }
     let sweep = request.sweep()?;
     // The first gradient is that of the paper's kernel, which the other map varies.
     let measured: Vec<&Setting> = match map {
@@ -108,17 +127,18 @@ pub fn run(
     let gradient =
         |setting: &Setting| FirstGradientSign::measure(query(setting), &setting.settings, seeds, progress);
     let gradients = measured.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
-    let opened = request.open(true)?;
-    let all = 0..opened.sweep.num_runs();
-    opened.work(&all, progress)?;
-    opened.finish(progress, |_| {})?;
+    if !is_finished {
+        let opened = request.open(true)?;
+        opened.work(&(0..opened.sweep.num_runs()), progress)?;
+        opened.finish(progress, |_| {})?;
+    }
     let runs = Runs::read(out, progress)?;
     let mut counts = Vec::new();
-    for (k, setting) in opened.sweep.settings.iter().enumerate() {
-        let found = count(&opened.sweep.plan, setting, &runs, k);
+    for (k, setting) in sweep.settings.iter().enumerate() {
+        let found = count(&sweep.plan, setting, &runs, k);
         let BranchCount { change, query, td, mirror, none, diverged, .. } = &found;
         let lost = if *diverged > 0 { format!(", {diverged} diverged") } else { String::new() };
-        let place = format!("[{}/{}]", k + 1, opened.sweep.settings.len());
+        let place = format!("[{}/{}]", k + 1, sweep.settings.len());
         tell(&format!("{place} {change}, query {query}: {td} td, {mirror} mirror, {none} none{lost}"));
         counts.push(found);
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::setting::Sweep;
-use crate::files::process;
+use crate::files::{DirLock, process};
 use crate::{LabError, Moment};
 
 /// Where journals are, inside the directory of a sweep.
@@ -37,12 +37,15 @@ pub struct Record {
     pub curve: Vec<String>,
     /// Why it has no numbers, where it diverged; empty otherwise.
     pub note: String,
+    /// The parameters that were kept of it, each with its SHA-256: `final` and `best`, as far as they were asked for.
+    pub kept: Vec<(String, String)>,
 }
 
 impl Record {
     fn to_line(&self) -> String {
-        let Self { key, seed, cells, curve, note } = self;
-        let content = format!("{key}\t{seed}\t{cells}\t{}\t{note}", curve.join(";"));
+        let Self { key, seed, cells, curve, note, kept } = self;
+        let kept: Vec<String> = kept.iter().map(|(name, digest)| format!("{name}:{digest}")).collect();
+        let content = format!("{key}\t{seed}\t{cells}\t{}\t{note}\t{}", curve.join(";"), kept.join(";"));
         format!("{:08x}\t{content}\n", crc32fast::hash(content.as_bytes()))
     }
 
@@ -50,10 +53,15 @@ impl Record {
         let content = checked(line)?;
         let mut fields = content.split('\t');
         let mut field = || fields.next();
-        let (key, seed, cells, curve, note) = (field()?, field()?, field()?, field()?, field()?);
-        let curve = if curve.is_empty() { Vec::new() } else { curve.split(';').map(String::from).collect() };
+        let (key, seed, cells, curve) = (field()?, field()?, field()?, field()?);
+        let (note, kept) = (field()?, field()?);
+        let list = |text: &str| -> Vec<String> {
+            if text.is_empty() { Vec::new() } else { text.split(';').map(String::from).collect() }
+        };
+        let pair = |text: String| text.split_once(':').map(|(name, digest)| (name.into(), digest.into()));
+        let kept = list(kept).into_iter().map(pair).collect::<Option<_>>()?;
         let [key, cells, note] = [key, cells, note].map(String::from);
-        Some(Self { key, seed: seed.parse().ok()?, cells, curve, note })
+        Some(Self { key, seed: seed.parse().ok()?, cells, curve: list(curve), note, kept })
     }
 }
 
@@ -138,7 +146,9 @@ pub fn line(record: &Record) -> Vec<u8> {
 #[derive(Debug, Default)]
 pub struct Index {
     files: Vec<PathBuf>,
-    /// By run: the file, the first byte and the length of the line.
+    /// By run: the run that stands for it.
+    firsts: Vec<usize>,
+    /// By run that stands for itself: the file, the first byte and the length of the line.
     places: Vec<Option<(u32, u64, u32)>>,
     /// Runs that more than one record was found of.
     pub repeated: usize,
@@ -147,15 +157,28 @@ pub struct Index {
 }
 
 impl Index {
+    /// Of a sweep of which nothing is done.
+    pub fn empty(sweep: &Sweep) -> Self {
+        let firsts = (0..sweep.num_runs()).map(|run| sweep.first(run)).collect();
+        Self { places: vec![None; sweep.num_runs()], firsts, ..Self::default() }
+    }
+
+    /// Of a sweep of which all is done.
+    pub fn full(sweep: &Sweep) -> Self {
+        let places = vec![Some((0, 0, 0)); sweep.num_runs()];
+        Self { places, ..Self::empty(sweep) }
+    }
+
     /// Looks up which of some runs of a sweep are done. Files whose names say that they were begun for other runs of the same
     /// sweep are not read.
     pub fn read(root: &Path, sweep: &Sweep, runs: &Range<usize>) -> Result<Self, LabError> {
         let digest = sweep.digest();
+        // Of settings that are the same the first.
         let numbers: HashMap<&str, usize> =
-            sweep.settings.iter().enumerate().map(|(k, s)| (s.key.as_str(), k)).collect();
+            sweep.settings.iter().enumerate().rev().map(|(k, s)| (s.key.as_str(), k)).collect();
         let seeds = &sweep.plan.seeds;
         let positions: HashMap<u64, usize> = seeds.iter().enumerate().map(|(k, &seed)| (seed, k)).collect();
-        let mut index = Self { places: vec![None; sweep.num_runs()], ..Self::default() };
+        let mut index = Self::empty(sweep);
         for path in files(root)? {
             if span(&path, &digest[..8]).is_some_and(|own| own.end <= runs.start || runs.end <= own.start) {
                 continue;
@@ -191,18 +214,18 @@ impl Index {
 
     /// Whether a run is done.
     pub fn has(&self, run: usize) -> bool {
-        self.places[run].is_some()
+        self.places[self.firsts[run]].is_some()
     }
 
-    /// How many runs are done.
-    pub fn done(&self) -> usize {
+    /// How many records there are, each run once.
+    pub fn found(&self) -> usize {
         self.places.iter().flatten().count()
     }
 
     /// The records of runs, in their order; `open` files are kept by whoever asks for many.
     pub fn record(&self, open: &mut OpenFiles, run: usize) -> Result<Record, LabError> {
         let missing = || LabError::internal("journal", format!("run {run} has no record"));
-        let (number, first, length) = self.places[run].ok_or_else(missing)?;
+        let (number, first, length) = self.places[self.firsts[run]].ok_or_else(missing)?;
         let path = &self.files[number as usize];
         let text = open.read(path, first, length)?;
         // Checked when the index was made; a file that changed since is damage.
@@ -250,11 +273,19 @@ impl OpenFiles {
 /// Counts the records in the journals of a directory, time and again, reading only what was added since.
 #[derive(Debug, Default)]
 pub struct Counter {
+    /// What is counted: the keys of these settings and these seeds, or whatever is there.
+    counted: Option<(HashSet<String>, HashSet<u64>)>,
     read: HashMap<PathBuf, u64>,
     found: HashSet<(String, u64)>,
 }
 
 impl Counter {
+    /// Of the runs of a sweep: an earlier plan may have left others.
+    pub fn of(sweep: &Sweep) -> Self {
+        let keys = sweep.settings.iter().map(|setting| setting.key.clone()).collect();
+        Self { counted: Some((keys, sweep.plan.seeds.iter().copied().collect())), ..Self::default() }
+    }
+
     /// How many runs have a record by now.
     pub fn count(&mut self, root: &Path) -> Result<usize, LabError> {
         for path in files(root)? {
@@ -268,15 +299,24 @@ impl Counter {
             *first += whole as u64;
             let text = String::from_utf8_lossy(&added[..whole]);
             let records = text.lines().filter_map(Record::from_line);
-            self.found.extend(records.map(|record| (record.key, record.seed)));
+            let is_counted = |record: &Record| {
+                self.counted.as_ref().is_none_or(|(k, s)| k.contains(&record.key) && s.contains(&record.seed))
+            };
+            self.found.extend(records.filter(is_counted).map(|record| (record.key, record.seed)));
         }
         Ok(self.found.len())
     }
 }
 
-/// Removes all journals.
-pub fn clear(root: &Path) -> Result<(), LabError> {
-    crate::studies::remove(root.join(FOLDER))
+/// Removes the locks of units that killed workers left.
+pub fn remove_locks(root: &Path) {
+    let folder = root.join(FOLDER);
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        if let Some(name) = entry.file_name().to_str().filter(|name| name.ends_with(".lock")) {
+            // One that nobody holds goes when it is let go.
+            let _ = DirLock::try_part(&folder, name);
+        }
+    }
 }
 
 /// The files of all workers, in the order of their names.

@@ -15,6 +15,17 @@ use crate::files::{OutputDir, process, read_sealed, sha256};
 pub const FILE: &str = "sweep.json";
 const SCHEMA: &str = "ictd.sweep/1";
 
+/// Removes manifests that killed processes had not put in their place yet.
+pub fn remove_unfinished(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(FILE)?.strip_prefix('.'));
+        if process.and_then(|rest| rest.strip_suffix(".json")).is_some_and(|id| id.parse::<u32>().is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// A sweep that was begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {

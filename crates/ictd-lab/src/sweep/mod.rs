@@ -9,12 +9,16 @@
 //! OUT/results.csv  OUT/results.json   the table; that it is whole, and of what
 //! OUT/curves/00000.csv                curves of a setting, where the plan asks for them
 //! OUT/checkpoints/KEY/seed_0000.…     parameters of a run, where the plan asks for them
+//! OUT/checkpoints.csv                 which of these belong to which run, with their digests
 //! ```
 
+mod blame;
+mod checkpoints;
 pub mod engine;
 mod estimate;
 mod journal;
 mod manifest;
+mod outlook;
 mod plan;
 mod plan_file;
 mod results;
@@ -23,26 +27,29 @@ mod setting;
 pub mod show;
 mod worker;
 
+pub use checkpoints::{CHECKPOINTS, LIST as CHECKPOINTS_LIST};
 pub use estimate::Estimate;
 pub use journal::{Counter, Index, OpenFiles, Record};
 pub use manifest::Manifest;
+pub use outlook::Outlook;
 pub(crate) use plan::key_of;
 pub use plan::{Axis, Base, CASE, Checkpoints, Choice, Metrics, Plan};
 pub use plan_file::SHIPPED;
 pub use results::{CURVES, Finished, TABLE, curve_file, table};
 pub use row::{DIVERGED, columns, curve_columns};
 pub use setting::{Setting, Sweep};
-pub use worker::CHECKPOINTS;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ictd::pretrain::SimdLevel;
+
 use crate::error::check_range;
 use crate::files::{DirLock, Mode, OutputDir};
 use crate::studies::pretrain::simd_level;
-use crate::{LabError, Progress, counted};
+use crate::{LabError, Progress, counted, shell_word};
 
 /// A sweep as a command asks for it.
 #[derive(Clone, Debug)]
@@ -84,43 +91,73 @@ impl Request {
         Sweep::of(self.plan.clone(), simd_level()?.in_use())
     }
 
-    /// How many runs there are and what to expect of them, before anything is done.
-    pub fn outlook(&self, threads: usize, progress: &Progress) -> Result<String, LabError> {
-        let sweep = self.sweep()?;
-        outlook(&sweep, &(0..sweep.num_runs()), 0, threads, progress)
+    /// What there is to do and what to expect of it, before anything is done; refuses what [`open`](Self::open) would.
+    pub fn outlook(&self, threads: usize, progress: &Progress) -> Result<Outlook, LabError> {
+        let is_finished = self.finished()?.is_some();
+        let known = if is_finished { Manifest::read(&self.out)? } else { self.admitted()? };
+        let sweep = Sweep::of(self.plan.clone(), self.simd(known.as_ref())?)?;
+        let all = 0..sweep.num_runs();
+        let index = match known {
+            // The table says so; the journal may be that of another build.
+            Some(_) if is_finished => Index::full(&sweep),
+            Some(_) => Index::read(&self.out, &sweep, &all)?,
+            None => Index::empty(&sweep),
+        };
+        let outlook = Outlook::of(&sweep, &all, &index, threads, progress)?;
+        Ok(if self.fresh { outlook.after_removing(left_in(&self.out, &removed())) } else { outlook })
     }
 
     /// What is finished already and needs nothing: whoever computed it.
     pub fn finished(&self) -> Result<Option<Finished>, LabError> {
+        Ok(self.table()?.filter(|finished| finished.has_checkpoints(&self.out)))
+    }
+
+    /// What has a table that can be looked at, whatever became of parameters.
+    pub(crate) fn table(&self) -> Result<Option<Finished>, LabError> {
         match Manifest::read(&self.out) {
             Ok(Some(known)) if known.plan == self.plan && !self.fresh => Finished::read(&self.out, &known),
             _ => Ok(None),
         }
     }
 
+    /// What was begun in the directory and is gone on with; an error where it is another sweep's, or no sweep's.
+    pub(crate) fn admitted(&self) -> Result<Option<Manifest>, LabError> {
+        let place = self.out.display();
+        let others = left_in(&self.out, &OWN[1..]);
+        // Names first: whoever begins a sweep in this moment writes its manifest before anything else.
+        if let Some(name) = others.first().filter(|_| !self.out.join(manifest::FILE).exists()) {
+            let problem = format!(
+                "{place} has no {} but '{name}', which a sweep would replace, expected the directory of a sweep or another one",
+                manifest::FILE
+            );
+            return Err(LabError::refused("out", problem));
+        }
+        if self.fresh {
+            return Ok(None);
+        }
+        let Some(known) = Manifest::read(&self.out)? else { return Ok(None) };
+        // What another plan left is kept only where that is asked for, as far as its runs are the same; of another program none is.
+        if known.plan != self.plan && !self.extend {
+            let problem = format!(
+                "{place} has another sweep, '{}', expected its plan, another directory, --extend to keep its runs for this plan, or --fresh",
+                known.plan.name
+            );
+            return Err(LabError::refused("out", problem));
+        }
+        known.same_program(&self.out)?;
+        Ok(Some(known))
+    }
+
+    /// The vector instructions of a sweep that was begun, or of one that begins here.
+    fn simd(&self, known: Option<&Manifest>) -> Result<SimdLevel, LabError> {
+        known.map_or_else(|| simd_level().map(SimdLevel::in_use), |known| known.simd(&self.out))
+    }
+
     /// Opens the directory for work on all runs, or together with other workers for work on some of them.
     pub fn open(&self, alone: bool) -> Result<Opened, LabError> {
         // The plan is checked before a directory is made.
-        let known = if self.fresh { None } else { Manifest::read(&self.out)? };
-        // What another plan or program left is kept only where that is asked for, as far as its runs are the same.
-        let known = match known {
-            Some(known) if self.extend => Some(known).filter(|known| known.same_program(&self.out).is_ok()),
-            Some(known) if known.plan != self.plan => {
-                let problem = format!(
-                    "{} has another sweep, '{}', expected its plan, another directory, --extend to keep its runs for this plan, or --fresh",
-                    self.out.display(),
-                    known.plan.name
-                );
-                return Err(LabError::refused("out", problem));
-            }
-            Some(known) => {
-                known.same_program(&self.out)?;
-                Some(known)
-            }
-            None => None,
-        };
-        let simd =
-            known.as_ref().map_or_else(|| simd_level().map(|level| level.in_use()), |k| k.simd(&self.out))?;
+        let known = self.admitted()?;
+        let simd = self.simd(known.as_ref())?;
         let sweep = Sweep::of(self.plan.clone(), simd)?;
         // The table is written by one process, while nobody else is there.
         let (out, shared) = if alone {
@@ -130,7 +167,7 @@ impl Request {
             (out, Some(DirLock::acquire(&self.out, Mode::Shared, Duration::ZERO)?))
         };
         out.probe()?;
-        if known.is_none() && (self.fresh || self.extend) {
+        if self.fresh {
             clear(&self.out)?;
         }
         let own = Manifest::new(&self.plan, simd);
@@ -156,12 +193,41 @@ impl Request {
     }
 }
 
+/// What a sweep has in its directory; the manifest, which tells it from other directories, first.
+const OWN: [&str; 10] = [
+    manifest::FILE,
+    journal::FOLDER,
+    results::DONE,
+    TABLE,
+    "results.parquet",
+    "settings.csv",
+    CHECKPOINTS_LIST,
+    CURVES,
+    CHECKPOINTS,
+    engine::FOLDER,
+];
+
+/// Which of these names are there.
+fn left_in(root: &Path, names: &[&str]) -> Vec<String> {
+    names.iter().filter(|name| root.join(name).exists()).map(|name| (*name).to_owned()).collect()
+}
+
+/// What `--fresh` removes, in this order. The manifest goes last: where this is interrupted it says whose files the others are.
+fn removed() -> Vec<&'static str> {
+    // A job of an engine may be under way still, and its lock be held.
+    OWN.into_iter().rev().filter(|name| *name != engine::FOLDER).collect()
+}
+
 /// Removes everything that a sweep wrote to its directory.
 fn clear(root: &Path) -> Result<(), LabError> {
-    journal::clear(root)?;
-    let names =
-        [manifest::FILE, results::DONE, TABLE, "results.parquet", "settings.csv", CURVES, CHECKPOINTS];
-    names.into_iter().try_for_each(|name| crate::studies::remove(root.join(name)))
+    removed().into_iter().try_for_each(|name| crate::studies::remove(root.join(name)))
+}
+
+/// Removes what killed processes left half-written, of a sweep whose runs are all done.
+fn clean_up(root: &Path) {
+    checkpoints::remove_unfinished(root);
+    journal::remove_locks(root);
+    manifest::remove_unfinished(root);
 }
 
 impl Opened {
@@ -170,16 +236,15 @@ impl Opened {
         self.out.path()
     }
 
-    /// What is left to do and what to expect of it, in a line.
+    /// What is left to do and what to expect of it.
     pub fn outlook(
         &self,
         runs: &Range<usize>,
         threads: usize,
         progress: &Progress,
-    ) -> Result<String, LabError> {
+    ) -> Result<Outlook, LabError> {
         let index = Index::read(self.root(), &self.sweep, runs)?;
-        let done = runs.clone().filter(|&run| index.has(run)).count();
-        outlook(&self.sweep, runs, done, threads, progress)
+        Outlook::of(&self.sweep, runs, &index, threads, progress)
     }
 
     /// Does some of the runs.
@@ -193,51 +258,27 @@ impl Opened {
     pub fn finish(&self, progress: &Progress, tell: fn(&str)) -> Result<Finished, LabError> {
         let all = 0..self.sweep.num_runs();
         let index = Index::read(self.root(), &self.sweep, &all)?;
-        let missing = all.len() - index.done();
-        if missing > 0 {
-            return Err(LabError::internal("sweep", format!("{} have no record", counted(missing, "run"))));
+        let missing: Vec<usize> = all.clone().filter(|&run| !index.has(run)).collect();
+        if let Some(first) = missing.first() {
+            let problem = format!(
+                "{} without a record in the journal, {} the first, expected one of each: ictd sweep {} does what is missing",
+                counted(missing.len(), "run"),
+                self.sweep.named(*first),
+                shell_word(&self.root().to_string_lossy())
+            );
+            return Err(LabError::internal("sweep", problem));
         }
         if index.damaged > 0 {
-            let lines = counted(index.damaged, "line");
-            tell(&format!(
-                "warning: {lines} of the journal were cut short or damaged; their runs were done again"
-            ));
+            let (lines, are) =
+                (counted(index.damaged, "line"), if index.damaged == 1 { "is" } else { "are" });
+            tell(&format!("warning: {lines} of the journal {are} cut short or damaged, and not counted"));
         }
         if index.repeated > 0 {
-            tell(&format!("{} were done twice, with the same results", counted(index.repeated, "run")));
+            let were = if index.repeated == 1 { "was" } else { "were" };
+            tell(&format!("{} {were} done twice, with the same results", counted(index.repeated, "run")));
         }
-        results::merge(&self.sweep, &self.manifest, &self.out, &index, progress)
+        let finished = results::merge(&self.sweep, &self.manifest, &self.out, &index, progress)?;
+        clean_up(self.root());
+        Ok(finished)
     }
-}
-
-/// How many runs there are and what to expect of those that are not done.
-fn outlook(
-    sweep: &Sweep,
-    runs: &Range<usize>,
-    done: usize,
-    threads: usize,
-    progress: &Progress,
-) -> Result<String, LabError> {
-    let left = runs.len() - done;
-    let count = format!(
-        "{}: {} × {} = {}",
-        sweep.plan.name,
-        counted(sweep.settings.len(), "setting"),
-        counted(sweep.plan.seeds.len(), "seed"),
-        counted(sweep.num_runs(), "run")
-    );
-    let part = if runs.len() < sweep.num_runs() {
-        format!(", {} to {} here", runs.start, runs.end)
-    } else {
-        String::new()
-    };
-    let before = if done > 0 { format!(", {done} done before") } else { String::new() };
-    if left == 0 {
-        return Ok(format!("{count}{part}{before}"));
-    }
-    let estimate = Estimate::of(sweep, runs, progress)?;
-    let seconds = estimate.run * left as f64 / threads.min(left) as f64;
-    let time = crate::progress::in_words(Duration::from_secs_f64(seconds.min(1e9)));
-    let bytes = crate::progress::bytes_in_words(estimate.bytes * left as f64);
-    Ok(format!("{count}{part}{before}; about {time} on {}, {bytes} on disk", counted(threads, "thread")))
 }

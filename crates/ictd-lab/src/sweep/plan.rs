@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::error::check_range;
 use crate::seeds::Seeds;
+use crate::studies::pretrain::full_name;
 
 /// Settings of one sweep at most: their configurations are held in memory.
 const MAX_SETTINGS: usize = 100_000;
@@ -90,19 +91,26 @@ pub enum Checkpoints {
 impl Plan {
     /// Refuses plans that are too large or that name a key twice, before anything is made of them.
     pub fn check(&self) -> Result<(), LabError> {
-        let mut named: Vec<&str> = Vec::new();
-        for axis in &self.axes {
+        // Some keys have two names.
+        let mut named: Vec<(String, &str, usize)> = Vec::new();
+        for (number, axis) in self.axes.iter().enumerate() {
             for key in axis.keys.iter().map(String::as_str) {
-                if named.contains(&key) {
-                    return Err(LabError::refused(key, "two axes vary it, expected one"));
+                let name = full_name(key);
+                if let Some((_, other, axis)) = named.iter().find(|(known, ..)| *known == name) {
+                    let problem = match (*other == key, *axis == number) {
+                        (true, _) => "two axes vary it, expected one".to_owned(),
+                        (_, true) => format!("it is called {other} too, expected one name of a key"),
+                        _ => format!("two axes vary it, as {other} too, expected one"),
+                    };
+                    return Err(LabError::refused(key, problem));
                 }
-                named.push(key);
+                named.push((name, key, number));
             }
         }
         // What some cases leave alone has its value for those.
-        let is_set = |choice: &Choice, key: &str| choice.set.iter().any(|own| key_of(own) == key);
+        let is_set = |choice: &Choice, key: &str| choice.set.iter().any(|own| full_name(key_of(own)) == key);
         let always = |key: &str| self.axes.iter().any(|axis| axis.choices.iter().all(|c| is_set(c, key)));
-        if let Some(change) = self.set.iter().find(|change| always(key_of(change))) {
+        if let Some(change) = self.set.iter().find(|change| always(&full_name(key_of(change)))) {
             let problem = format!("'{change}' is what an axis varies, expected another key");
             return Err(LabError::refused("set", problem));
         }
@@ -112,7 +120,12 @@ impl Plan {
         let mut sizes = self.axes.iter().map(|axis| axis.choices.len());
         let settings = sizes.try_fold(1, usize::checked_mul).unwrap_or(usize::MAX);
         check_range("settings", settings, 1..=MAX_SETTINGS)?;
-        check_range("runs", settings.saturating_mul(self.seeds.len()), 1..=MAX_RUNS)
+        let (seeds, runs) = (self.seeds.len(), settings.saturating_mul(self.seeds.len()));
+        if !(1..=MAX_RUNS).contains(&runs) {
+            let found = format!("{runs} ({settings} settings with {seeds} seeds)");
+            return Err(LabError::value("runs", found, format!("1 to {MAX_RUNS}")));
+        }
+        Ok(())
     }
 
     /// How many settings there are.
@@ -268,6 +281,13 @@ mod tests {
     fn a_key_is_varied_once() {
         let twice = plan(vec![axis("n", 2), axis("n", 3)]).check().unwrap_err();
         assert_eq!(twice.to_string(), "n: two axes vary it, expected one");
+        for (a, b) in [("tau", "temperature"), ("states", "task.states"), ("family", "task.kind")] {
+            let aliases = plan(vec![axis(a, 2), axis(b, 2)]).check().unwrap_err();
+            assert_eq!(aliases.to_string(), format!("{b}: two axes vary it, as {a} too, expected one"));
+        }
+        let mut both = plan(vec![axis("tau", 2)]);
+        both.set = vec!["temperature=3".into()];
+        assert!(both.check().unwrap_err().to_string().contains("'temperature=3' is what an axis varies"));
         let mut both = plan(vec![axis("n", 2)]);
         both.set = vec!["n=3".into()];
         assert!(both.check().unwrap_err().to_string().contains("'n=3' is what an axis varies"));

@@ -25,10 +25,12 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
+use ictd::task::Kind;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::plan::{Axis, Base, Checkpoints, Choice, Metrics, Plan};
+use super::blame::{self, Part};
+use super::plan::{Axis, Base, Checkpoints, Choice, Metrics, Plan, key_of};
 use crate::seeds::Seeds;
 use crate::studies::pretrain::Settings;
 use crate::{LabError, did_you_mean};
@@ -87,7 +89,8 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         let place = e.span().map_or_else(String::new, |span| format!("line {}: ", line(&span)));
         LabError::parse(path, place + e.message())
     })?;
-    let table: Table = text.parse().map_err(|e: toml::de::Error| LabError::parse(path, e.message()))?;
+    let mut table: Table = text.parse().map_err(|e: toml::de::Error| LabError::parse(path, e.message()))?;
+    tasks_beside(&mut table, path.parent().unwrap_or(Path::new("")));
     // Where a dotted path of keys stands, as far as it is there.
     let place = |keys: &[&str]| {
         let mut table = Some(spanned.get_ref());
@@ -114,7 +117,7 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         Some(Value::Integer(number)) => Ok(Some(number.to_string())),
         // A list has no number of seeds in it.
         Some(Value::Array(list)) if key == "seeds" => match list.as_slice() {
-            [Value::Integer(seed)] => Ok(Some(format!("{seed}..{}", seed.saturating_add(1)))),
+            [Value::Integer(seed)] => Ok(Some(format!("{seed}..{}", i128::from(*seed) + 1))),
             list => Ok(Some(list.iter().map(written).collect::<Vec<_>>().join(","))),
         },
         Some(value) => Err(failed(&[key], format!(" is {value}, expected a text"))),
@@ -129,23 +132,123 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
     let stem = path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy().into_owned());
     // In the order of the file, which tables do not keep.
     let mut axes = reader.grid(|key| place(&["grid", key]).start)?;
-    let blocks = |key: &str| {
-        spanned.get_ref().iter().find(|(name, _)| name.get_ref() == key).map(|(_, v)| v.span().start)
+    let block = |name: &str, number: usize| {
+        let found = spanned.get_ref().iter().find(|(known, _)| known.get_ref() == name);
+        found.and_then(|(_, list)| list.get_ref().as_array()?.get(number))
     };
-    axes.extend(reader.zip()?.into_iter().map(|axis| (blocks("zip").unwrap_or(0), axis)));
-    axes.extend(reader.cases()?.map(|axis| (blocks("case").unwrap_or(0), axis)));
-    axes.sort_by_key(|(start, _)| *start);
+    let start = |name: &str, number: usize| block(name, number).map_or(0, |table| table.span().start);
+    let zips = reader.zip()?.into_iter().enumerate();
+    axes.extend(zips.map(|(k, axis)| (start("zip", 0), Origin::Zip(k), axis)));
+    axes.extend(reader.cases()?.map(|axis| (start("case", 0), Origin::Cases, axis)));
+    axes.sort_by_key(|(start, ..)| *start);
+    let origins: Vec<Origin> = axes.iter().map(|(_, origin, _)| *origin).collect();
+    let name = text_of("name")?.unwrap_or(stem);
+    if name.contains(char::is_control) {
+        return Err(failed(&["name"], format!(" is {name:?}, expected one line")));
+    }
     let plan = Plan {
-        name: text_of("name")?.unwrap_or(stem),
+        name,
         base,
         set: reader.assignments("set")?,
         seeds: seeds.sorted(),
         metrics: metrics.map_err(|e| in_place("metrics", e))?,
         checkpoints: checkpoints.map_err(|e| in_place("checkpoints", e))?,
-        axes: axes.into_iter().map(|(_, axis)| axis).collect(),
+        axes: axes.into_iter().map(|(.., axis)| axis).collect(),
     };
-    plan.check().map_err(|e| LabError::parse(path, e.to_string()))?;
+    // Where a key of a table among others stands, or the table where it does not have it.
+    let in_block = |name: &str, number: usize, key: &str| {
+        let Some(found) = block(name, number) else { return 0..0 };
+        let table = found.get_ref().as_table();
+        let own = table.and_then(|table| table.iter().find(|(known, _)| known.get_ref() == key));
+        own.map_or_else(|| found.span(), |(known, _)| known.span())
+    };
+    let of_axis = |axis: usize, choice: usize, key: &str| match origins[axis] {
+        Origin::Grid => ("[grid]".to_owned(), place(&["grid", plan.axes[axis].keys[0].as_str()])),
+        Origin::Zip(number) => ("[[zip]]".to_owned(), in_block("zip", number, key)),
+        Origin::Cases => {
+            let title = plan.axes[axis].choices[choice].title.clone().unwrap_or_default();
+            (format!("[[case]] '{title}'"), in_block("case", choice, "set"))
+        }
+    };
+    let located = |(section, span): (String, Range<usize>), error: &LabError| {
+        let (line, message) = (line(&span), error.to_string());
+        let message = message.strip_prefix("set: ").unwrap_or(&message);
+        LabError::parse(path, format!("line {line}, {section}: {message}"))
+    };
+    plan.check().map_err(|error| {
+        let named = |name: &String| plan.axes.iter().rposition(|axis| axis.keys.contains(name));
+        match &error {
+            LabError::Refused { name, .. } if name == "set" => {
+                located(("[set]".into(), place(&["set"])), &error)
+            }
+            LabError::Refused { name, .. } => match named(name) {
+                Some(axis) => located(of_axis(axis, 0, name), &error),
+                None => LabError::parse(path, error.to_string()),
+            },
+            _ => LabError::parse(path, error.to_string()),
+        }
+    })?;
+    blame::tried(&plan).map_err(|(part, error)| {
+        let message = error.to_string();
+        let key = message.trim_start_matches("set: ").split([' ', ':']).next().unwrap_or_default();
+        match part {
+            Part::Base if table.contains_key("preset") => {
+                LabError::parse(path, format!("line {}: {message}", line(&place(&["preset"]))))
+            }
+            // A file has places of its own.
+            Part::Base => LabError::parse(path, message),
+            Part::Set(number) => {
+                let key = key_of(&plan.set[number]);
+                let whole = place(&["set", key]);
+                let parts: Vec<&str> = ["set"].into_iter().chain(key.split('.')).collect();
+                // A dotted key may stand there as one or as tables.
+                let span = if whole == place(&["set"]) { place(&parts) } else { whole };
+                located(("[set]".into(), span), &error)
+            }
+            Part::Choice { axis, choice } => located(of_axis(axis, choice, key), &error),
+        }
+    })?;
     Ok(plan)
+}
+
+/// Which part of the file an axis is from.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    /// A key of `[grid]`.
+    Grid,
+    /// The `[[zip]]` of this number.
+    Zip(usize),
+    /// All `[[case]]`.
+    Cases,
+}
+
+/// Task files that a plan names stand beside it, as its configuration does.
+fn tasks_beside(table: &mut Table, folder: &Path) {
+    let resolve = |value: &mut Value| {
+        if let Value::String(name) = value
+            && name.parse::<Kind>().is_err()
+            && folder.join(&*name).exists()
+        {
+            *name = folder.join(&*name).to_string_lossy().into_owned();
+        }
+    };
+    let in_table = |table: &mut Table| match table.get_mut("task") {
+        Some(Value::Array(names)) => names.iter_mut().for_each(resolve),
+        Some(name) => resolve(name),
+        None => {}
+    };
+    for section in ["set", "grid", "zip", "case"] {
+        match table.get_mut(section) {
+            Some(Value::Table(own)) => in_table(own),
+            Some(Value::Array(blocks)) => {
+                for block in blocks.iter_mut().filter_map(Value::as_table_mut) {
+                    in_table(block);
+                    block.get_mut("set").and_then(Value::as_table_mut).into_iter().for_each(in_table);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A plan's table, and how what is wrong in it is said.
@@ -196,7 +299,7 @@ impl Reader<'_> {
     }
 
     /// Every key an axis of its own, with where it stands.
-    fn grid(&self, start: impl Fn(&str) -> usize) -> Result<Vec<(usize, Axis)>, LabError> {
+    fn grid(&self, start: impl Fn(&str) -> usize) -> Result<Vec<(usize, Origin, Axis)>, LabError> {
         let table = match self.table.get("grid") {
             None => return Ok(Vec::new()),
             Some(Value::Table(table)) => table,
@@ -213,7 +316,7 @@ impl Reader<'_> {
             let set = |value: &Value| Choice { title: None, set: vec![assigned(key, value)] };
             let choices: Vec<Choice> = values.iter().map(set).collect();
             distinct(&choices).map_err(failed)?;
-            Ok((start(key), Axis { keys: vec![key.clone()], choices }))
+            Ok((start(key), Origin::Grid, Axis { keys: vec![key.clone()], choices }))
         };
         table.iter().map(axis).collect()
     }
@@ -257,6 +360,9 @@ impl Reader<'_> {
             let Some(Value::String(title)) = table.get("title") else {
                 return Err(failed(" has no title, expected a text".into()));
             };
+            if title.contains(char::is_control) {
+                return Err(failed(format!(".title is {title:?}, expected one line")));
+            }
             let set = match table.get("set") {
                 None => Vec::new(),
                 Some(Value::Table(set)) => {
@@ -329,9 +435,18 @@ fn points(ends: &Table) -> Result<Vec<Value>, String> {
         let share = k as f64 / (count - 1) as f64;
         if is_log { from * (share * (to / from).ln()).exp() } else { from + share * (to - from) }
     };
-    // Whole numbers between whole ends, where keys count things.
-    let value = |x: f64| if whole { Value::Integer(x.round() as i64) } else { Value::Float(x) };
-    Ok((0..count).map(|k| value(at(k))).collect())
+    // Whole numbers between whole ends, where keys count things. Others would be rounded, and be somewhere else.
+    let value = |x: f64| match whole {
+        true if (x - x.round()).abs() > 1e-9 * x.abs().max(1.0) => {
+            let problem = format!(
+                " has {x} among its points, expected whole numbers between whole ends, or ends with a point such as {from:?}"
+            );
+            Err(problem)
+        }
+        true => Ok(Value::Integer(x.round() as i64)),
+        false => Ok(Value::Float(x)),
+    };
+    (0..count).map(|k| value(at(k))).collect()
 }
 
 fn distinct(choices: &[Choice]) -> Result<(), String> {

@@ -7,11 +7,11 @@ use std::path::Path;
 use ictd::pretrain::SimdLevel;
 use serde::{Deserialize, Serialize};
 
-use super::Request;
 use super::journal::{Index, OpenFiles, Record};
 use super::manifest::Manifest;
 use super::row;
 use super::setting::Sweep;
+use super::{Request, checkpoints};
 use crate::files::{OutputDir, process, read_sealed};
 use crate::{LabError, Progress};
 
@@ -20,7 +20,7 @@ pub const TABLE: &str = "results.csv";
 /// Where curves are: one file per setting.
 pub const CURVES: &str = "curves";
 /// Says that the table is whole, and of what.
-pub(super) const DONE: &str = "results.json";
+pub const DONE: &str = "results.json";
 
 /// What there is to know of a finished sweep before its table is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,10 +37,12 @@ pub struct Finished {
     table: String,
     /// SHA-256 of the curves, by setting; empty without any.
     curves: Vec<String>,
+    /// SHA-256 of the list of checkpoints, which has theirs; empty without any.
+    checkpoints: String,
 }
 
 impl Finished {
-    /// What is there of a sweep, if all of it is there as it was written.
+    /// What is there of a sweep, if its table and its curves are there as they were written.
     pub fn read(out: &Path, of: &Manifest) -> Result<Option<Self>, LabError> {
         let Some(found) = read_sealed::<Self>(&out.join(DONE)) else { return Ok(None) };
         let is_whole = |name: String, digest: &String| {
@@ -52,6 +54,11 @@ impl Finished {
             && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest)))
         .then_some(found);
         Ok(all)
+    }
+
+    /// Whether the parameters that were kept are as they were written, too.
+    pub fn has_checkpoints(&self, out: &Path) -> bool {
+        checkpoints::are_whole(out, &self.checkpoints)
     }
 }
 
@@ -146,6 +153,7 @@ pub fn merge(
     } else {
         Vec::new()
     };
+    let checkpoints = checkpoints::list(sweep, out, index)?;
     let finished = Finished {
         settings: sweep.settings.len(),
         runs: sweep.num_runs(),
@@ -153,6 +161,7 @@ pub fn merge(
         digest: of.digest(),
         table,
         curves,
+        checkpoints,
     };
     out.sealed_json(DONE.trim_end_matches(".json"), &finished)?;
     Ok(finished)
@@ -178,7 +187,7 @@ fn parquet(out: &OutputDir) -> Result<(), LabError> {
 }
 
 /// Cells as a line of CSV.
-fn line(cells: &[String]) -> String {
+pub(super) fn line(cells: &[String]) -> String {
     let quoted = |cell: &String| {
         if cell.contains([',', '"', '\n', '\r']) {
             format!("\"{}\"", cell.replace('"', "\"\""))

@@ -1,8 +1,10 @@
 //! The settings of a sweep: every combination of its plan, with its configuration.
 
+use std::collections::HashMap;
+
 use ictd::pretrain::SimdLevel;
 
-use super::plan::{CASE, Plan};
+use super::plan::{CASE, Choice, Plan};
 use crate::files::{process, sha256};
 use crate::studies::pretrain::Settings;
 use crate::{LabError, memory};
@@ -18,6 +20,8 @@ pub struct Sweep {
     pub settings: Vec<Setting>,
     /// The vector instructions that all results are computed with, wherever that is.
     pub simd: SimdLevel,
+    /// For every setting the first that is the same: cases may come to one configuration, and are trained once.
+    firsts: Vec<usize>,
 }
 
 /// One combination of choices.
@@ -36,8 +40,30 @@ impl Sweep {
     pub fn of(plan: Plan, simd: SimdLevel) -> Result<Self, LabError> {
         plan.check()?;
         let varied = plan.varied();
-        let settings = (0..plan.num_settings()).map(|k| Setting::of(&plan, k, &varied, simd));
-        let sweep = Self { settings: settings.collect::<Result<_, _>>()?, varied, simd, plan };
+        let setting = |k: usize| {
+            // What is wrong in the first setting is wrong in what all have in common, most likely.
+            Setting::of(&plan, k, &varied, simd).map_err(|error| match k {
+                0 => error,
+                _ => {
+                    LabError::refused("PLAN", format!("setting {k} ({}): {error}", Setting::words(&plan, k)))
+                }
+            })
+        };
+        let settings = (0..plan.num_settings()).map(setting).collect::<Result<Vec<_>, _>>()?;
+        let mut known = HashMap::new();
+        let firsts: Vec<usize> =
+            settings.iter().enumerate().map(|(k, s)| *known.entry(s.key.as_str()).or_insert(k)).collect();
+        // Rows that nothing tells apart are no two settings.
+        let same = |(k, first): (usize, &usize)| *first < k && settings[*first].values == settings[k].values;
+        if let Some((k, first)) = firsts.iter().enumerate().find(|(k, first)| same((*k, first))) {
+            let problem = format!(
+                "settings {first} ({}) and {k} ({}) are the same, expected settings that differ",
+                Setting::words(&plan, *first),
+                Setting::words(&plan, k)
+            );
+            return Err(LabError::refused("PLAN", problem));
+        }
+        let sweep = Self { settings, varied, simd, plan, firsts };
         // Runs train one per thread, each on its own.
         let at_once = memory::threads(sweep.num_runs() as f64) as usize;
         sweep.settings.iter().try_for_each(|setting| setting.settings.admit(at_once, false))?;
@@ -47,6 +73,25 @@ impl Sweep {
     /// Settings times seeds.
     pub fn num_runs(&self) -> usize {
         self.settings.len() * self.plan.seeds.len()
+    }
+
+    /// The run that stands for this one: the same seed of the first setting that is the same.
+    pub fn first(&self, run: usize) -> usize {
+        let seeds = self.plan.seeds.len();
+        self.firsts[run / seeds] * seeds + run % seeds
+    }
+
+    /// How many runs are computed: settings that are the same share theirs.
+    pub fn num_computed(&self) -> usize {
+        let own = self.firsts.iter().enumerate().filter(|(k, first)| k == *first).count();
+        own * self.plan.seeds.len()
+    }
+
+    /// A run in words: its number, what makes its setting, its seed.
+    pub(super) fn named(&self, run: usize) -> String {
+        let (seeds, words) = (&self.plan.seeds, Setting::words(&self.plan, run / self.plan.seeds.len()));
+        let gap = if words.is_empty() { "" } else { ", " };
+        format!("run {run} ({words}{gap}seed {})", seeds[run % seeds.len()])
     }
 
     /// The setting and the seed of a run; runs are numbered by setting, then by seed.
@@ -65,7 +110,19 @@ impl Sweep {
 }
 
 impl Setting {
-    fn of(plan: &Plan, number: usize, varied: &[String], simd: SimdLevel) -> Result<Self, LabError> {
+    /// What makes a setting: titles of cases and changes.
+    fn words(plan: &Plan, number: usize) -> String {
+        let word = |choice: &Choice| choice.title.clone().unwrap_or_else(|| choice.set.join(" "));
+        let words: Vec<String> = plan.choices(number).into_iter().map(word).collect();
+        words.join(", ")
+    }
+
+    pub(super) fn of(
+        plan: &Plan,
+        number: usize,
+        varied: &[String],
+        simd: SimdLevel,
+    ) -> Result<Self, LabError> {
         let choices = plan.choices(number);
         let chosen = choices.iter().flat_map(|choice| choice.set.iter());
         let changes: Vec<String> = plan.set.iter().chain(chosen).cloned().collect();

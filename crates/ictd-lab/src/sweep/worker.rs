@@ -5,25 +5,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ictd::pretrain::{TrainError, TrainState, Trainer};
+use ictd::pretrain::{TrainError, Trainer};
 
-use super::journal::{self, Index, Record, Writer};
-use super::plan::{Checkpoints, Metrics};
+use super::checkpoints;
+use super::journal::{self, Index, OpenFiles, Record, Writer};
+use super::plan::Metrics;
 use super::row;
 use super::setting::{Setting, Sweep};
-use crate::files::OutputDir;
-use crate::studies::pretrain::{checkpoint_bytes, seed_result, unmeasured_result};
+use crate::studies::pretrain::{seed_result, unmeasured_result};
 use crate::{LabError, Progress};
-
-/// Where parameters are kept, inside the directory of a sweep.
-pub const CHECKPOINTS: &str = "checkpoints";
 
 /// Does those of `runs` that are not done, on all threads; what was done stays when it is stopped.
 pub fn work(sweep: &Sweep, root: &Path, runs: &Range<usize>, progress: &Progress) -> Result<(), LabError> {
     let index = Index::read(root, sweep, runs)?;
-    let left: Vec<usize> = runs.clone().filter(|&run| !index.has(run)).collect();
-    drop(index);
-    let name = match runs.len() - left.len() {
+    // Settings that are the same share their runs, which belong to the first of them.
+    let own: Vec<usize> = runs.clone().filter(|&run| sweep.first(run) == run).collect();
+    let lost = checkpoints::lost(sweep, root, &index, &own, progress)?;
+    let is_left = |run: &usize| !index.has(*run) || lost.contains(run);
+    let left: Vec<usize> = own.iter().copied().filter(is_left).collect();
+    let name = match own.len() - left.len() {
         0 => format!("sweep {}", sweep.plan.name),
         done => format!("sweep {}, {done} done before", sweep.plan.name),
     };
@@ -35,8 +35,14 @@ pub fn work(sweep: &Sweep, root: &Path, runs: &Range<usize>, progress: &Progress
     let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
     let do_run = |run: usize| {
         let (setting, seed) = sweep.run(run);
-        let line = journal::line(&train(sweep, setting, seed, root, progress)?);
-        lock(&writer).add(&line)?;
+        let record = train(sweep, setting, seed, root, progress)?;
+        if !index.has(run) {
+            lock(&writer).add(&journal::line(&record))?;
+        } else if index.record(&mut OpenFiles::default(), run)? != record {
+            // Its parameters were gone, and are there again with those of another run.
+            let problem = "was done again with different results, expected the same";
+            return Err(LabError::internal("sweep", format!("{} {problem}", sweep.named(run))));
+        }
         progress.step(1)
     };
     rayon::scope(|scope| {
@@ -68,7 +74,8 @@ fn train(
 ) -> Result<Record, LabError> {
     let (settings, plan) = (&setting.settings, &sweep.plan);
     let mut trainer = Trainer::<f32>::new(&settings.config, seed)?;
-    let record = |cells, curve, note| Record { key: setting.key.clone(), seed, cells, curve, note };
+    let record =
+        |cells, curve, note, kept| Record { key: setting.key.clone(), seed, cells, curve, note, kept };
     let mut curve = Vec::new();
     while !trainer.is_done() {
         progress.check()?;
@@ -78,7 +85,7 @@ fn train(
         match trained {
             // A result like any other: the table says so, and training again would end in the same way.
             Err(error @ TrainError::Diverged { .. }) => {
-                return Ok(record(row::diverged(), curve, error.to_string()));
+                return Ok(record(row::diverged(), curve, error.to_string(), Vec::new()));
             }
             other => other?,
         }
@@ -91,32 +98,9 @@ fn train(
         Metrics::None => unmeasured_result(settings, seed, &state),
         _ => seed_result(settings, seed, &state)?,
     };
-    keep(plan.checkpoints, setting, seed, &state, root)?;
-    Ok(record(row::cells(&result), curve, String::new()))
-}
-
-/// Keeps the parameters that were asked for; before the record, so that where that is they are.
-fn keep(
-    which: Checkpoints,
-    setting: &Setting,
-    seed: u64,
-    state: &TrainState<f32>,
-    root: &Path,
-) -> Result<(), LabError> {
-    if which == Checkpoints::None {
-        return Ok(());
-    }
-    let dir = OutputDir::create(&root.join(CHECKPOINTS).join(&setting.key))?;
-    let mut best = state.clone();
-    best.params.clone_from(&state.best.params);
-    let kept = [(Checkpoints::Final, "final", state), (Checkpoints::Best, "best", &best)];
-    for (own, name, state) in kept.into_iter().filter(|(own, ..)| which == *own || which == Checkpoints::All)
-    {
-        let _ = own;
-        let bytes = checkpoint_bytes(&setting.settings, seed, state)?;
-        dir.write(&format!("seed_{seed:04}.{name}.safetensors"), &bytes)?;
-    }
-    Ok(())
+    // Before the record, so that where that is they are.
+    let kept = checkpoints::keep(plan.checkpoints, setting, seed, &state, root)?;
+    Ok(record(row::cells(&result), curve, String::new(), kept))
 }
 
 /// A thread that panicked while holding a lock has already ended the sweep.

@@ -304,7 +304,7 @@ def reproduce_paper(
     callback: _Callback,
 ) -> Report: ...
 def branch_map(
-    map: str, seeds: str, overrides: list[str], out: _Path, threads: int | None, callback: _Callback
+    map: str, seeds: str, overrides: list[str], fresh: bool, extend: bool, out: _Path, threads: int | None, callback: _Callback
 ) -> Report: ...
 def search_readings(
     seeds: str, overrides: list[str], fresh: bool, out: _Path, threads: int | None, callback: _Callback

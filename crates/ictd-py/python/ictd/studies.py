@@ -116,6 +116,8 @@ def branches(
     seeds: Seeds = range(100),
     *,
     set: Mapping[str, object] | Iterable[str] | None = None,
+    fresh: bool = False,
+    extend: bool = False,
     out: Path = "out/branches",
     threads: int | None = None,
     callback: Callback | None = None,
@@ -126,7 +128,8 @@ def branches(
     the seeds of every setting by branch, with 95 % intervals of the TD block's share (Wilson).
 
     Keys of every setting are changed as in :func:`ictd.pretrain`. What is done is kept in ``out``, where tables and figures go too,
-    and taken up by a later call of the same build.
+    and taken up by a later call of the same build; a directory of another map is refused, unless ``fresh`` empties it, or ``extend``
+    keeps the runs that both maps have.
 
     >>> import tempfile, ictd
     >>> with tempfile.TemporaryDirectory() as directory:
@@ -136,7 +139,7 @@ def branches(
     """
     with watched(callback, progress) as told:
         changes = assignments(set, overrides)
-        found = Result(_core.branch_map(map, seeds_text(seeds), changes, out, threads, told))
+        found = Result(_core.branch_map(map, seeds_text(seeds), changes, fresh, extend, out, threads, told))
     found.save(out)
     return found
 

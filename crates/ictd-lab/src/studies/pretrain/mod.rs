@@ -22,6 +22,7 @@ pub use load::load;
 pub(crate) use result::MEASURED_TASKS;
 pub use result::{Point, SeedResult, seed_result, unmeasured_result};
 pub(super) use settings::computed_by;
+pub(crate) use settings::full_name;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
 pub use stored::{Step, Stored};
 

@@ -119,11 +119,7 @@ impl Settings {
     /// The value of a key by any of its names, as it is typed; of `task` what it was chosen by.
     pub fn value_of(&self, key: &str) -> Result<String, LabError> {
         let table = table_of(&self.config)?;
-        let name = match TASK_KEYS.iter().find(|(outside, _)| *outside == key) {
-            Some((_, inside)) => format!("task.{inside}"),
-            None if key == "tau" => "temperature".to_owned(),
-            None => key.to_owned(),
-        };
+        let name = full_name(key);
         if name == "task" {
             let own = self.config.own.as_ref().map(|own| own.name.clone());
             return own.map_or_else(|| self.value_of("task.kind"), Ok);
@@ -432,6 +428,15 @@ fn unknown(key: &str, table: &Table) -> String {
         }
     };
     format!("{key} is no key, expected one of {}{meant}", keys(table))
+}
+
+/// The name that a key has in a written configuration, by any of its names.
+pub(crate) fn full_name(key: &str) -> String {
+    match TASK_KEYS.iter().find(|(outside, _)| *outside == key) {
+        Some((_, inside)) => format!("task.{inside}"),
+        None if key == "tau" => "temperature".to_owned(),
+        None => key.to_owned(),
+    }
 }
 
 fn keys(table: &Table) -> String {

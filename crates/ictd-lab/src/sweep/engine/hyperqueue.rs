@@ -20,6 +20,15 @@ const WORKER: &str = r#"exec "$0" sweep "$1" --index "$(printf %s "$HQ_ENTRY" | 
 /// The Python that has the package, unless this variable names another.
 const PYTHON: &str = "ICTD_PYTHON";
 
+/// What HyperQueue calls units of time.
+const UNITS_OF_TIME: [&str; 5] = [
+    "s sec secs second seconds",
+    "m min mins minute minutes",
+    "h hr hrs hour hours",
+    "d day days",
+    "w week weeks",
+];
+
 /// HyperQueue's program, or a script's process.
 #[derive(Debug, Default)]
 pub(super) struct HyperQueue {
@@ -99,11 +108,9 @@ impl Engine for HyperQueue {
             }
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
         }
-        if !work.options.extra.is_empty() {
-            return Err(LabError::refused(
-                "job-option",
-                "there is no hq here to take it, expected it left out",
-            ));
+        let given = [("job-option", !work.options.extra.is_empty()), ("time", work.options.time.is_some())];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(LabError::refused(option, "there is no hq here to take it, expected it left out"));
         }
         let has_package = called(Command::new(python()).args(["-c", "import hyperqueue"]))?;
         if !has_package.is_some_and(|output| output.status.success()) {
@@ -161,6 +168,25 @@ fn command(work: &Work<'_>) -> Vec<String> {
     .into()
 }
 
+/// Whether HyperQueue takes a text for a time limit: hours:minutes:seconds, or numbers with units such as `1h 30m`.
+pub(super) fn is_time(text: &str) -> bool {
+    let is_number = |part: &str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    if text.contains(':') {
+        return text.split(':').count() == 3 && text.split(':').all(is_number);
+    }
+    // Numbers and the letters after them.
+    let mut words: Vec<(String, String)> = Vec::new();
+    for c in text.chars().filter(|c| *c != ' ') {
+        match words.last_mut() {
+            Some((_, unit)) if c.is_ascii_alphabetic() => unit.push(c),
+            Some((number, unit)) if unit.is_empty() => number.push(c),
+            _ => words.push((c.to_string(), String::new())),
+        }
+    }
+    let is_unit = |unit: &str| UNITS_OF_TIME.iter().any(|known| known.split(' ').any(|word| word == unit));
+    !words.is_empty() && words.iter().all(|(number, unit)| is_number(number) && is_unit(unit))
+}
+
 fn nowhere() -> LabError {
     let problem = format!(
         "there is neither hq nor a Python with the package hyperqueue, expected one of them (pip install hyperqueue; {PYTHON} names another Python)"
@@ -183,6 +209,16 @@ fn state(info: &str, name: &str) -> State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_those_that_hyperqueue_knows() {
+        for time in ["01:30:00", "90s", "1h", "1h30m", "1h 30m", "90 min", "2days"] {
+            assert!(is_time(time), "{time}");
+        }
+        for time in ["", "banana", "90", "1:30", "h", "1x", "1.5h", "-1h", "1h30"] {
+            assert!(!is_time(time), "{time}");
+        }
+    }
 
     #[test]
     fn a_job_is_known_by_its_name() {

@@ -23,9 +23,9 @@ use hyperqueue::HyperQueue;
 use slurm::Slurm;
 
 /// Where an engine keeps what it submits, inside the directory of a sweep.
-const FOLDER: &str = "engine";
+pub(super) const FOLDER: &str = "engine";
 /// What was submitted last.
-const JOB: &str = "job";
+pub(super) const JOB: &str = "job";
 /// Between two looks at the journal and the engine.
 const LOOK: Duration = Duration::from_secs(2);
 /// Looks in a row that find nothing under way before that is believed: an element may be between two nodes.
@@ -95,8 +95,16 @@ impl Options {
                 return Err(LabError::refused(option, problem));
             }
         }
-        match self.chunk {
-            Some(0) => Err(LabError::value("chunk", 0, "at least 1")),
+        if self.chunk == Some(0) {
+            return Err(LabError::value("chunk", 0, "at least 1"));
+        }
+        // A scheduler would say so of every unit, or take it for something else.
+        let (is_time, expected): (fn(&str) -> bool, _) = match self.engine {
+            EngineName::HyperQueue => (hyperqueue::is_time, "hours:minutes:seconds, or 1h 30m for instance"),
+            _ => (slurm::is_time, "minutes, hours:minutes:seconds or days-hours:minutes:seconds"),
+        };
+        match &self.time {
+            Some(time) if !is_time(time) => Err(LabError::value("time", format!("'{time}'"), expected)),
             _ => Ok(()),
         }
     }
@@ -208,20 +216,20 @@ pub fn run(
         let index = Index::read(opened.root(), &opened.sweep, &all)?;
         let missing = |unit: &usize| {
             let end = ((unit + 1) * chunk).min(all.end);
-            (unit * chunk..end).any(|run| !index.has(run))
+            (unit * chunk..end).any(|run| opened.sweep.first(run) == run && !index.has(run))
         };
         let units: Vec<usize> = (0..all.len().div_ceil(chunk)).filter(missing).collect();
         if units.is_empty() {
             break;
         }
-        let before = index.done();
+        let before = index.found();
         idle = if job.is_some() && before == number { idle + 1 } else { 0 };
         number = before;
         if idle >= ROUNDS {
             let problem = format!(
                 "{} of {} have no record after {ROUNDS} submissions in a row brought none; the last words of a worker: {}",
-                all.len() - before,
-                counted(all.len(), "run"),
+                opened.sweep.num_computed() - before,
+                counted(opened.sweep.num_computed(), "run"),
                 last_words(&folder).unwrap_or_else(|| "none".into())
             );
             return Err(LabError::refused("engine", problem));
@@ -275,8 +283,8 @@ fn wait(
     progress: &Progress,
     tell: fn(&str),
 ) -> Result<(), LabError> {
-    let total = opened.sweep.num_runs();
-    let mut counter = Counter::default();
+    let total = opened.sweep.num_computed();
+    let mut counter = Counter::of(&opened.sweep);
     let mut seen = counter.count(opened.root())?.min(total);
     progress.begin(
         format!("{} job {}", job.engine, job.id.as_deref().unwrap_or(&job.name)),
@@ -378,9 +386,4 @@ fn word(name: &str) -> String {
 fn process_word() -> u32 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     crc32fast::hash(format!("{} {}", std::process::id(), now.as_nanos()).as_bytes())
-}
-
-/// A text in single quotes for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::{Engine, Job, State, Work, called, complaint, quoted};
-use crate::LabError;
+use super::{Engine, Job, State, Work, called, complaint};
+use crate::{LabError, shell_word};
 
 /// Reasons for which Slurm keeps an element waiting that will not pass by themselves.
 const STUCK: [&str; 6] =
@@ -50,8 +50,7 @@ impl Engine for Slurm {
         });
         let limit = options.limit.map_or_else(String::new, |limit| format!("%{limit}"));
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
-        // Slurm reads its options up to the first space.
-        let log = text(&root.join("engine/logs/unit_%a.log")).replace(' ', "\\ ");
+        let log = format!("{}/unit_%a.log", in_options(&text(&root.join("engine/logs"))));
         let threads = options.threads;
         let script = format!(
             "#!/bin/sh\n\
@@ -68,8 +67,8 @@ impl Engine for Slurm {
              # In the place of the shell, so that signals reach it.\n\
              exec {} sweep {} --index $first..$end --threads {threads}\n",
             ranges(units),
-            quoted(&text(program)),
-            quoted(&text(root)),
+            shell_word(&text(program)),
+            shell_word(&text(root)),
         );
         folder.write("job.sh", script.as_bytes())?;
         Ok(folder.path().join("job.sh"))
@@ -96,6 +95,31 @@ impl Engine for Slurm {
         }
         Ok(state(&String::from_utf8_lossy(&output.stdout)))
     }
+}
+
+/// A path as Slurm takes it in a line of options of a script: up to the first space, quote or `#` without a backslash, and with
+/// `%` for what differs between elements.
+fn in_options(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for c in path.chars() {
+        match c {
+            '%' => text.push('%'),
+            ' ' | '\'' | '"' | '#' | '\\' => text.push('\\'),
+            _ => {}
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// Whether Slurm takes a text for a time limit: minutes, minutes:seconds, hours:minutes:seconds, days-hours and so on.
+pub(super) fn is_time(text: &str) -> bool {
+    if ["infinite", "unlimited"].contains(&text.to_lowercase().as_str()) {
+        return true;
+    }
+    let is_number = |part: &str| (1..=9).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let (days, rest) = text.split_once('-').map_or((None, text), |(days, rest)| (Some(days), rest));
+    days.is_none_or(is_number) && rest.split(':').count() <= 3 && rest.split(':').all(is_number)
 }
 
 /// What the elements of a job that Slurm knows of come to.
@@ -130,6 +154,22 @@ mod tests {
     fn units_are_listed_as_ranges() {
         for (units, list) in [(vec![0], "0"), (vec![0, 1, 2, 3], "0-3"), (vec![0, 1, 4, 6, 7], "0-1,4,6-7")] {
             assert_eq!(ranges(&units), list);
+        }
+    }
+
+    #[test]
+    fn paths_keep_their_signs() {
+        assert_eq!(in_options("/a/b"), "/a/b");
+        assert_eq!(in_options(r##"/50% of/it's "x#y\"##), r##"/50%%\ of/it\'s\ \"x\#y\\"##);
+    }
+
+    #[test]
+    fn limits_are_those_that_slurm_knows() {
+        for time in ["90", "90:30", "1:30:00", "2-12", "2-12:30", "2-12:30:15", "UNLIMITED"] {
+            assert!(is_time(time), "{time}");
+        }
+        for time in ["", "banana", "1h", "1:2:3:4", "-1", "1-", "1-2-3", "1.5", "1:", "99999999999"] {
+            assert!(!is_time(time), "{time}");
         }
     }
 

@@ -75,7 +75,8 @@ pub fn heat_map(x: &Key, y: &Key, cells: &[Vec<Estimate>], statistic: Statistic,
     let columns = x.values.len();
     let width = if columns <= FEW_COLUMNS { Width::Column } else { Width::Page };
     let size = |text: &str| Label::parse(text).width(crate::figure::style::TEXT_SIZE);
-    let names = y.values.iter().map(|name| size(name)).fold(0.0, f64::max);
+    let (across, down) = (x.names(), y.names());
+    let names = down.iter().map(|name| size(name)).fold(0.0, f64::max);
     // Names, colour bar and edges beside the cells.
     let room = (width.points() - names - 70.0) / columns as f64;
     let numbers = cells.iter().flatten().map(|cell| size(&short(cell.value))).fold(0.0, f64::max) < room;
@@ -91,8 +92,8 @@ pub fn heat_map(x: &Key, y: &Key, cells: &[Vec<Estimate>], statistic: Statistic,
     let map = Cells {
         x: x.key.clone(),
         y: y.key.clone(),
-        columns: x.values.clone(),
-        rows: y.values.iter().enumerate().map(row_name).collect(),
+        columns: across,
+        rows: down.iter().enumerate().map(row_name).collect(),
         cells: cells.iter().map(|row| row.iter().map(cell).collect()).collect(),
         row_height: if room > 16.0 { 16.0 } else { 0.0 },
         bar: Some(ColorBar {
@@ -124,11 +125,11 @@ pub fn along(x: &Key, cells: &[Estimate], statistic: Statistic, words: &Words<'_
     let dots = Dots {
         key: x.key.clone(),
         label: words.label.to_owned(),
-        rows: x.values.iter().cloned().zip(cells.iter().copied()).collect(),
+        rows: x.names().into_iter().zip(cells.iter().copied()).collect(),
         range: (scale.low, scale.high),
     };
     let width =
-        if x.values.iter().any(|name| name.chars().count() > 16) { Width::Page } else { Width::Column };
+        if x.names().iter().any(|name| name.chars().count() > 16) { Width::Page } else { Width::Column };
     Grid { width, ..Grid::new(words.title, 1, [dots], words.note.to_owned()) }.scene()
 }
 

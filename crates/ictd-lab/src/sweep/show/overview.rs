@@ -191,16 +191,20 @@ impl Overview {
     /// Curves of the first settings.
     fn curves(&self) -> Option<(String, Scene)> {
         let curve = self.curve.as_ref()?;
-        let lines: Vec<(String, &Band)> =
-            self.curves.iter().map(|line| (self.view.name(&self.rows, line.setting), &line.band)).collect();
+        // Settings whose runs diverged before the first point have none.
+        let lines: Vec<(String, &Band)> = self
+            .curves
+            .iter()
+            .filter(|line| !line.band.steps.is_empty())
+            .map(|line| (self.view.name(&self.rows, line.setting), &line.band))
+            .collect();
         let all = self.settings.iter().filter(|setting| setting.runs > 0).count();
         let part =
             if all > lines.len() { format!("{} of {all} settings; ", lines.len()) } else { String::new() };
         let middle = Statistic::Centre(self.view.middle());
         let note = format!("{part}line: {} over seeds; band: 25–75 % of them", middle.name());
         let title = format!("{}: {curve} over training", self.name);
-        let drawn = lines.iter().any(|(_, band)| !band.steps.is_empty());
-        drawn.then(|| {
+        (!lines.is_empty()).then(|| {
             (FIGURES[2].into(), drawing::curves(&lines, &Words { title: &title, label: curve, note: &note }))
         })
     }
@@ -285,7 +289,9 @@ impl Report for Overview {
             format!("{0}_iqm_low to {0}_iqm_high: that of the interquartile mean (bootstrap)", self.metric);
         text += &wrapped(&format!("\n{share}; {iqm}"), width);
         if diverged > 0 {
-            let lost = format!("{} diverged and has no numbers; shares are of all", counted(diverged, "run"));
+            let have = if diverged == 1 { "has" } else { "have" };
+            let lost =
+                format!("{} diverged and {have} no numbers; shares are of all", counted(diverged, "run"));
             text += &wrapped(&lost, width);
         }
         if self.cells.len() > MOST_CELLS {
@@ -302,11 +308,6 @@ impl Report for Overview {
 
     fn tables(&self) -> Result<Vec<Records>, LabError> {
         Ok(vec![self.summary(usize::MAX, false)?])
-    }
-
-    /// Runs that diverged are in no branch, and shares are of all.
-    fn holds(&self) -> bool {
-        self.settings.iter().all(|setting| setting.diverged == 0)
     }
 
     fn write(&self, out: &OutputDir) -> Result<(), LabError> {

@@ -6,13 +6,13 @@ use ictd::parallel;
 use ictd::statistics::Centre;
 use serde::Serialize;
 
-use super::curves::Band;
-use super::estimate::{Bootstraps, Estimate, Sample};
+use super::curves::{Band, column_of};
+use super::estimate::{Bootstraps, Estimate, Sample, Statistic};
 use super::runs::{ENDS, Runs};
 use super::view::{Axis, View, axes_of_plan, plain};
-use crate::LabError;
 use crate::report::escape;
 use crate::sweep::{Metrics, curve_columns};
+use crate::{LabError, shell_word};
 
 /// Its name.
 pub const PAGE: &str = "index.html";
@@ -92,6 +92,10 @@ struct Chosen {
     statistic: &'static str,
     x: Option<usize>,
     y: Option<usize>,
+    /// The curve of the metric, as in the figure.
+    curve: usize,
+    /// What its line is of the seeds.
+    line: &'static str,
 }
 
 /// The page.
@@ -158,7 +162,15 @@ fn data<'a>(runs: &'a Runs, view: &View) -> Result<Data<'a>, LabError> {
         bands,
         command: command(runs),
         changes: (0..count).map(|setting| changes(runs, setting)).collect(),
-        view: Chosen { metric: 0, statistic: view.statistic.name(), x: place(&view.x), y: place(&view.y) },
+        view: Chosen {
+            metric: 0,
+            statistic: view.statistic.name(),
+            x: place(&view.x),
+            y: place(&view.y),
+            // The first column is the step.
+            curve: column_of(&runs.metrics[view.metric].name) - 1,
+            line: Statistic::Centre(view.middle()).name(),
+        },
     })
 }
 
@@ -204,8 +216,8 @@ fn rounded(x: f64) -> Option<f64> {
 fn command(runs: &Runs) -> String {
     let base = &runs.plan.base;
     let start = match base.toml {
-        Some(_) => format!("ictd pretrain {}", quoted(&format!("{}.toml", base.name))),
-        None => format!("ictd pretrain --preset {}", quoted(&base.name)),
+        Some(_) => format!("ictd pretrain {}", shell_word(&format!("{}.toml", base.name))),
+        None => format!("ictd pretrain --preset {}", shell_word(&base.name)),
     };
     start + &options(runs.plan.set.iter())
 }
@@ -216,13 +228,7 @@ fn changes(runs: &Runs, setting: usize) -> String {
 }
 
 fn options<'a>(changes: impl Iterator<Item = &'a String>) -> String {
-    changes.map(|change| format!(" --set {}", quoted(change))).collect()
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "=_-.,/:+".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    changes.map(|change| format!(" --set {}", shell_word(change))).collect()
 }
 
 #[cfg(test)]
@@ -234,13 +240,6 @@ mod tests {
         assert_eq!(rounded(1.0 / 3.0), Some(0.333_333_3));
         assert_eq!(rounded(-1.234_567_89e-12), Some(-1.234_568e-12));
         assert_eq!([f64::NAN, f64::INFINITY].map(rounded), [None, None]);
-    }
-
-    #[test]
-    fn words_are_quoted_for_shells() {
-        assert_eq!(quoted("init.gain=0.1"), "init.gain=0.1");
-        assert_eq!(quoted("list=[1, 2]"), "'list=[1, 2]'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
     }
 
     /// Words that a page has for one of its parts stand in it once.

@@ -66,7 +66,7 @@ impl Runs {
     /// Reads what is done of the sweep in a directory.
     pub fn read(root: &Path, progress: &Progress) -> Result<Self, LabError> {
         let request = Request::of_directory(root)?;
-        let runs = if request.finished()?.is_some() {
+        let runs = if request.table()?.is_some() {
             Self::of_table(root, request.plan, progress)?
         } else {
             Self::of_journal(root, request.plan, progress)?

@@ -13,6 +13,8 @@ use crate::{LabError, did_you_mean};
 
 /// Instead of the vertical axis: everything but the horizontal one is put together.
 pub const POOLED: &str = "none";
+/// Characters that a number may have before it is written with a power of ten.
+const MOST_DIGITS: usize = 8;
 /// What is looked at where nobody says: the first of these that is known.
 const METRICS: [&str; 2] = ["msve", "v_em"];
 
@@ -47,7 +49,7 @@ pub struct View {
 pub struct Axis {
     /// Its name.
     pub key: String,
-    /// Its values as figures have them, in the order of the plan.
+    /// Its values in the order of the plan.
     pub values: Vec<String>,
     /// The place of every setting's value.
     pub places: Vec<usize>,
@@ -89,7 +91,8 @@ impl View {
     pub fn name(&self, runs: &Runs, setting: usize) -> String {
         let part = |key: usize| {
             let (key, value) = (&runs.varied[key], &runs.settings[setting][key]);
-            if value.parse::<f64>().is_ok() { format!("{key} = {value}") } else { value.clone() }
+            let name = shown(key, value);
+            if value.parse::<f64>().is_ok() { format!("{key} = {name}") } else { name }
         };
         axes_of_plan(runs).into_iter().map(part).collect::<Vec<_>>().join(", ")
     }
@@ -166,6 +169,11 @@ impl Axis {
         Self { key: runs.varied[key].clone(), values, places }
     }
 
+    /// Its values as figures have them.
+    pub fn names(&self) -> Vec<String> {
+        self.values.iter().map(|value| shown(&self.key, value)).collect()
+    }
+
     /// Its values as numbers, if all of them are and none is there twice.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         self.values.iter().map(|value| value.parse().ok().filter(|x: &f64| x.is_finite())).collect()
@@ -177,6 +185,38 @@ pub fn plain(key: &str, value: &str) -> String {
     if key == CASE {
         Label::parse(value).runs.into_iter().map(|run| run.text).collect()
     } else {
-        value.to_owned()
+        shown(key, value)
+    }
+}
+
+/// A value of a key as people read it: numbers of many digits that are few with a power of ten have it, 1e30 for instance.
+fn shown(key: &str, value: &str) -> String {
+    let Some(number) = value.parse::<f64>().ok().filter(|x| key != CASE && x.is_finite()) else {
+        return value.to_owned();
+    };
+    let power = format!("{number:e}");
+    if value.len() > MOST_DIGITS && power.len() < value.len() { power } else { value.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_many_digits_have_a_power_of_ten() {
+        for (value, name) in [
+            ("1000000000000000019884624838656.0", "1e30"),
+            ("0.0000001", "1e-7"),
+            ("-0.0000001", "-1e-7"),
+            ("0.001", "0.001"),
+            ("100000.0", "100000.0"),
+            ("0.12345678901", "0.12345678901"),
+            ("softmax", "softmax"),
+            ("1000000000000", "1e12"),
+        ] {
+            assert_eq!(shown("init.gain", value), name);
+        }
+        assert_eq!(plain(CASE, "*n* = 1000000000000"), "n = 1000000000000");
+        assert_eq!(shown(CASE, "1000000000000"), "1000000000000");
     }
 }

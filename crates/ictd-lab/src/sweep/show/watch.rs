@@ -3,23 +3,30 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::sweep::{Counter, Request};
-use crate::{LabError, Moment, Progress};
+use crate::files::DirLock;
+use crate::sweep::engine::{FOLDER, JOB};
+use crate::sweep::{Counter, Manifest, Request};
+use crate::{LabError, Moment, Progress, counted, shell_word};
 
 /// Time between counts.
 const BETWEEN: Duration = Duration::from_secs(1);
+/// Counts in a row that find nobody at work before that is believed: one may be about to begin.
+const QUIET: u32 = 3;
 /// How often it is asked whether to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Returns when all runs of the sweep in a directory have a record; how many have one and how long the others will take is
-/// said by `progress`.
+/// said by `progress`. An error where nobody works on it any more.
 pub fn watch(root: &Path, progress: &Progress) -> Result<(), LabError> {
     let request = Request::of_directory(root)?;
-    if request.finished()?.is_some() {
+    if request.table()?.is_some() {
         return Ok(());
     }
-    let total = request.plan.num_settings() * request.plan.seeds.len();
-    let mut counter = Counter::default();
+    let sweep = request.sweep()?;
+    let total = sweep.num_computed();
+    // Records are known by keys that another build does not know.
+    let is_own = Manifest::read(root)?.is_some_and(|known| known.same_program(root).is_ok());
+    let mut counter = if is_own { Counter::of(&sweep) } else { Counter::default() };
     let before = counter.count(root)?.min(total);
     let name = match before {
         0 => format!("sweep {}", request.plan.name),
@@ -27,6 +34,7 @@ pub fn watch(root: &Path, progress: &Progress) -> Result<(), LabError> {
     };
     progress.begin(name, "runs", (total - before) as u64)?;
     let mut known = before;
+    let mut alone = 0;
     while known < total {
         let since = Moment::now();
         while since.elapsed() < BETWEEN {
@@ -34,8 +42,19 @@ pub fn watch(root: &Path, progress: &Progress) -> Result<(), LabError> {
             progress.check()?;
         }
         let found = counter.count(root)?.min(total);
-        progress.step((found - known) as u64)?;
+        progress.step(found.saturating_sub(known) as u64)?;
+        // A job of an engine may wait for its turn with nobody there.
+        let is_worked_on = DirLock::is_held(root) || root.join(FOLDER).join(format!("{JOB}.json")).exists();
+        alone = if is_worked_on || found > known { 0 } else { alone + 1 };
         known = found;
+        if alone >= QUIET && known < total {
+            let problem = format!(
+                "{known} of {} are done and no process works on the others, expected one: ictd sweep {} goes on",
+                counted(total, "run"),
+                shell_word(&root.to_string_lossy())
+            );
+            return Err(LabError::refused("watch", problem));
+        }
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const state = {
   hiddenEnds: new Set(),
   cell: null,
   seed: null,
-  curve: Math.max(0, data.curves.indexOf(data.metrics[data.view.metric])),
+  curve: data.view.curve,
   isLog: false,
   lines: new Set(data.bands.map((_, k) => k).filter((k) => data.bands[k]?.steps.length).slice(0, FIRST_LINES)),
   sort: { column: 0, up: true },
@@ -72,6 +72,10 @@ function estimate(found, statistic) {
   return total ? { value: all.reduce((sum, setting) => sum + count(setting) * known(setting)[0], 0) / total, interval: null } : null;
 }
 
+function counted(number, thing) {
+  return `${number} ${thing}${number === 1 ? "" : "s"}`;
+}
+
 function said(found) {
   return found ? short(found.value) + (found.interval ? ` (${short(found.interval[0])} to ${short(found.interval[1])})` : "") : "–";
 }
@@ -91,7 +95,7 @@ function cells() {
     const found = sample(members.get(k) ?? []);
     const shown = found.total ? estimate(found, state.statistic) : null;
     const place = [...(ys ? [label(state.y, ys[Math.floor(k / xs.length)])] : []), label(state.x, xs[k % xs.length])].join(", ");
-    return shown && { ...shown, found, place, label: `${place}: ${said(shown)}, ${found.total} runs` };
+    return shown && { ...shown, found, place, label: `${place}: ${said(shown)}, ${counted(found.total, "run")}` };
   });
   return { xs: xs.map((k) => data.values[state.x][k]), ys: ys && ys.map((k) => data.values[state.y][k]), all };
 }
@@ -135,7 +139,7 @@ function drawCell(cell) {
   if (!cell) return;
   const { found } = cell;
   const counts = data.ends.map((end, k) => `${found.counts[k]} ${end}`).join(", ");
-  let html = `<h2>${escaped(cell.place)}</h2><p>${found.total} runs: ${counts}. ${escaped(title())}: ${said(cell)}.</p>`;
+  let html = `<h2>${escaped(cell.place)}</h2><p>${counted(found.total, "run")}: ${counts}. ${escaped(title())}: ${said(cell)}.</p>`;
   let left = MOST_LISTED;
   for (const setting of found.settings) {
     const own = rows[setting].filter((row) => !state.hiddenEnds.has(Number(data.runs.ends[row])));
@@ -158,12 +162,13 @@ function drawCell(cell) {
 function drawCurves() {
   if (!data.curves.length) return;
   find("curves").hidden = false;
-  const chosen = [...state.lines].filter((setting) => data.bands[setting]);
+  // Settings that have no point of this curve have no place among its names.
+  const chosen = [...state.lines].filter((setting) => data.bands[setting]?.lines[state.curve][0].some((y) => y !== null));
   const all = chosen.map((setting, color) => ({ steps: data.bands[setting].steps, bands: data.bands[setting].lines[state.curve], color }));
-  find("lines").innerHTML = lines({ all: all.filter((line) => line.bands[0].length), label: data.curves[state.curve], isLog: state.isLog, room: find("lines").clientWidth - 16 }) || "Nothing was measured, or no setting is ticked below.";
+  find("lines").innerHTML = lines({ all, label: data.curves[state.curve], isLog: state.isLog, room: find("lines").clientWidth - 16 }) || "Nothing was measured, or no setting is ticked below.";
   const keys = chosen.map((setting, color) => `<span class="s${color}"><span class="key">—</span> ${escaped(name(setting))}</span>`).join(" · ");
   const without = data.bands.some((bands) => !bands) ? " Curves of later settings are in the folder curves." : "";
-  find("lines-note").innerHTML = `${keys}${keys ? ". " : ""}Line: the middle of the seeds; band: 25–75 % of them. At most ${MOST_LINES} settings.${without}`;
+  find("lines-note").innerHTML = `${keys}${keys ? ". " : ""}Line: ${words[data.view.line]} of the seeds; band: 25–75 % of them. At most ${MOST_LINES} settings.${without}`;
 }
 
 /** The columns of the table: heading, what is sorted by, what is shown. */
@@ -207,6 +212,8 @@ function draw() {
   drawMap();
   drawCurves();
   drawTable();
+  // What is wider than the page says so: some browsers hide bars that scroll.
+  for (const box of document.querySelectorAll(".scroll")) box.classList.toggle("is-wide", box.scrollWidth > box.clientWidth + 1);
   const settings = data.settings.filter((_, setting) => isShown(setting)).length;
   find("filtered").textContent = settings < data.settings.length || state.hiddenEnds.size ? `: ${settings} of ${data.settings.length} settings${state.hiddenEnds.size ? ", some ends hidden" : ""}` : "";
 }
@@ -217,10 +224,10 @@ function select(id, label, options, chosen) {
 }
 
 function start() {
-  const part = data.done < data.total ? `${data.done} of ${data.total} runs so far` : `${data.total} runs`;
+  const part = data.done < data.total ? `${data.done} of ${counted(data.total, "run")} so far` : counted(data.total, "run");
   const each = data.runs ? "" : " There are too many runs to have each of them here: cells show settings.";
   const lost = data.metrics_left_out ? ` ${data.metrics_left_out} metrics are left out; --metric chooses which one is here.` : "";
-  find("about").textContent = `${part}: ${data.settings.length} settings with ${seeds} seeds each. Everything is in this file; nothing is loaded.${each}${lost}`;
+  find("about").textContent = `${part}: ${counted(data.settings.length, "setting")} with ${counted(seeds, "seed")}${data.settings.length > 1 ? " each" : ""}. Everything is in this file; nothing is loaded.${each}${lost}`;
   const keys = data.keys.map((key, k) => [k, key]).filter(([k]) => data.values[k].length > 1);
   const statistics = [...shares, ...centres].map((name) => [name, words[name]]);
   find("choices").innerHTML =

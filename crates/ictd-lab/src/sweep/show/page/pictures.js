@@ -23,17 +23,51 @@ function text(x, y, anchor, words, kind = "name") {
   return `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" class="${kind}">${escaped(words)}</text>`;
 }
 
-/** Numbers to [0, 1]; logarithmic where asked for and possible. */
+/** Round numbers from one end to the other, about as many as asked for: 1, 2 or 5 times a power of ten apart, or powers of ten. */
+function ticks(low, high, isLog, most = 6) {
+  const [least, largest] = [low - 1e-9 * Math.abs(low), high + 1e-9 * Math.abs(high)];
+  const exponents = isLog ? [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))] : [0, -1];
+  const powers = [];
+  for (let e = exponents[0]; e <= exponents[1]; e++) powers.push(e);
+  const inside = (list) => list.filter((x) => x >= least && x <= largest);
+  const tens = inside(powers.map((e) => Number(`1e${e}`)));
+  if (tens.length > 2) return tens.filter((_, k) => k % Math.ceil(tens.length / most) === 0);
+  const few = inside(powers.flatMap((e) => [1, 2, 5].map((f) => Number(`${f}e${e}`))));
+  if (few.length > 1) return few;
+  // The smallest step that gives no more than that.
+  const size = 10 ** Math.floor(Math.log10((high - low) / most));
+  const ends = (step) => [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  const step = [1, 2, 5, 10, 20].map((f) => f * size).find((step) => ends(step)[1] - ends(step)[0] < most) ?? high - low;
+  const [first, last] = ends(step);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, k) => Number(((first + k) * step).toPrecision(12)));
+}
+
+/** A round number in as many digits as it has. */
+function exact(x) {
+  const size = Math.abs(x);
+  const text = x === 0 || (size >= 1e-4 && size < 1e6) ? String(x) : x.toExponential().replace("+", "");
+  return text.replace(/-/g, "−");
+}
+
+/** Numbers to [0, 1], and numbers for ticks; logarithmic where asked for and possible. */
 function scale(low, high, isLog) {
   const log = isLog && low > 0;
   const at = (x) => (log ? Math.log(x) : x);
-  if (!(high > low)) return { at: () => 0.5, back: () => low, low: low - 0.5, high: high + 0.5 };
-  return {
-    low,
-    high,
-    at: (x) => (at(x) - at(low)) / (at(high) - at(low)),
-    back: (share) => (log ? low * Math.exp(share * Math.log(high / low)) : low + share * (high - low)),
-  };
+  if (!(high > low)) return { at: () => 0.5, ticks: [low].map((x) => [x, short(x)]) };
+  return { at: (x) => (at(x) - at(low)) / (at(high) - at(low)), ticks: ticks(low, high, log).map((x) => [x, exact(x)]) };
+}
+
+/** Names below an axis: none leaves the room from `left` to `right`, and those that would touch others are left out. */
+function below(names, at, y, left, right) {
+  let [free, body] = [left, ""];
+  names.forEach((name, k) => {
+    const half = wide(name) / 2;
+    const middle = Math.min(Math.max(at(k), left + half), right - half);
+    if (middle - half < free) return;
+    free = middle + half + 4;
+    body += text(middle, y, "middle", name);
+  });
+  return body;
 }
 
 /** Dark blue for 0 to light yellow for 1, and black or white on it. */
@@ -53,7 +87,7 @@ function heatMap({ x, y, xs, ys, cells, range, isLog, chosen, room }) {
   const names = ys.map((name) => cut(name, 28));
   const left = Math.max(wide(y), ...names.map(wide)) + 12;
   const least = Math.max(44, Math.min(110, Math.max(...xs.map(wide)) + 8));
-  const width = Math.max(xs.length > 40 ? 12 : least, Math.min(110, (room - left - 70) / xs.length));
+  const width = Math.max(xs.length > 40 ? 12 : least, Math.min(110, (room - left - 82) / xs.length));
   const [height, top] = [30, 8];
   const to = scale(...range, isLog);
   let body = "";
@@ -68,39 +102,39 @@ function heatMap({ x, y, xs, ys, cells, range, isLog, chosen, room }) {
   });
   names.forEach((name, i) => (body += text(left - 6, top + i * height + 19, "end", name)));
   const bottom = top + ys.length * height;
-  let free = 0;
-  xs.forEach((name, j) => {
-    const [middle, shown] = [left + (j + 0.5) * width, cut(name, 16)];
-    if (middle - wide(shown) / 2 < free) return;
-    free = middle + wide(shown) / 2 + 4;
-    body += text(middle, bottom + 16, "middle", shown);
-  });
+  const end = left + xs.length * width;
+  body += below(xs.map((name) => cut(name, 16)), (j) => left + (j + 0.5) * width, bottom + 16, left, end + 8);
   body += text(left + (xs.length * width) / 2, bottom + 34, "middle", x, "soft") + text(left - 6, bottom + 16, "end", y, "soft");
-  const bar = left + xs.length * width + 14;
+  const bar = end + 14;
   const barHeight = Math.max(60, bottom - top);
   for (let k = 0; k < 30; k++) {
     body += `<rect x="${bar}" y="${top + (barHeight * (29 - k)) / 30}" width="10" height="${barHeight / 30 + 0.5}" fill="${shade((k + 0.5) / 30).fill}"/>`;
   }
-  [0, 0.5, 1].forEach((share) => (body += text(bar + 14, top + 4 + barHeight * (1 - share), "start", short(to.back(share)), "soft")));
+  to.ticks.forEach(([x, name]) => (body += text(bar + 14, top + 4 + barHeight * (1 - to.at(x)), "start", name, "soft")));
   return svg(bar + 66, Math.max(bottom + 42, top + barHeight + 12), `Map by ${y} and ${x}`, body);
 }
 
-/** Axes of a plot with lines at even distances of the scale. */
+/** Axes of a plot with lines at round numbers. */
 function frame({ left, top, width, height, to, label }) {
   let body = "";
-  for (let k = 0; k <= 4; k++) {
-    const y = top + height * (1 - k / 4);
-    body += `<path class="grid" d="M${left} ${y}h${width}"/>` + text(left - 6, y + 4, "end", short(to.back(k / 4)));
+  for (const [x, name] of to.ticks) {
+    const y = top + height * (1 - to.at(x));
+    body += `<path class="grid" d="M${left} ${y}h${width}"/>` + text(left - 6, y + 4, "end", name);
   }
   return body + `<path class="axis" d="M${left} ${top}v${height}h${width}"/>` + text(left, top - 8, "start", label, "soft");
 }
 
+/** Room for the names of ticks at the left of a plot. */
+function beside(to) {
+  return 12 + Math.max(52, ...to.ticks.map(([, name]) => wide(name)));
+}
+
 /** Dots with intervals along a key; joined where its values are numbers. */
 function along({ x, xs, cells, range, isLog, isNumeric, label, chosen, room }) {
-  const [left, top, height] = [64, 26, 230];
+  const to = scale(...range, isLog);
+  const [left, top, height] = [beside(to), 26, 230];
   const step = Math.max(26, Math.min(110, (room - left - 20) / xs.length));
   const width = step * xs.length;
-  const to = scale(...range, isLog);
   const up = (value) => top + height * (1 - Math.min(1, Math.max(0, to.at(value))));
   const at = (k) => left + (k + 0.5) * step;
   let body = frame({ left, top, width, height, to, label });
@@ -112,13 +146,7 @@ function along({ x, xs, cells, range, isLog, isNumeric, label, chosen, room }) {
     const ring = k === chosen ? ' class="dot chosen"' : ' class="dot"';
     body += mark(k, chosen, cell.label, `${area}<path class="line" d="M${at(k)} ${up(low)}V${up(high)}"/><circle${ring} cx="${at(k)}" cy="${up(cell.value)}" r="5"/>`);
   }
-  let free = 0;
-  xs.forEach((name, k) => {
-    const shown = cut(name, 16);
-    if (at(k) - wide(shown) / 2 < free) return;
-    free = at(k) + wide(shown) / 2 + 4;
-    body += text(at(k), top + height + 18, "middle", shown);
-  });
+  body += below(xs.map((name) => cut(name, 16)), at, top + height + 18, left - 40, left + width + 12);
   body += text(left + width / 2, top + height + 38, "middle", x, "soft");
   return `<div class="s0">${svg(left + width + 16, top + height + 48, `${label} along ${x}`, body)}</div>`;
 }
@@ -129,11 +157,13 @@ function lines({ all, label, isLog, room }) {
   const ends = all.flatMap((line) => line.steps);
   if (!numbers.length) return "";
   const to = scale(numbers.reduce((a, b) => Math.min(a, b)), numbers.reduce((a, b) => Math.max(a, b)), isLog);
-  const last = ends.reduce((a, b) => Math.max(a, b), 1);
-  const [left, top, height] = [64, 26, 280];
-  const width = Math.max(280, room - left - 40);
+  const [first, last] = [ends.reduce((a, b) => Math.min(a, b)), ends.reduce((a, b) => Math.max(a, b))];
+  const [left, top, height] = [beside(to), 26, 280];
+  const width = Math.max(200, room - left - 40);
   const up = (value) => top + height * (1 - to.at(value));
-  const at = (step) => left + (width * step) / last;
+  // From the first point on, as the figure.
+  const across = scale(first, last, false);
+  const at = (step) => left + width * across.at(step);
   let body = frame({ left, top, width, height, to, label });
   for (const { steps, bands, color } of all) {
     const shown = steps.map((_, k) => k).filter((k) => bands.every((band) => band[k] != null && (!isLog || band[k] > 0)));
@@ -141,7 +171,7 @@ function lines({ all, label, isLog, room }) {
     if (!shown.length) continue;
     body += `<g class="s${color}"><path class="band" d="M${path(shown, bands[1])}L${path([...shown].reverse(), bands[2])}Z"/><path class="line" d="M${path(shown, bands[0])}"/></g>`;
   }
-  for (let k = 0; k <= 4; k++) body += text(at((last * k) / 4), top + height + 18, "middle", String(Math.round((last * k) / 4)));
+  body += below(across.ticks.map(([, name]) => name), (k) => at(across.ticks[k][0]), top + height + 18, left - 40, left + width + 30);
   body += text(left + width / 2, top + height + 38, "middle", "gradient step", "soft");
   return svg(left + width + 34, top + height + 48, `${label} over gradient steps`, body);
 }

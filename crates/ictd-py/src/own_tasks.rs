@@ -15,7 +15,7 @@ const EXPECTED: &str = "expected P, rewards, gamma, features and initial (or Non
 
 /// An object that draws tasks, and what it raised last.
 #[derive(Debug)]
-pub struct Family {
+pub struct OwnTasks {
     object: Py<PyAny>,
     failure: Mutex<Option<PyErr>>,
 }
@@ -69,7 +69,7 @@ impl Parts {
     }
 }
 
-impl Family {
+impl OwnTasks {
     /// The tasks of an object with `draw(seed, index)`, under its class's name.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<(Arc<Self>, Drawn)> {
         let kind = object.get_type().name()?;
@@ -110,7 +110,7 @@ impl Family {
 }
 
 /// A result of work that draws tasks of this family; what it raised comes first.
-pub fn or_failure<T>(family: Option<&Arc<Family>>, done: PyResult<T>) -> PyResult<T> {
+pub fn or_failure<T>(family: Option<&Arc<OwnTasks>>, done: PyResult<T>) -> PyResult<T> {
     done.map_err(|error| family.and_then(|family| family.failure()).unwrap_or(error))
 }
 
@@ -118,8 +118,8 @@ pub fn or_failure<T>(family: Option<&Arc<Family>>, done: PyResult<T>) -> PyResul
 pub fn on_family(
     settings: ictd_lab::studies::pretrain::Settings,
     object: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(ictd_lab::studies::pretrain::Settings, Option<Arc<Family>>)> {
+) -> PyResult<(ictd_lab::studies::pretrain::Settings, Option<Arc<OwnTasks>>)> {
     let Some(object) = object else { return Ok((settings, None)) };
-    let (family, drawn) = Family::of(object)?;
+    let (family, drawn) = OwnTasks::of(object)?;
     Ok((settings.on_tasks(drawn).or_raise()?, Some(family)))
 }
