@@ -24,11 +24,6 @@ from ictd.errors import InputError, InputTypeError
 
 HERE = Path(__file__).parent
 PACKAGE = Path(ictd.__file__).parent
-OWN_TASKS = importlib.util.find_spec("ictd.tasks") is not None
-if not OWN_TASKS:
-    import standin_tasks
-
-    sys.modules["ictd.tasks"] = standin_tasks
 
 try:
     import gymnasium
@@ -709,12 +704,11 @@ def run(tmp_path):
     (entries,) = project["entry-points"].items()
     assert entries[0] == "gymnasium.envs"
     (about / "entry_points.txt").write_text("\n".join([f"[{entries[0]}]", *(f"{name} = {value}" for name, value in entries[1].items())]) + "\n")
-    before = "" if OWN_TASKS else "import sys, standin_tasks; sys.modules['ictd.tasks'] = standin_tasks\n"
     path = os.pathsep.join(map(str, [tmp_path, PACKAGE.parent, HERE]))
 
     def run(script, *, installed=True, warnings="error"):
         found = path if installed else path.removeprefix(f"{tmp_path}{os.pathsep}")
-        command = [sys.executable, "-W", warnings, "-c", before + textwrap.dedent(script)]
+        command = [sys.executable, "-W", warnings, "-c", textwrap.dedent(script)]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": found}, cwd=HERE)
         assert done.returncode == 0, done.stderr
         return done.stdout.split()

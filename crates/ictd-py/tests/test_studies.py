@@ -61,7 +61,7 @@ def test_what_is_finished_is_not_run_again(found: ictd.Reproduction) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
-        ({"only": "fig99"}, InputError, "only: 'fig99' is unknown, expected some of thm1"),
+        ({"only": "fig99"}, InputError, "only: 'fig99' is unknown, expected claims or studies of the tables in docs/reproduce.md"),
         ({"only": [3]}, InputTypeError, "only has a int"),
         ({"paper": "third"}, InputError, "paper is 'third', expected one of main"),
         ({"only": "fig4", "threads": 0}, InputError, "threads is 0"),

@@ -108,9 +108,8 @@ def test_errors_are_averaged_over_tasks_and_states():
 def test_neu_at_parameters_is_the_command_lines(tmp_path):
     ictd.circuit("td").save(tmp_path)
     file = tmp_path / "circuit.safetensors"
-    with pytest.warns(UserWarning, match="format 1"):
-        found = ictd.neu(params=file, lengths=[20], layers=[2], samples=16)
-    assert found["results"] == cli("neu", "--params", file, "--lengths", 20, "--layers", 2, "--samples", 16)
+    found = ictd.neu(params=file, lengths=[20], samples=16)
+    assert found["results"] == cli("neu", "--params", file, "--lengths", 20, "--samples", 16)
     block = ictd.Block.theta_star(4, gamma=0.9, layers=2)
     points = ictd.neu(params=block, lengths=20, samples=16)["results"]
     assert points[0]["neu"] == points[1]["neu"] and points[0]["layers"] == 2

@@ -222,7 +222,7 @@ def test_an_interrupt_ends_training_within_a_second_and_resume_ends_with_the_sam
         """
         import sys, ictd
         print("ready", flush=True)
-        ictd.pretrain(seeds=2, epochs=3000, batch=64, out=sys.argv[1], callback=lambda **_: print("on", flush=True))
+        ictd.pretrain(seeds=2, epochs=20_000, batch=64, out=sys.argv[1], callback=lambda **_: print("on", flush=True))
         """,
         tmp_path / "stopped",
     )
@@ -238,8 +238,8 @@ def test_an_interrupt_ends_training_within_a_second_and_resume_ends_with_the_sam
     assert took < 3, took
     left = list((tmp_path / "stopped").rglob("step_*.safetensors"))
     assert left and not list((tmp_path / "stopped").rglob("result.json"))
-    resumed = ictd.pretrain(seeds=2, epochs=3000, batch=64, out=tmp_path / "stopped", resume=True)
-    whole = ictd.pretrain(seeds=2, epochs=3000, batch=64, out=tmp_path / "whole")
+    resumed = ictd.pretrain(seeds=2, epochs=20_000, batch=64, out=tmp_path / "stopped", resume=True)
+    whole = ictd.pretrain(seeds=2, epochs=20_000, batch=64, out=tmp_path / "whole")
     assert list(resumed) == list(whole)
     assert files(tmp_path / "stopped") == files(tmp_path / "whole")
 

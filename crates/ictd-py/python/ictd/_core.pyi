@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,6 @@ class Report:
 
 # --- estimators and logs
 
-# --- the laboratory: contexts, Transformers, algorithms, tasks, theory
-
 class Fitted:
     def predict(self, states: Any, threads: int | None) -> npt.NDArray[np.float64]: ...
     def interval(self, states: Any, threads: int | None) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]: ...
@@ -39,6 +38,8 @@ class Fitted:
 def _fit(asked: str, columns: dict[str, Any], threads: int | None) -> Fitted: ...
 def _evaluate(path: str | None, columns: dict[str, Any] | None, asked: str, query: str | None, threads: int | None) -> Report: ...
 def _read_log(path: str | None, columns: dict[str, Any] | None, asked: str, threads: int | None) -> dict[str, Any]: ...
+
+# --- contexts, Transformers, algorithms, tasks, theory
 
 class Context:
     def __new__(
@@ -252,10 +253,9 @@ def msve(
     seed: int,
     threads: int | None,
     callback: Callable[..., object] | None,
+) -> Report: ...
 
 # --- training and studies
-
-from os import PathLike
 
 _Path = str | PathLike[str]
 _Callback = Callable[..., object] | None

@@ -23,14 +23,18 @@ families: tuple[str, ...] = tuple(_core.families())
 
 @runtime_checkable
 class TaskSource(Protocol):
-    """What tasks are drawn from: a family, a task (which draws itself), or an object of one's own with this method.
+    """What tasks are drawn from: a family, a task (which draws itself), or any object of one's own with this method.
 
-    ``draw`` gives task number ``index`` of a ``seed``, the same whenever it is asked for, and may be called from any thread. All tasks have
-    the discount and the number of features of the first. Where they differ in their number of states, an attribute ``num_states`` says the
-    largest.
+    A task that it draws is an :class:`ictd.Task`, or something that has the same as attributes or as keys of a dictionary: ``P`` (m, m), row s
+    the law of the state after s; ``rewards`` (m,), paid on leaving a state; ``gamma`` in [0, 1); ``features`` (m, d); ``initial`` (m,), the law
+    of the first state, or None for the uniform one; and ``values`` (m,), where they are known: v = r + γ P v. Numbers of states may differ
+    between tasks; d and γ may not, and are those of task 0 of seed 0.
     """
 
-    def draw(self, seed: int, index: int) -> Task: ...
+    def draw(self, seed: int, index: int) -> Any:
+        """The task of a seed and an index, always the same one for the same two numbers, in whatever order and from whatever thread it is
+        asked for. Training of a seed asks for the tasks 0, 1, … of that seed, one per epoch, and measures itself on those from 2³² on."""
+        ...
 
 
 class Task:

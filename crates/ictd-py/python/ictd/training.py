@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,31 +15,16 @@ from ictd import _core, _html
 from ictd._given import Path, Seeds, assignments, seeds_text, toml
 from ictd._progress import Callback, watched
 from ictd.errors import InputTypeError
+from ictd.tasks import TaskSource
 from ictd.results import Column, Figure, Result
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-__all__ = ["Checkpoint", "Run", "TaskFamily", "load_checkpoint", "load_run", "pretrain", "print_config", "runs"]
+__all__ = ["Checkpoint", "Run", "load_checkpoint", "load_run", "pretrain", "print_config", "runs"]
 
 Array = npt.NDArray[np.float64]
 Which = Literal["final", "best"]
-
-
-class TaskFamily(Protocol):
-    """Tasks of one's own: any object with this method can be trained on.
-
-    A task has ``P`` (m, m), row s the law of the state after s; ``rewards`` (m,), paid on leaving a state; ``gamma`` in [0, 1);
-    ``features`` (m, d); and ``initial`` (m,), the law of the first state, or None for the uniform one: as attributes, or as keys
-    of a dictionary. It may have ``values`` (m,), where they are known: v = r + γ P v. Numbers of states may differ between
-    tasks; d and γ may not.
-    """
-
-    def draw(self, seed: int, index: int) -> Any:
-        """The task of a seed and an index, always the same one for the same two numbers, in whatever order and from whatever
-        thread it is asked for. Training of a seed asks for the tasks 0, 1, … of that seed, one per epoch, and measures itself
-        on those from 2³² on; task 0 of seed 0 says d and γ."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +229,7 @@ def pretrain(
     preset: str | os.PathLike[str] | Mapping[str, object] = "paper",
     seeds: Seeds = range(5),
     *,
-    task: str | os.PathLike[str] | TaskFamily | None = None,
+    task: str | os.PathLike[str] | TaskSource | None = None,
     set: Mapping[str, object] | Iterable[str] | None = None,
     out: Path | None = None,
     resume: bool = False,
@@ -260,7 +245,7 @@ def pretrain(
     ``preset`` is ``paper``, ``mask-full``, ``mask-relaxed`` or ``predecessor``, a TOML file, or a dictionary of keys that differ
     from the paper's setting. Keywords change keys, two underscores for a dot (``optimizer__lr=3e-4``); ``set`` takes them as they
     are (``{"optimizer.lr": 3e-4}``); :func:`print_config` lists all. ``seeds`` is a number (5 for 0 to 4), a range, a list, or a
-    text like ``"0..5,10"``. ``task`` is a family's name, a task file, or an object that draws tasks (:class:`TaskFamily`).
+    text like ``"0..5,10"``. ``task`` is a family's name, a task file, or an object that draws tasks (:class:`ictd.TaskSource`).
 
     Nothing is written unless ``out`` is given: a run directory is made below it, as by ``ictd pretrain --out``. Finished seeds
     there are taken as they are, or trained anew with ``fresh``; after Ctrl-C ``resume`` goes on from the last checkpoints and ends
