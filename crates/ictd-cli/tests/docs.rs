@@ -79,7 +79,11 @@ fn commands_in_the_docs_run() {
     for page in pages() {
         for (line, code) in commands(&fs::read_to_string(&page).unwrap()) {
             let Some((before, arguments)) = line.split_once("cargo run --release -- ") else {
-                let other = ["cargo xtask ", "cargo run --release -p ictd-lab --example "];
+                let other = [
+                    "cargo xtask ",
+                    "cargo run --release -p ictd-lab --example ",
+                    "pip install ./crates/ictd-py",
+                ];
                 assert!(other.iter().any(|o| line.starts_with(o)), "{}: {line}", page.display());
                 continue;
             };

@@ -101,7 +101,7 @@ def test_an_interrupted_sweep_goes_on_with_the_same_bytes(table: ictd.SweepTable
     class Enough(Exception):
         pass
 
-    longer = {**PLAN, "seeds": 3, "set": {"epochs": 300, "batch": 32}}
+    longer = {**PLAN, "seeds": 3, "set": {"epochs": 3000, "batch": 32}}
 
     def enough(**standing: object) -> None:
         if standing["done"]:

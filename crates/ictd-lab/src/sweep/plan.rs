@@ -40,6 +40,7 @@ pub struct Base {
     /// The preset's name, or the file's.
     pub name: String,
     /// The file's resolved content; a preset has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toml: Option<String>,
 }
 
