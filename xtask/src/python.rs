@@ -23,7 +23,7 @@ impl Environment {
     }
 
     /// Waits until it is made.
-    fn is_ready(self) -> bool {
+    fn wait(self) -> bool {
         let made = self.0.and_then(|mut child| child.wait().ok()).is_some_and(|status| status.success());
         if !made {
             eprintln!("xtask python: could not make {VENV}, expected Python 3.11 or newer with venv and pip");
@@ -50,11 +50,7 @@ pub fn test(environment: Environment) -> bool {
             python.arg("-m").args(arguments).current_dir(CRATE).env("ICTD_BINARY", "../../target/debug/ictd"),
         )
     };
-    cargo(
-        "python lints",
-        &["clippy", "--package", "ictd-py", "--all-targets", "--locked", "--", "-D", "warnings"],
-        &[],
-    ) && environment.is_ready()
+    environment.wait()
         && install("dev")
         && module("types", &["mypy", "--package", "ictd"])
         && module("python", &["pytest", "--quiet", "tests"])
@@ -66,13 +62,14 @@ pub fn test(environment: Environment) -> bool {
 
 /// What the package costs over the engine and the command line.
 pub fn bench() -> bool {
-    Environment::begin().is_ready()
+    let predict = ["build", "--release", "--locked", "--package", "ictd-lab", "--example", "predict"];
+    let programs =
+        ["crates/ictd-py/benches/overhead.py", "target/release/ictd", "target/release/examples/predict"];
+    Environment::begin().wait()
         && cargo("build", &["build", "--release", "--locked"], &[])
+        && cargo("build", &predict, &[])
         && install("release")
-        && run(
-            "bench",
-            Command::new(PYTHON).args(["crates/ictd-py/benches/overhead.py", "target/release/ictd"]),
-        )
+        && run("bench", Command::new(PYTHON).args(programs))
         && wheel_size()
 }
 

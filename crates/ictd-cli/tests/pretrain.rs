@@ -322,6 +322,6 @@ fn maps_keep_what_they_vary_and_kernels_are_those_that_train() {
         assert_refused(&output, &format!("'{change}' is what the map varies"));
     }
     let output = ictd_in(dir.path(), &["pretrain", "--set", "kernel=foo"]);
-    assert_refused(&output, "`foo`, expected one of `softmax`, `linear`, `relu`, `elu1`, `rbf`");
+    assert_refused(&output, "kernel is 'foo', expected one of softmax, linear, relu, elu1, rbf");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

@@ -1,5 +1,5 @@
 //! Computes the values of many states, and says how long that took: `cargo run --release -p ictd-lab --example predict -- LOG QUERIES GAMMA TIMES`.
-//! `crates/ictd-py/tests/bench_estimators.py` measures what Python adds to it.
+//! `crates/ictd-py/benches/overhead.py` measures what Python adds to it.
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -283,7 +283,7 @@ fn bad_plans_are_one_line_that_says_where() {
     // What is wrong with a key or a value is found with its place.
     for (text, expected) in [
         ("[grid]\nkernal = [\"softmax\"]", "plan.toml: line 2, [grid]: kernal is no key"),
-        ("[grid]\nkernel = [\"softmax\", \"sofmax\"]", "line 2, [grid]: kernel: "),
+        ("[grid]\nkernel = [\"softmax\", \"sofmax\"]", "line 2, [grid]: kernel is 'sofmax'"),
         ("[set]\nlayers = 2\n[grid]\nn = [3, -1]", "line 4, [grid]: n"),
         ("[grid]\nn = [3, 5]\n\"optimizer.lr\" = [1e-3, true]", "line 3, [grid]: optimizer.lr"),
         ("[set]\n\nlayers = \"two\"", "line 3, [set]: layers"),

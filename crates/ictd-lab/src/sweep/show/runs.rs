@@ -37,7 +37,7 @@ pub struct Runs {
     pub settings: Vec<Vec<String>>,
     /// The runs: their numbers, in order.
     pub numbers: Vec<usize>,
-    /// What each ended in, as a place in [`ENDS`].
+    /// What each ended in, as a place in `ENDS`.
     pub ends: Vec<u8>,
     /// What is known of them, without what is known of none; `v_em` always.
     pub metrics: Vec<Metric>,
