@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,7 +21,7 @@ pub(super) const FOLDER: &str = "journal";
 const ENDING: &str = "log";
 /// Between what is forced to the disk: a killed process loses nothing, a power failure this much.
 const SYNC: Duration = Duration::from_secs(5);
-/// Bytes after which a worker begins another file: files are read whole, one at a time.
+/// Bytes after which a worker begins another file.
 const FULL: u64 = 16 << 20;
 
 /// A finished run.
@@ -184,11 +184,18 @@ impl Index {
                 continue;
             }
             let number = index.files.len() as u32;
-            let text = read_text(&path)?;
-            let mut first = 0;
-            for line in text.split_inclusive('\n') {
-                let (at, length) = (first, line.len());
+            let failed = |source| LabError::Read { path: path.clone(), source };
+            let mut file = BufReader::new(File::open(&path).map_err(failed)?);
+            let (mut first, mut bytes) = (0, Vec::new());
+            loop {
+                bytes.clear();
+                let (at, length) = (first, file.read_until(b'\n', &mut bytes).map_err(failed)?);
+                if length == 0 {
+                    break;
+                }
                 first += length as u64;
+                // Bytes that are no text fit no checksum.
+                let line = std::str::from_utf8(&bytes).unwrap_or_default();
                 let run = line.strip_suffix('\n').and_then(checked).and_then(|content| {
                     let (key, rest) = content.split_once('\t')?;
                     let seed = rest.split_once('\t')?.0.parse().ok()?;
@@ -236,15 +243,9 @@ impl Index {
     /// Refuses a second record of a run that says something else than the first.
     fn same(&self, run: usize, path: &Path, line: &str) -> Result<(), LabError> {
         let (number, first, length) = self.places[run].unwrap_or_default();
-        let known = match self.files.get(number as usize) {
-            Some(file) => OpenFiles::default().read(file, first, length)?,
-            // In the file that is being read.
-            None => {
-                let text = read_text(path)?;
-                text[first as usize..][..length as usize].to_owned()
-            }
-        };
-        if known == line {
+        // Otherwise it is in the file that is being read.
+        let file = self.files.get(number as usize).map_or(path, PathBuf::as_path);
+        if OpenFiles::default().read(file, first, length)? == line {
             return Ok(());
         }
         let problem = format!("run {run} was done twice with different results, expected the same");
@@ -337,16 +338,4 @@ fn span(path: &Path, digest: &str) -> Option<Range<usize>> {
     let mut parts = path.file_name()?.to_str()?.strip_prefix(digest)?.strip_prefix('-')?.split('-');
     let mut number = || parts.next()?.parse().ok();
     Some(number()?..number()?)
-}
-
-/// A journal as text; bytes that are none become what no checksum fits.
-fn read_text(path: &Path) -> Result<String, LabError> {
-    let bytes = fs::read(path).map_err(|source| LabError::Read { path: path.to_owned(), source })?;
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        // One byte for one, so that places stay what they are.
-        Err(damaged) => {
-            damaged.into_bytes().into_iter().map(|b| if b.is_ascii() { char::from(b) } else { '?' }).collect()
-        }
-    })
 }
