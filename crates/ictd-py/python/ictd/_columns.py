@@ -94,7 +94,7 @@ def column(given: object, name: str) -> Column:
         is_whole = bool(np.all(np.isfinite(wide) & (wide == np.floor(wide)) & (np.abs(wide) < 2.0**53)))
         return wide.astype(np.int64) if is_whole else wide
     if kind == "M":
-        return [str(text) for text in np.datetime_as_string(made)]
+        return [str(text) for text in made.astype("datetime64").astype(str)]
     return [text_of(entry) for entry in made.tolist()]
 
 

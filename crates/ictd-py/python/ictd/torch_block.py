@@ -6,17 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch  # type: ignore[import-not-found,unused-ignore]
 
 from ictd.blocks import Block, Floats
 from ictd.contexts import Context
 from ictd.errors import InputError
 
-try:
-    import torch  # type: ignore[import-not-found,unused-ignore]
-
-    Module: Any = torch.nn.Module
-except ImportError:
-    Module = object
+Module: Any = torch.nn.Module
 
 __all__ = ["Attention", "AttentionBlock", "Layer"]
 
