@@ -2,8 +2,8 @@
 
 use ictd::matrix::Matrix;
 use numpy::{
-    PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
-    PyUntypedArrayMethods,
+    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn,
+    PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,13 +26,29 @@ fn asarray<'py>(py: Python<'py>, given: &Bound<'py, PyAny>) -> PyResult<Bound<'p
     function.bind(py).call1((given,))
 }
 
+/// An array whose numbers stand where numbers of their size may stand: a copy of a view into records, where they need not.
+pub fn aligned<'py, T: Element>(array: PyReadonlyArrayDyn<'py, T>) -> PyResult<PyReadonlyArrayDyn<'py, T>> {
+    let size = align_of::<T>() as isize;
+    if array.data().is_aligned() && array.strides().iter().all(|stride| stride % size == 0) {
+        return Ok(array);
+    }
+    Ok(array.as_any().call_method0("copy")?.extract()?)
+}
+
+/// The entries of an aligned array, the last index fastest.
+pub fn entries<T: Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Vec<T> {
+    // The array's own slice is in the order of memory, which is Fortran's where it is asked for.
+    let view = array.as_array();
+    view.as_slice().map_or_else(|| view.iter().copied().collect(), <[T]>::to_vec)
+}
+
 impl<'py> Numbers<'py> {
     /// Numbers of any real type. Complex ones, texts and dates are refused by their name.
     pub fn of(given: &Bound<'py, PyAny>, name: &'static str) -> PyResult<Self> {
         if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'py, f64>>() {
             // A view can be larger than memory, and numbers are copied out of it.
             memory::admit(array.len() as f64 * DOUBLE, name).or_raise()?;
-            return Ok(Self { array, name });
+            return Ok(Self { array: aligned(array)?, name });
         }
         let py = given.py();
         let made = asarray(py, given)
@@ -55,9 +71,7 @@ impl<'py> Numbers<'py> {
 
     /// All numbers, the last index fastest.
     pub fn to_vec(&self) -> Vec<f64> {
-        // The array's own slice is in the order of memory, which is Fortran's where it is asked for.
-        let view = self.array.as_array();
-        view.as_slice().map_or_else(|| view.iter().copied().collect(), <[f64]>::to_vec)
+        entries(&self.array)
     }
 
     /// As a matrix, of two dimensions.

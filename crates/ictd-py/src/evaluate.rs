@@ -6,11 +6,11 @@ use std::sync::Arc;
 use ictd_lab::logs::{self, Arrays, Kept, Queries, States, Values, queries, queries_of};
 use ictd_lab::studies::evaluate::{self, Logged, Options};
 use ictd_lab::{LabError, Progress};
-use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::arrays::{to_array, to_array2};
+use crate::arrays::{aligned, entries, to_array, to_array2};
 use crate::errors::{OrRaise, input, of_lab};
 use crate::report::Report;
 use crate::work::Manner;
@@ -20,22 +20,13 @@ fn options(text: &str) -> PyResult<Options> {
     serde_json::from_str(text).map_err(|error| input(format!("options: {error}")))
 }
 
-/// Row after row.
-fn entries<T: numpy::Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Vec<T> {
-    match array.as_slice() {
-        // Memory that is in order is copied at once; that of Fortran is a slice too, in another order.
-        Ok(slice) if array.is_c_contiguous() => slice.to_vec(),
-        _ => array.as_array().iter().copied().collect(),
-    }
-}
-
 /// The entries of an array of `float64` or `int64`, or of a list of texts.
 fn values(given: &Bound<'_, PyAny>) -> PyResult<Values> {
     if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'_, f64>>() {
-        return Ok(Values::Float(entries(&array)));
+        return Ok(Values::Float(entries(&aligned(array)?)));
     }
     if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'_, i64>>() {
-        return Ok(Values::Whole(entries(&array)));
+        return Ok(Values::Whole(entries(&aligned(array)?)));
     }
     given.extract::<Vec<String>>().map(Values::Text)
 }
