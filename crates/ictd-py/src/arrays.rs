@@ -32,7 +32,7 @@ pub fn aligned<'py, T: Element>(array: PyReadonlyArrayDyn<'py, T>) -> PyResult<P
     if array.data().is_aligned() && array.strides().iter().all(|stride| stride % size == 0) {
         return Ok(array);
     }
-    Ok(array.as_any().call_method0("copy")?.extract()?)
+    array.as_any().call_method0("copy")?.extract()
 }
 
 /// The entries of an aligned array, the last index fastest.
