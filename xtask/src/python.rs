@@ -32,13 +32,13 @@ impl Environment {
     }
 }
 
-/// Installs the package into the environment, with this profile of cargo.
-fn install(profile: &str) -> bool {
+/// Installs the package into the environment, built by cargo with these arguments.
+fn install(build: &str) -> bool {
     // `--no-deps`: what it depends on is there already.
     let options =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps"];
-    let profile = format!("--config-settings=build-args=--profile {profile} --locked");
-    run("python", Command::new(PYTHON).args(options).args([&profile, CRATE]))
+    let build = format!("--config-settings=build-args={build} --locked");
+    run("python", Command::new(PYTHON).args(options).args([&build, CRATE]))
 }
 
 /// Types, tests, examples and notebooks, of a package built as tests of Rust are: what those have compiled is not compiled again.
@@ -51,7 +51,7 @@ pub fn test(environment: Environment) -> bool {
         )
     };
     environment.wait()
-        && install("dev")
+        && install("--profile dev --features as-in-tests")
         && module("types", &["mypy", "--package", "ictd"])
         && module("python", &["pytest", "--quiet", "tests"])
         && module(
@@ -76,7 +76,7 @@ pub fn bench() -> bool {
     Environment::begin().wait()
         && cargo("build", &["build", "--release", "--locked"], &[])
         && cargo("build", &predict, &[])
-        && install("release")
+        && install("--profile release")
         && run("bench", Command::new(PYTHON).args(programs))
         && wheel_size()
 }

@@ -58,10 +58,12 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { tasks_of, kernel, temperature, step_size, layers, tolerance, common, .. } = arguments;
     let model = arguments.params.as_deref().map(read_params).transpose()?;
-    if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
+    let family = tasks_of.tasks(Family::paper(), common.seed)?;
+    let of_family = arguments.input.is_none().then(|| family.family()).flatten();
+    for warning in model.iter().map(|model| model.remarks(of_family)).collect::<Result<Vec<_>, _>>()?.concat()
+    {
         message(&format!("warning: {warning}"));
     }
-    let family = tasks_of.tasks(Family::paper(), common.seed)?;
     let gamma = match arguments.input {
         Some(_) => tasks_of.options.gamma,
         None => Some(family.gamma()),

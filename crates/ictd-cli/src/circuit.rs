@@ -41,7 +41,7 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { name, features, layers, gamma, step_size, params, common } = arguments;
     let model = params.as_deref().map(read_params).transpose()?;
-    if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
+    for warning in model.iter().map(|model| model.remarks(None)).collect::<Result<Vec<_>, _>>()?.concat() {
         message(&format!("warning: {warning}"));
     }
     let config = CircuitConfig { features, layers, gamma, step_size, seed: common.seed };

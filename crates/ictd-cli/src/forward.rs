@@ -109,7 +109,7 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     }
     let (options, common) = (arguments.options(), &arguments.common);
     let model = arguments.params.as_deref().map(read_params).transpose()?;
-    if let Some(warning) = model.as_ref().and_then(|m| m.warning) {
+    for warning in model.iter().map(|model| model.remarks(None)).collect::<Result<Vec<_>, _>>()?.concat() {
         message(&format!("warning: {warning}"));
     }
     let is_fixed = model.as_ref().is_some_and(|m| m.description.is_some());

@@ -43,7 +43,9 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         common.output.announce(progress, None);
         let (n, layers) = (first(&lengths), first(&layers));
         let model = read_params(file)?;
-        model.warning.iter().for_each(|warning| message(&format!("warning: {warning}")));
+        for warning in model.remarks(family.family())? {
+            message(&format!("warning: {warning}"));
+        }
         let name = file.display().to_string();
         let found = NeuComparison::run(&family, (&name, &model), n, layers, samples, progress)?;
         return common.output.present(&found, None, progress);

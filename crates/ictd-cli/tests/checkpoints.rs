@@ -65,6 +65,8 @@ fn old_configurations_train_to_the_old_tensors_and_old_checkpoints_resume_to_the
         ("diagonal_mix", "0.0"),
         ("query", "next"),
         ("query_mix", "mixed"),
+        ("score_scale", "1.0"),
+        ("feature_map", "raw"),
     ] {
         assert_eq!(found.metadata[key], value, "{key}");
     }

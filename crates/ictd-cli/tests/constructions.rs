@@ -208,6 +208,33 @@ fn values_away_from_their_limit_are_no_trust() {
     }
 }
 
+/// Where the limit itself is no value to rely on: returns that end with the trajectory, residuals of random transitions, two transitions.
+#[test]
+fn limits_that_are_no_values_are_no_trust() {
+    let ones = |n: usize| format!(r#"{{"features": {:?}, "rewards": {:?}}}"#, vec![[1]; n + 1], vec![1; n]);
+    let random =
+        r#"{"features": [[1, 0], [0, 1], [1, 0], [1, 1], [1, 0], [0, 1]], "rewards": [1, 0, 1, 0, 1]}"#;
+    let cases = [
+        ("monte-carlo", "0.9", ones(100), "returns end with the trajectory: rewards after it, 9.0 % of"),
+        ("monte-carlo", "0.5", ones(100), "trust"),
+        ("td", "0.5", ones(100), "trust"),
+        ("residual-gradient", "0.5", ones(3), "trust"),
+        ("residual-gradient", "0.5", random.into(), "equal states have different successors"),
+        ("td", "0.5", random.into(), "trust"),
+        ("td", "0.5", ones(2), "the value rests on 2 transitions, expected 3 or more"),
+    ];
+    for (name, gamma, context, expected) in cases {
+        let arguments = ["--construction", name, "--gamma", gamma, "--layers", "5000", "--json"];
+        let result = json(&forward(&context, &arguments));
+        if expected == "trust" {
+            assert_eq!(result["judgement"], "trust", "{name}: {}", result["reasons"]);
+        } else {
+            assert_eq!(result["judgement"], "caution", "{name}: {}", result["reasons"]);
+            assert!(result["reasons"].to_string().contains(expected), "{name}: {}", result["reasons"]);
+        }
+    }
+}
+
 #[test]
 fn combinations_without_meaning_are_one_line_that_names_them() {
     let cases: [(&[&str], &str); 21] = [

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ictd::kernel::{Attention, KernelName};
 use ictd::matrix::Matrix;
 use ictd::pretrain::{Mask, QueryMix, QueryPosition};
+use ictd::task::FeatureMap;
 use ictd::transformer::{AttentionParams, Block, Parameters, Transformer, TransformerConfig};
 use ictd_lab::LabError;
 use ictd_lab::files::{Description, ModelFile, chosen, read_params};
@@ -77,6 +78,8 @@ impl Model {
             diagonal_mix: block.getattr("diagonal_mix")?.extract()?,
             query: QueryPosition::Next,
             query_mix: QueryMix::Mixed,
+            score_scale: 1.0,
+            feature_map: FeatureMap::Raw,
         };
         let file = ModelFile { parameters, description: Some(said), warning: None };
         Ok(Self { file, step_sizes, name: "block".into() })

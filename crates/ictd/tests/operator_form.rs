@@ -234,7 +234,16 @@ fn trained_linear_layers_are_those_written_out() {
         let mut literal: Vec<f64> =
             linalg::eigenvalues(&j).unwrap().iter().map(|z| (1.0 - z.re).hypot(z.im)).collect();
         literal.sort_by(|a, b| b.total_cmp(a));
+        // The same function with all signs turned has the same operator.
+        let turned = |matrix: &Matrix| matrix.map(|x| -x);
+        let mirror =
+            AttentionParams::new(turned(params.value_matrix()), turned(params.score_matrix())).unwrap();
+        let statistics = ContextStatistics::per_state(&context);
+        let mirror = TrainedLayer::of(statistics, &attention, gamma, &mirror, Block::TemporalShift).unwrap();
         let operator = &layer.operator;
+        assert_eq!(mirror.step_factor, layer.step_factor);
+        assert_eq!(mirror.operator.infinite_depth().unwrap(), operator.infinite_depth().unwrap());
+        assert_eq!(mirror.operator.eigenvalues().unwrap(), operator.eigenvalues().unwrap());
         let mut found: Vec<f64> =
             operator.eigenvalues().unwrap().iter().map(|z| alpha * layer.step_factor * z.modulus()).collect();
         found.sort_by(|a, b| b.total_cmp(a));
@@ -270,6 +279,7 @@ fn layers_that_are_no_td_are_refused() {
     let not_td = OperatorError::NotTd { target: -1.0, value: 1.0 };
     assert_eq!(of(KernelName::Softmax, 0.0, &mirror), Some(not_td));
     assert_eq!(of(KernelName::Linear, 0.0, &td), None);
+    assert_eq!(of(KernelName::Linear, 0.0, &mirror), None);
     assert_eq!(of(KernelName::Softmax, 0.1, &td), Some(OperatorError::DiagonalMix(0.1)));
     let dim = OperatorError::FeatureDim { expected: 3, found: 2 };
     assert_eq!(of(KernelName::Softmax, 0.0, &AttentionParams::theta_star(3)), Some(dim));

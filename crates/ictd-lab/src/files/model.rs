@@ -7,6 +7,7 @@ use std::path::Path;
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 use ictd::pretrain::{Mask, PretrainConfig, QueryMix, QueryPosition};
+use ictd::task::{Family, FeatureMap};
 use ictd::transformer::{AttentionParams, Block, Parameters};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +48,21 @@ pub struct Description {
     pub query: QueryPosition,
     /// What diagonal mixing did to that state's column.
     pub query_mix: QueryMix,
+    /// What scores of the tasks were multiplied by: features had its root as a factor.
+    #[serde(default = "unscaled")]
+    pub score_scale: f64,
+    /// What else was done to the features of the tasks.
+    #[serde(default = "untouched")]
+    pub feature_map: FeatureMap,
+}
+
+/// What checkpoints that do not say it were trained on.
+fn unscaled() -> f64 {
+    1.0
+}
+
+fn untouched() -> FeatureMap {
+    FeatureMap::Raw
 }
 
 impl Description {
@@ -66,7 +82,36 @@ impl Description {
             diagonal_mix: config.rho.at(config.num_steps()),
             query: config.query,
             query_mix: config.rho.query,
+            score_scale: config.task.score_scale,
+            feature_map: config.task.feature_map,
         }
+    }
+
+    /// Refuses tasks whose features are made in another way than those of training.
+    fn check_tasks(&self, family: &Family) -> Result<(), LabError> {
+        let (scale, expected) = (family.score_scale, self.score_scale);
+        chosen("score-scale", Some(scale), Some(expected), expected)?;
+        if family.feature_map != self.feature_map {
+            let said = format!("{} as the checkpoint was trained with", word(self.feature_map));
+            return Err(LabError::value("features of tasks", word(family.feature_map), said));
+        }
+        Ok(())
+    }
+
+    /// What was done to features in training, where somebody who brings features has to do it too.
+    fn preparation(&self) -> Option<String> {
+        let scale = (self.score_scale != 1.0).then(|| {
+            format!(
+                "multiplied by {:.6}, the root of the score scale {}",
+                self.score_scale.sqrt(),
+                self.score_scale
+            )
+        });
+        let length = (self.feature_map == FeatureMap::UnitNorm).then(|| "divided by their length".to_owned());
+        let done: Vec<String> = length.into_iter().chain(scale).collect();
+        let text = "the checkpoint was trained on feature vectors that were";
+        (!done.is_empty())
+            .then(|| format!("{text} {}: those given here are taken as they are", done.join(" and ")))
     }
 
     /// Refuses what was trained on other columns than a context has here, where a query is no source and its attention
@@ -172,6 +217,26 @@ pub struct ModelFile {
     pub description: Option<Description>,
     /// What a user of the file should know.
     pub warning: Option<&'static str>,
+}
+
+impl ModelFile {
+    /// What a user should know who applies it to tasks of this family, or to contexts of their own. Refuses tasks whose features are made in
+    /// another way than those of training.
+    pub fn remarks(&self, family: Option<&Family>) -> Result<Vec<String>, LabError> {
+        let preparation = match (&self.description, family) {
+            (Some(said), Some(family)) => {
+                said.check_tasks(family)?;
+                None
+            }
+            (said, _) => said.as_ref().and_then(Description::preparation),
+        };
+        Ok(self.warning.map(str::to_owned).into_iter().chain(preparation).collect())
+    }
+}
+
+/// A map of features as it is written.
+fn word(map: FeatureMap) -> String {
+    serde_json::to_value(map).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// What was typed, or what the checkpoint says, or a default; refuses what contradicts the checkpoint.

@@ -111,6 +111,14 @@ impl Tasks {
         Self::of_family(Family::fastest(), seed)
     }
 
+    /// The family that draws them; `None` for a file and a source of one's own.
+    pub fn family(&self) -> Option<&Family> {
+        match &self.about {
+            About::Family(family) => Some(family),
+            About::Own { .. } => None,
+        }
+    }
+
     /// The same processes with their feature vectors multiplied by √`score_scale`, and divided by their length if
     /// asked.
     pub fn rescaled(&self, unit_norm: bool, score_scale: f64) -> Self {

@@ -6,6 +6,7 @@ use super::reach::Reach;
 use crate::linalg::{LinalgError, solve, spectral_radius};
 use crate::matrix::Matrix;
 use crate::vector::{axpy, dot};
+use crate::watch::{Stopped, Watch};
 
 /// Of a matrix whose largest entry is 1, what is smaller is 0 but for rounding ...
 const ZERO: f64 = 1e-14;
@@ -18,7 +19,7 @@ const THINNEST: f64 = 1e-6;
 /// Of rewards whose equations contradict each other by a smaller share it is rounding that does.
 const CONTRADICTION: f64 = 1e-12;
 /// A query with a larger share of its features outside what layers reach asks for something that no transition speaks of.
-const OUTSIDE: f64 = 1e-9;
+pub const OUTSIDE: f64 = 1e-9;
 
 /// A layer changes weights by (α/n)·(b − A w), with A = C Σ_i e_i (φ_i − γφ'_i)ᵀ and b = C Σ_i e_i r_i: A and b in coordinates of the span of the
 /// C e_i, which holds all weights that layers come to from 0. Features are divided by a power of 2, so that no product overflows.
@@ -46,7 +47,13 @@ struct Split {
 
 impl FixedPoint {
     /// `reward` is the size of the rewards as they were given.
-    pub fn new(factors: &Factors, preconditioner: &Matrix, query: &[f64], reward: f64) -> Self {
+    pub fn new(
+        factors: &Factors,
+        preconditioner: &Matrix,
+        query: &[f64],
+        reward: f64,
+        watch: &dyn Watch,
+    ) -> Result<Self, Stopped> {
         let d = query.len();
         let size = |matrix: &Matrix| matrix.as_slice().iter().fold(0.0_f64, |top, x| top.max(x.abs()));
         let top = size(&factors.eligibility).max(size(&factors.difference));
@@ -57,12 +64,12 @@ impl FixedPoint {
             difference: factors.difference.map(|x| x / unit),
             rewards: factors.rewards.clone(),
         };
-        let reach = Reach::of(scaled.eligibility.rows().map(|e| preconditioner.mul_vec(e)), d);
-        let (matrix, right) = scaled.equations(preconditioner);
+        let reach = Reach::of(scaled.eligibility.rows().map(|e| preconditioner.mul_vec(e)), d, watch)?;
+        let (matrix, right) = scaled.equations(preconditioner, watch)?;
         let query: Vec<f64> = query.iter().map(|x| x / unit).collect();
         let by_entry = preconditioner.matmul(&scaled.eligibility.transpose());
         let right_size = reward * by_entry.as_slice().iter().map(|x| x.abs()).sum::<f64>();
-        Self {
+        Ok(Self {
             matrix: reach.within(&matrix),
             right: reach.coordinates(&right),
             outside: reach.outside(&query),
@@ -70,7 +77,7 @@ impl FixedPoint {
             unit,
             right_size,
             reach,
-        }
+        })
     }
 
     /// Refuses to take a direction for one that layers do not reach where the query asks for it and rounding may have hidden it.

@@ -3,6 +3,10 @@
 use crate::context::Context;
 use crate::matrix::Matrix;
 use crate::vector::{axpy, dot};
+use crate::watch::{Stopped, Watch};
+
+/// Transitions that are summed up before anybody is told of them.
+const PART: usize = 4096;
 
 /// What a layer is given beside its tokens.
 #[derive(Clone, Copy, Debug)]
@@ -70,26 +74,47 @@ impl Factors {
         }
     }
 
-    /// One layer: changes TD errors to those after it and returns the change of the weights.
-    pub fn layer(&self, delta: &mut [f64], step: Step<'_>) -> Vec<f64> {
+    /// Σ_i δ_i e_i.
+    pub fn sum(&self, delta: &[f64]) -> Vec<f64> {
         let mut sum = vec![0.0; self.eligibility.num_cols()];
         for (delta, e) in delta.iter().zip(self.eligibility.rows()) {
             axpy(*delta, e, &mut sum);
         }
+        sum
+    }
+
+    /// One layer: changes TD errors to those after it and returns the change of the weights.
+    pub fn layer(&self, delta: &mut [f64], step: Step<'_>) -> Vec<f64> {
         let share = step.share();
-        let change: Vec<f64> =
-            step.preconditioner.mul_vec(&sum).into_iter().map(|moved| share * moved).collect();
+        let moved = step.preconditioner.mul_vec(&self.sum(delta));
+        let change: Vec<f64> = moved.into_iter().map(|moved| share * moved).collect();
         for (delta, difference) in delta.iter_mut().zip(self.difference.rows()) {
             *delta += dot(difference, &change);
         }
         change
     }
 
-    /// C Σ_i e_i (φ_i − γφ'_i)ᵀ and C Σ_i e_i δ_i at w = 0: layers rest where the first times the weights is the second.
-    pub fn equations(&self, preconditioner: &Matrix) -> (Matrix, Vec<f64>) {
-        let d = self.eligibility.num_cols();
-        let by_eligibility = preconditioner.matmul(&self.eligibility.transpose());
-        let moved = by_eligibility.matmul(&self.difference);
-        (Matrix::from_fn(d, d, |i, j| -moved[(i, j)]), by_eligibility.mul_vec(&self.rewards))
+    /// C Σ_i e_i (φ_i − γφ'_i)ᵀ and C Σ_i e_i δ_i at w = 0: layers rest where the first times the weights is the second. `watch` is told of
+    /// every transition.
+    pub fn equations(
+        &self,
+        preconditioner: &Matrix,
+        watch: &dyn Watch,
+    ) -> Result<(Matrix, Vec<f64>), Stopped> {
+        let (n, d) = (self.rewards.len(), self.eligibility.num_cols());
+        let (mut matrix, mut right) = (Matrix::zeros(d, d), vec![0.0; d]);
+        watch.begin("where layers rest", "transitions", n as u64)?;
+        for first in (0..n).step_by(PART) {
+            let rows = PART.min(n - first);
+            let part = |of: &Matrix| Matrix::from_fn(rows, d, |i, j| of[(first + i, j)]);
+            let by_eligibility = preconditioner.matmul(&part(&self.eligibility).transpose());
+            let moved = by_eligibility.matmul(&part(&self.difference));
+            for i in 0..d {
+                axpy(-1.0, moved.row(i), matrix.row_mut(i));
+            }
+            axpy(1.0, &by_eligibility.mul_vec(&self.rewards[first..first + rows]), &mut right);
+            watch.advance(rows as u64)?;
+        }
+        Ok((matrix, right))
     }
 }

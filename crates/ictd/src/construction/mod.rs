@@ -3,6 +3,7 @@
 //!
 //! [`Construction::tokens`] returns every token matrix, each layer computed as its formula is written; [`Construction::query_values`] the values of the query
 //! alone, in O(n·d) per layer; [`Construction::direct`] is the algorithm without tokens. All three give the same values; a test says so.
+//! [`Construction::gradient`] differentiates it by what is trained of it.
 //!
 //! ```
 //! use ictd::construction::{Algorithm, ConstructionConfig};
@@ -22,6 +23,7 @@ mod config;
 mod direct;
 mod fixed_point;
 mod form;
+mod gradient;
 mod linear;
 mod monte_carlo;
 mod reach;
@@ -31,6 +33,7 @@ mod td;
 
 pub use algorithm::{Algorithm, AlgorithmError};
 pub use config::{ConstructionConfig, ConstructionError};
+pub use gradient::ConstructionGradient;
 pub use linear::{Head, LinearLayer};
 
 use std::borrow::Cow;
@@ -63,6 +66,13 @@ pub struct Outlook {
     pub limit: Result<f64, ConstructionError>,
     /// How much of the query's features, as a share of their length, lies outside of what layers reach: no transition speaks of it.
     pub outside: f64,
+}
+
+impl Outlook {
+    /// Whether the query asks for something that no transition speaks of, and not only by rounding.
+    pub fn is_outside(&self) -> bool {
+        self.outside > fixed_point::OUTSIDE
+    }
 }
 
 impl Construction {
@@ -220,8 +230,17 @@ impl Construction {
 
     /// What is known of where layers lead, where all are those of the first: an eigenvalue problem of as many rows as there are features.
     pub fn outlook(&self, context: &Context) -> Result<Outlook, ConstructionError> {
+        self.outlook_watched(context, &())
+    }
+
+    /// As [`outlook`](Self::outlook); `watch` is told of every transition.
+    pub fn outlook_watched(
+        &self,
+        context: &Context,
+        watch: &dyn Watch,
+    ) -> Result<Outlook, ConstructionError> {
         self.check_context(context)?;
-        let fixed_point = self.fixed_point(context);
+        let fixed_point = self.fixed_point(context, watch)?;
         let share = (self.num_layers() > 0).then(|| self.step_size(0) / context.num_transitions() as f64);
         Ok(Outlook {
             spectral_radius: share.and_then(|share| fixed_point.spectral_radius(share).ok()),
@@ -240,14 +259,14 @@ impl Construction {
             return Ok(None);
         }
         let share = self.step_size(0) / context.num_transitions() as f64;
-        self.fixed_point(context).spectral_radius(share).map(Some)
+        self.fixed_point(context, &())?.spectral_radius(share).map(Some)
     }
 
     /// The value of the query that layers lead to from weights of 0 where they converge, whatever their step sizes; refused where they
     /// [drift](ConstructionError::Drift), the context leaves it open, or layers have preconditioners of their own.
     pub fn limit(&self, context: &Context) -> Result<f64, ConstructionError> {
         self.check_context(context)?;
-        self.limit_of(&self.fixed_point(context), context)
+        self.limit_of(&self.fixed_point(context, &())?, context)
     }
 
     fn limit_of(&self, fixed_point: &FixedPoint, context: &Context) -> Result<f64, ConstructionError> {
@@ -259,15 +278,12 @@ impl Construction {
     }
 
     /// That of the first layer's preconditioner.
-    fn fixed_point(&self, context: &Context) -> FixedPoint {
+    fn fixed_point(&self, context: &Context, watch: &dyn Watch) -> Result<FixedPoint, ConstructionError> {
         let c = self.preconditioner(0, context.feature_dim());
         let query = context.features_of(context.num_transitions());
-        FixedPoint::new(
-            &self.form().factors(context),
-            &c,
-            query,
-            largest(context.rewards().iter().map(|r| r.abs())),
-        )
+        let reward = largest(context.rewards().iter().map(|r| r.abs()));
+        let found = FixedPoint::new(&self.form().factors(context), &c, query, reward, watch);
+        Ok(found.map_err(ForwardError::from)?)
     }
 
     fn step<'a>(&self, layer: usize, context: &Context, preconditioner: &'a Matrix) -> Step<'a> {

@@ -1,7 +1,10 @@
 //! The weights that layers reach.
 
+use std::cmp::Ordering;
+
 use crate::matrix::Matrix;
 use crate::vector::{axpy, dot};
+use crate::watch::{Stopped, Watch};
 
 /// How much of a vector must stick out of the directions so far, as a share of its length, to add one: those that stick out most come first,
 /// without looking for the very largest.
@@ -24,34 +27,45 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// The span of vectors of d numbers. Zeros, and vectors with an entry that is no number, add nothing.
-    pub fn of(vectors: impl Iterator<Item = Vec<f64>>, d: usize) -> Self {
+    /// The span of vectors of d numbers. Zeros, and vectors with an entry that is no number, add nothing. `watch` is told of every vector.
+    pub fn of(vectors: impl Iterator<Item = Vec<f64>>, d: usize, watch: &dyn Watch) -> Result<Self, Stopped> {
         // By their largest entry: multiples of each other are then equal to the last bit, and no square overflows.
-        let units: Vec<Vec<f64>> = vectors.filter_map(unit).collect();
+        let mut left = distinct(vectors.filter_map(unit).collect());
+        // Those that can add nothing any more: what sticks out only becomes less.
+        let mut spent: Vec<Vec<f64>> = Vec::new();
         let mut basis: Vec<Vec<f64>> = Vec::with_capacity(d);
-        let (mut taken, mut thinnest): (Vec<usize>, f64) = (Vec::new(), 1.0);
-        for least in SHARES.into_iter().chain([ROUNDING * d as f64]) {
-            for (k, vector) in units.iter().enumerate() {
+        let mut thinnest: f64 = 1.0;
+        let rounding = ROUNDING * d as f64;
+        for least in SHARES.into_iter().chain([rounding]) {
+            watch.begin("what layers reach", "vectors", left.len() as u64)?;
+            for vector in std::mem::take(&mut left) {
                 if basis.len() == d {
-                    return Self { basis: None, thinnest, left_out: 0.0 };
+                    return Ok(Self { basis: None, thinnest, left_out: 0.0 });
                 }
-                let (rest, share) = beyond(vector, &basis);
+                watch.advance(1)?;
+                let (rest, share) = beyond(&vector, &basis);
                 if share > least {
                     basis.push(rest);
-                    taken.push(k);
                     thinnest = thinnest.min(share);
+                } else if share > rounding {
+                    left.push(vector);
+                } else {
+                    spent.push(vector);
                 }
             }
         }
-        let is_new = |vector: &&Vec<f64>| !taken.iter().any(|&k| units[k] == **vector);
-        // Where the span is the whole space nothing is left out, and one vector after another would be compared for nothing.
-        let left_out = if basis.len() == d {
-            0.0
-        } else {
-            units.iter().filter(is_new).map(|vector| beyond(vector, &basis).1).fold(0.0, f64::max)
-        };
-        let basis = (basis.len() < d).then(|| Matrix::from_fn(basis.len(), d, |i, j| basis[i][j]));
-        Self { basis, thinnest, left_out }
+        if basis.len() == d {
+            return Ok(Self { basis: None, thinnest, left_out: 0.0 });
+        }
+        spent.append(&mut left);
+        watch.begin("what layers leave out", "vectors", spent.len() as u64)?;
+        let mut left_out: f64 = 0.0;
+        for vector in &spent {
+            watch.advance(1)?;
+            left_out = left_out.max(beyond(vector, &basis).1);
+        }
+        let basis = Some(Matrix::from_fn(basis.len(), d, |i, j| basis[i][j]));
+        Ok(Self { basis, thinnest, left_out })
     }
 
     /// How much of a vector lies outside, as a share of its length.
@@ -82,6 +96,21 @@ fn unit(mut vector: Vec<f64>) -> Option<Vec<f64>> {
     vector.iter().all(|x| x.is_finite()).then_some(vector)
 }
 
+/// Each vector once, in the order of their first appearances.
+fn distinct(vectors: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+    let compare = |a: &usize, b: &usize| -> Ordering {
+        let entries = vectors[*a].iter().zip(&vectors[*b]);
+        entries.map(|(x, y)| x.total_cmp(y)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    let mut order: Vec<usize> = (0..vectors.len()).collect();
+    // Stable: of equal ones the first comes first.
+    order.sort_by(compare);
+    order.dedup_by(|later, earlier| compare(later, earlier).is_eq());
+    let mut is_first = vec![false; vectors.len()];
+    order.into_iter().for_each(|k| is_first[k] = true);
+    vectors.into_iter().zip(is_first).filter_map(|(vector, is_first)| is_first.then_some(vector)).collect()
+}
+
 /// The direction in which a vector leaves the span of orthonormal rows, and how much of it, as a share of its length.
 fn beyond(vector: &[f64], basis: &[Vec<f64>]) -> (Vec<f64>, f64) {
     let mut rest = vector.to_vec();
@@ -108,7 +137,7 @@ mod tests {
     use super::*;
 
     fn of(rows: &[[f64; 3]]) -> Reach {
-        Reach::of(rows.iter().map(|row| row.to_vec()), 3)
+        Reach::of(rows.iter().map(|row| row.to_vec()), 3, &()).unwrap()
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::transformer::{AttentionParams, Block, ValueRow};
 ///
 /// With V's last row (a, p_r, p_t, p_v), a layer with step size α adds α times weighted messages
 /// p_r·r + p_t·γ·v' + p_v·v + ⟨a, x⟩. Where p_v < 0 ≤ p_t these are |p_v| times the TD errors of another problem: discount
-/// γ·p_t/|p_v|, rewards (p_r·r + ⟨a, x⟩)/|p_v|, and step size α·|p_v|.
+/// γ·p_t/|p_v|, rewards (p_r·r + ⟨a, x⟩)/|p_v|, and step size α·|p_v|. With a linear kernel (−V, −A) is the same layer as (V, A), so that
+/// either may have these signs.
 #[derive(Clone, Debug)]
 pub struct TrainedLayer {
     /// The layer on the states, with the scores of A's feature block, and with that discount and those rewards.
@@ -34,7 +35,11 @@ impl TrainedLayer {
         if params.needs_tokens(block) {
             return Err(OperatorError::NeedsTokens);
         }
-        let row = ValueRow::new(params.value_row());
+        let is_mirrored =
+            attention.kernel().linear_scale().is_some() && ValueRow::new(params.value_row()).value > 0.0;
+        let sign = if is_mirrored { -1.0 } else { 1.0 };
+        let numbers: Vec<f64> = params.value_row().iter().map(|x| sign * x).collect();
+        let row = ValueRow::new(&numbers);
         // Negated, so that NaN is refused.
         if !(row.value < 0.0 && row.target >= 0.0) {
             return Err(OperatorError::NotTd { target: row.target, value: row.value });
@@ -47,7 +52,8 @@ impl TrainedLayer {
         let sums = sums.collect();
         statistics.set_reward_sums(sums);
         let gamma = gamma * row.target / step_factor;
-        let operator = StateOperator::with_block(statistics, attention, gamma, Some(params.score_block()))?;
+        let block = params.score_block().map(|x| sign * x);
+        let operator = StateOperator::with_block(statistics, attention, gamma, Some(block))?;
         Ok(Self { operator, step_factor })
     }
 }

@@ -13,6 +13,7 @@ use ictd::matrix::Matrix;
 use ictd::pretrain::{Mask, QueryMix, QueryPosition};
 use ictd::random::{Purpose, Stream};
 use ictd::statistics::largest;
+use ictd::task::FeatureMap;
 use ictd::td::LinearTd;
 use ictd::transformer::{AttentionParams, Parameters};
 
@@ -127,6 +128,8 @@ impl CircuitConfig {
             diagonal_mix: config.attention.diagonal_mix(),
             query: said.as_ref().map_or(QueryPosition::Next, |said| said.query),
             query_mix: said.as_ref().map_or(QueryMix::Mixed, |said| said.query_mix),
+            score_scale: said.as_ref().map_or(1.0, |said| said.score_scale),
+            feature_map: said.as_ref().map_or(FeatureMap::Raw, |said| said.feature_map),
         };
         let metadata = description.metadata().map_err(|e| LabError::internal("circuit", e))?;
         tensors.metadata.extend(metadata);

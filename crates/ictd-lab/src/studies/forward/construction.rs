@@ -1,5 +1,7 @@
 //! A construction in linear attention on a context of the user's own.
 
+use std::cmp::Ordering;
+
 use ictd::construction::{Algorithm, Construction, ConstructionConfig, ConstructionError};
 use ictd::context::Context;
 use ictd::evaluate::{Judgement, Level};
@@ -16,7 +18,8 @@ use crate::{LabError, Progress, Watched};
 
 /// λ where none is given: that of the verification in arXiv 2405.13861.
 const USUAL_LAMBDA: f64 = 0.5;
-/// Largest number of features up to which the factor of errors is looked for: it takes a fraction of a second.
+/// Largest number of features up to which the limit and the factor of errors are looked for: the eigenvalues of so many take a fraction of a
+/// second.
 const JUDGED_FEATURES: usize = 300;
 
 /// What may be said about a construction beside its context.
@@ -78,15 +81,18 @@ impl ConstructionOptions {
         let config = construction.config();
         // Numbers that overflow have no factor, and values may be finite all the same.
         let is_examined = overflow.is_none() && context.feature_dim() <= JUDGED_FEATURES;
-        let outlook = is_examined.then(|| construction.outlook(context)).transpose()?;
-        let is_one = config.step_sizes.len() == 1;
+        let outlook = is_examined.then(|| construction.outlook_watched(context, &watched)).transpose()?;
+        let is_one = config.step_sizes.windows(2).all(|pair| pair[0] == pair[1]);
+        let n = context.num_transitions();
         let evidence = Evidence {
             values: &query_values,
             overflow,
             step_size: config.step_sizes.last().copied().unwrap_or(0.0),
             is_one,
+            cut: if self.algorithm == Algorithm::MonteCarlo { cut(config.gamma, n) } else { 0.0 },
+            is_biased: self.algorithm == Algorithm::ResidualGradient && is_random(context),
             outlook: outlook.as_ref(),
-            num_transitions: context.num_transitions(),
+            num_transitions: n,
             feature_dim: context.feature_dim(),
         };
         let (judged, limit) = (evidence.judge(), evidence.limit());
@@ -127,6 +133,27 @@ impl ConstructionOptions {
         let tokens = layers * 3.0 * d * columns * (DOUBLE + 120.0) + 4.0 * DOUBLE * columns * columns;
         DOUBLE * (6.0 * n * d + 8.0 * d * d) + 300.0 * layers + if self.tokens { tokens } else { 0.0 }
     }
+}
+
+/// How much of the weight Σ_k γ^k of a return lies beyond the end of the trajectory: the mean over i of γ^{n−i}.
+fn cut(gamma: f64, n: usize) -> f64 {
+    let ends = (1..=n).scan(1.0, |weight, _| {
+        *weight *= gamma;
+        Some(*weight)
+    });
+    ends.sum::<f64>() / n as f64
+}
+
+/// Whether equal states have different successors.
+fn is_random(context: &Context) -> bool {
+    let compare = |a: &[f64], b: &[f64]| {
+        let order = a.iter().zip(b).map(|(x, y)| x.total_cmp(y)).find(|order| order.is_ne());
+        order.unwrap_or(Ordering::Equal)
+    };
+    let state = |i: usize| context.features_of(i);
+    let mut left: Vec<usize> = (0..context.num_transitions()).collect();
+    left.sort_by(|&a, &b| compare(state(a), state(b)));
+    left.windows(2).any(|pair| state(pair[0]) == state(pair[1]) && state(pair[0] + 1) != state(pair[1] + 1))
 }
 
 /// The values of the query layer by layer, on request every token matrix, and whether to use them.

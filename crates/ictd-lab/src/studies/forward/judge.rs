@@ -5,13 +5,16 @@ use ictd::evaluate::{Judgement, Level, Reason};
 use ictd::statistics::largest;
 
 use super::show::number;
+use crate::counted;
 
 /// A factor of errors that is no further from 1 is 1 but for rounding.
 const ROUNDING: f64 = 1e-9;
 /// A value that is no further from its limit, and that the last layer changes no more, as shares of the limit, is as good as there.
 const NEAR: f64 = 0.01;
-/// A query with a larger share of its features outside what layers reach asks for something that no transition speaks of.
-const OUTSIDE: f64 = 1e-9;
+/// Values that rest on fewer transitions are an anecdote, as for layers of softmax.
+const FEWEST: usize = 3;
+/// Returns of which the end of the trajectory cuts off a larger share of their weight, on average, miss rewards that count.
+const CUT: f64 = 0.05;
 /// Layers diverge where late changes exceed earlier ones by more than this factor.
 const GROWTH: f64 = 1.01;
 /// Of what a layer changes at least so much must be what it adds for ever, where values are said to grow for ever.
@@ -27,6 +30,10 @@ pub(super) struct Evidence<'a> {
     pub step_size: f64,
     /// Whether all layers have it.
     pub is_one: bool,
+    /// How much of the weight of returns lies beyond the end of the trajectory, on average: 0 for algorithms that bootstrap.
+    pub cut: f64,
+    /// Whether equal states have different successors, and the algorithm goes astray where that is so.
+    pub is_biased: bool,
     /// Where more layers lead; `None` where nobody looked.
     pub outlook: Option<&'a Outlook>,
     pub num_transitions: usize,
@@ -60,18 +67,32 @@ impl Evidence<'_> {
             return Judgement::of(vec![say(Level::Caution, "without layers all values are 0".into())]);
         }
         let mut reasons = vec![self.pace()];
-        let outside = self.outlook.map_or(0.0, |outlook| outlook.outside);
-        if outside > OUTSIDE {
+        if let Some(outlook) = self.outlook.filter(|outlook| outlook.is_outside()) {
             let text = format!(
                 "{} of the query's features point where no transition says anything: weights stay 0 there, and so does what they would add to \
                  the value",
-                percent(outside)
+                percent(outlook.outside)
             );
             reasons.push(say(Level::Caution, text));
+        }
+        if self.cut > CUT {
+            let text = format!(
+                "returns end with the trajectory: rewards after it, {} of the weight of a return on average, count as 0",
+                percent(self.cut)
+            );
+            reasons.push(say(Level::Caution, text));
+        }
+        if self.is_biased {
+            let text = "equal states have different successors: the limit is not that of TD, but biased towards predictable transitions";
+            reasons.push(say(Level::Caution, text.into()));
         }
         let (n, d) = (self.num_transitions, self.feature_dim);
         if n < d {
             let text = format!("the value rests on fewer transitions ({n}) than there are features ({d})");
+            reasons.push(say(Level::Caution, text));
+        } else if n < FEWEST {
+            let text =
+                format!("the value rests on {n}, expected {FEWEST} or more", n = counted(n, "transition"));
             reasons.push(say(Level::Caution, text));
         }
         Judgement::of(reasons)
@@ -130,10 +151,15 @@ impl Evidence<'_> {
             (rate, Some(Ok(limit))) => {
                 let away = (values[depth] - limit).abs();
                 let near = |distance: f64| distance <= NEAR * limit.abs();
-                let level = if near(away) && near(change) { Level::Trust } else { Level::Caution };
-                let pace = rate.map_or_else(String::new, |rate| {
-                    format!("; in the long run a layer multiplies errors by {rate:.4}")
-                });
+                // With step sizes of their own layers have no one factor; where it could not be found nobody knows that they converge.
+                let is_known = rate.is_some() || !self.is_one;
+                let is_near = is_known && near(away) && near(change);
+                let level = if is_near { Level::Trust } else { Level::Caution };
+                let pace = match rate {
+                    Some(rate) => format!("; in the long run a layer multiplies errors by {rate:.4}"),
+                    None if is_known => String::new(),
+                    None => "; what a layer multiplies errors by could not be found".into(),
+                };
                 say(level, format!("the value is {away:.1e} from its limit {}{pace}; {last}", number(limit)))
             }
             (_, Some(Err(error))) => {
