@@ -113,6 +113,7 @@ fn slow() -> bool {
     cargo("build", &["build", "--release", "--locked"], &[])
         && ictd(&["reproduce", "--check", "--out", out])
         && browser::check(&format!("{out}/report.html"))
+        && ictd(&["reproduce", "--paper", "predecessor", "--check", "--out", "target/slow/predecessor"])
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
         && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches", "--fresh"])

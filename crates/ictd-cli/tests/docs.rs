@@ -112,6 +112,44 @@ fn commands_in_the_docs_run() {
     assert!(ran >= 35, "{ran}");
 }
 
+/// What stands under a command is what it prints: line by line and in this order, also where the page leaves lines out.
+#[test]
+fn what_forward_prints_in_the_docs_is_what_it_prints() {
+    let mut compared = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for part in text.split("```sh\n").skip(1) {
+            let Some((block, after)) = part.split_once("```\n") else { continue };
+            let Some(shown) = after.trim_start_matches('\n').strip_prefix("```text\n") else { continue };
+            let shown = shown.split("```").next().unwrap_or_default();
+            let commands = commands(&format!("```sh\n{block}```"));
+            if !commands.iter().all(|(line, _)| line.contains("-- forward ")) {
+                continue;
+            }
+            let mut printed = Vec::new();
+            for (line, _) in commands {
+                let (before, arguments) = line.split_once("cargo run --release -- ").unwrap();
+                let mut command = Command::cargo_bin("ictd").unwrap();
+                command.args(words(arguments));
+                if let Some(input) = before.strip_prefix("echo ") {
+                    command.write_stdin(words(input)[0].clone());
+                }
+                let output = command.timeout(PATIENCE).output().unwrap();
+                for text in [output.stdout, output.stderr] {
+                    printed.extend(String::from_utf8(text).unwrap().lines().map(|l| l.trim_end().to_owned()));
+                }
+            }
+            let mut left = printed.iter();
+            for line in shown.lines().map(str::trim_end).filter(|line| *line != "…") {
+                let found = left.any(|printed| printed == line);
+                assert!(found, "{}: '{line}' is not, or not in this order, in {printed:#?}", page.display());
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{compared}");
+}
+
 /// The table of keys in the docs is the commented configuration, row by row.
 #[test]
 fn the_table_of_keys_is_what_print_config_says() {

@@ -72,7 +72,9 @@ pub use transformer::{
     Adjoint, AttentionParams, Block, LayerValues, Parameters, Transformer, TransformerConfig,
 };
 
-/// Compiles and runs the code in the README.
+/// Compiles and runs the code in the README and on pages of the docs.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../../../docs/predecessor.md")]
+#[doc = include_str!("../../../docs/long.md")]
+struct Pages;

@@ -274,6 +274,8 @@ fn single_precision_trains_as_double_does() {
                 (a.value_difference, b.value_difference),
                 (a.weight_similarity, b.weight_similarity),
                 (a.sensitivity_similarity, b.sensitivity_similarity),
+                (a.value_error, b.value_error),
+                (a.td_value_error, b.td_value_error),
                 (a.pairs[0].p_corner, b.pairs[0].p_corner),
                 (a.pairs[0].q_left, b.pairs[0].q_left),
             ];

@@ -3,6 +3,7 @@
 use super::comparator::td_weights;
 use super::prompts::Transition;
 use super::shape::PredecessorShape;
+use super::track::Truth;
 use crate::linalg;
 use crate::matrix::Matrix;
 use crate::pretrain::lanes::Element;
@@ -23,6 +24,10 @@ pub struct PredecessorMeasurement {
     pub weight_similarity: f64,
     /// SS = Σ_s μ(s) cos(∂v_TF/∂φ_q, ∂v_TD/∂φ_q).
     pub sensitivity_similarity: f64,
+    /// MSVE = Σ_s μ(s) (v_TF(s) - v(s))²; v is exact, or the mean of sampled returns (see [`PredecessorTrainer`](super::PredecessorTrainer)).
+    pub value_error: f64,
+    /// The same of TD(0) with its trained step size.
+    pub td_value_error: f64,
     /// Pair by pair.
     pub pairs: Vec<PairMeasures>,
 }
@@ -72,16 +77,17 @@ impl PairMeasures {
     }
 }
 
-/// VD, IWS and SS of values and sensitivities (state by state, ∂v_TF/∂φ_q) against TD(0) on the same context.
+/// VD, IWS and SS of values and sensitivities (state by state, ∂v_TF/∂φ_q) against TD(0) on the same context, and the MSVE of both.
 pub(super) fn similarities(
     shape: &PredecessorShape,
     (gamma, alpha): (f64, f64),
     context: &[Transition<'_>],
-    law: &[f64],
+    truth: &Truth,
     features: &Matrix,
     values: &[f64],
     sensitivities: &Matrix,
-) -> [f64; 3] {
+) -> [f64; 5] {
+    let law = &truth.law;
     let td = td_weights(context, gamma, alpha, shape.num_layers);
     let td_values = features.mul_vec(&td);
     let gaps = values.iter().zip(&td_values).map(|(a, b)| (a - b).powi(2));
@@ -90,7 +96,17 @@ pub(super) fn similarities(
     let weights = nearest.map_or(f64::NAN, |w| cosine(&w, &td));
     let sensitivity =
         law.iter().zip(sensitivities.rows()).map(|(mu, by_query)| mu * cosine(by_query, &td)).sum();
-    [difference, weights, sensitivity]
+    [difference, weights, sensitivity, value_error(truth, values), value_error(truth, &td_values)]
+}
+
+/// Σ_s μ(s) (v(s) - a(s))·(v(s) - b(s)) with both accounts a and b of the truth, over the states that both know; NaN where there is none.
+fn value_error(truth: &Truth, values: &[f64]) -> f64 {
+    let [a, b] = &truth.values;
+    let states = truth.law.iter().zip(values).zip(a.iter().zip(b));
+    let known = states.filter(|(_, (a, b))| a.is_finite() && b.is_finite());
+    let (sum, mass) =
+        known.fold((0.0, 0.0), |(sum, mass), ((mu, v), (a, b))| (sum + mu * (v - a) * (v - b), mass + mu));
+    sum / mass
 }
 
 /// (XᵀDX)⁻¹ XᵀD v.
@@ -110,4 +126,26 @@ fn cosine(a: &[f64], b: &[f64]) -> f64 {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let norms = (dot(a, a) * dot(b, b)).sqrt();
     if norms > 0.0 { dot(a, b) / norms } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand, and on average over noise that the two accounts do not share.
+    #[test]
+    fn errors_of_values_are_squares_without_noise() {
+        let truth =
+            |a: [f64; 3], b: [f64; 3]| Truth { law: vec![0.5, 0.25, 0.25], values: [a.to_vec(), b.to_vec()] };
+        let (exact, values) = ([1.0, 2.0, 3.0], [2.0, 2.0, 1.0]);
+        assert_eq!(value_error(&truth(exact, exact), &values), 0.5 + 0.25 * 4.0);
+        let noisy = |a: f64, b: f64| truth(exact.map(|v| v + a), exact.map(|v| v + b));
+        let signs = [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)];
+        let mean: f64 = signs.iter().map(|&(a, b)| value_error(&noisy(a, b), &values) / 4.0).sum();
+        assert_eq!(mean, 1.5);
+        // Only states that both halves visit count.
+        let half = value_error(&truth(exact, [1.0, f64::NAN, 3.0]), &values);
+        assert!((half - 1.5 / 0.75).abs() < 1e-15, "{half}");
+        assert!(value_error(&truth([f64::NAN; 3], exact), &values).is_nan());
+    }
 }

@@ -225,7 +225,7 @@ impl<E: Arithmetic> PredecessorTrainer<E> {
     /// Compares with TD(0) on a fresh context of the current task, every state a query.
     fn measure(&mut self, loss: f64) {
         let (shape, index) = (self.shape, 2 * self.mrp);
-        let law = self.track.occupancy(self.seed, index + 1);
+        let truth = self.track.truth(self.seed, index + 1);
         self.track.follow(&shape, 0, &mut Stream::new(self.seed, Purpose::Evaluation, index));
         self.track.fill_states(&shape, self.engine.counts_columns(), &mut self.prompts);
         let (states, d) = (self.track.num_states(), shape.feature_dim);
@@ -241,8 +241,8 @@ impl<E: Arithmetic> PredecessorTrainer<E> {
         let sensitivities = Matrix::from_fn(states, d, |s, a| by_query[a * states + s].get());
         let values: Vec<f64> = values.iter().map(|v| v.get()).collect();
         let rates = (self.config.task.gamma, self.alpha[0]);
-        let [value_difference, weight_similarity, sensitivity_similarity] =
-            similarities(&shape, rates, &context, &law, &features, &values, &sensitivities);
+        let [value_difference, weight_similarity, sensitivity_similarity, value_error, td_value_error] =
+            similarities(&shape, rates, &context, &truth, &features, &values, &sensitivities);
         self.history.push(PredecessorMeasurement {
             mrp: self.mrp,
             alpha: self.alpha[0],
@@ -250,6 +250,8 @@ impl<E: Arithmetic> PredecessorTrainer<E> {
             value_difference,
             weight_similarity,
             sensitivity_similarity,
+            value_error,
+            td_value_error,
             pairs: PairMeasures::of(&shape, &self.params),
         });
     }

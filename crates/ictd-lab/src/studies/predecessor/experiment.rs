@@ -36,6 +36,10 @@ pub struct CurvePoint {
     pub iws_sem: f64,
     pub ss: f64,
     pub ss_sem: f64,
+    pub msve: f64,
+    pub msve_sem: f64,
+    pub td_msve: f64,
+    pub td_msve_sem: f64,
     pub alpha: f64,
     pub alpha_sem: f64,
     pub loss: f64,
@@ -114,12 +118,30 @@ impl Trained {
     pub fn curves(&self, every: usize) -> Vec<CurvePoint> {
         let point = |at: usize| {
             let over = |of: fn(&PredecessorMeasurement) -> f64| self.over(at..at + every, of);
-            let ((vd, vd_sem), (iws, iws_sem)) =
-                (over(|m| m.value_difference), over(|m| m.weight_similarity));
-            let ((ss, ss_sem), (alpha, alpha_sem)) = (over(|m| m.sensitivity_similarity), over(|m| m.alpha));
+            let (vd, vd_sem) = over(|m| m.value_difference);
+            let (iws, iws_sem) = over(|m| m.weight_similarity);
+            let (ss, ss_sem) = over(|m| m.sensitivity_similarity);
+            let (msve, msve_sem) = over(|m| m.value_error);
+            let (td_msve, td_msve_sem) = over(|m| m.td_value_error);
+            let (alpha, alpha_sem) = over(|m| m.alpha);
             let (loss, loss_sem) = over(|m| m.loss);
-            let mrp = self.seeds[0].history[at + every - 1].mrp;
-            CurvePoint { mrp, vd, vd_sem, iws, iws_sem, ss, ss_sem, alpha, alpha_sem, loss, loss_sem }
+            CurvePoint {
+                mrp: self.seeds[0].history[at + every - 1].mrp,
+                vd,
+                vd_sem,
+                iws,
+                iws_sem,
+                ss,
+                ss_sem,
+                msve,
+                msve_sem,
+                td_msve,
+                td_msve_sem,
+                alpha,
+                alpha_sem,
+                loss,
+                loss_sem,
+            }
         };
         (0..self.num_points() / every).map(|k| point(k * every)).collect()
     }

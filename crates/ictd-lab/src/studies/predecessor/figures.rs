@@ -55,10 +55,14 @@ fn charts(trained: &Trained) -> Vec<Chart> {
             vec![line("IWS", 1, |p| (p.iws, p.iws_sem)), line("SS", 2, |p| (p.ss, p.ss_sem)).dashed()],
         ),
         Chart::new(
-            "value difference to TD(0)",
+            "values: difference to TD(0), and error",
             tasks(),
-            Axis::linear("VD"),
-            vec![line("VD", 0, |p| (p.vd, p.vd_sem))],
+            Axis::linear("mean square"),
+            vec![
+                line("VD", 0, |p| (p.vd, p.vd_sem)),
+                line("error", 1, |p| (p.msve, p.msve_sem)),
+                line("error of TD(0)", 2, |p| (p.td_msve, p.td_msve_sem)).dashed(),
+            ],
         ),
     ];
     for pair in 0..trained.num_pairs() {
