@@ -229,6 +229,35 @@ fn certify_suggests_no_option_that_contradicts_the_checkpoint() {
     }
 }
 
+/// Tasks whose features are made otherwise are refused; who brings features is told what training did to its own.
+#[test]
+fn a_checkpoint_says_how_its_features_were_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let sets = ["--set", "task.score_scale=4", "--set", "task.feature_map=unit-norm", "--set", "epochs=1"];
+    let train = [
+        &["pretrain", "--seeds", "3..4", "--set", "init.score_sign=td", "--set", "init.value_sign=td"],
+        &sets[..],
+    ]
+    .concat();
+    assert!(ictd_in(dir.path(), &train).status.success());
+    let run = fs::read_dir(dir.path().join("runs/paper")).unwrap().next().unwrap().unwrap().path();
+    let best = run.join("seed_0003/ckpt/best.safetensors");
+    let best = best.to_str().unwrap();
+    let certify = |more: &[&str]| ictd_in(dir.path(), &[&["certify", "--params", best], more].concat());
+    assert_refused(&certify(&[]), "score-scale is 1, expected 4 as the checkpoint was trained with");
+    assert_refused(&certify(&["--score-scale", "4"]), "features of tasks is raw, expected unit-norm");
+    let told = "feature vectors that were divided by their length and multiplied by 2.000000, the root of the score scale 4";
+    let same = certify(&["--score-scale", "4", "--unit-norm"]);
+    assert!(
+        same.status.code() != Some(2) && !String::from_utf8_lossy(&same.stderr).contains("warning"),
+        "{same:?}"
+    );
+    let context = r#"{"features": [[1,0,0,0],[0,1,0,0],[0,0,1,0]], "rewards": [1, 0]}"#;
+    let own = forward(context, &["--params", best]);
+    assert!(String::from_utf8_lossy(&own.stderr).contains(told), "{own:?}");
+    assert_refused(&ictd_in(dir.path(), &["neu", "--params", best, "--samples", "2"]), "score-scale is 1");
+}
+
 #[test]
 fn parameters_of_too_few_layers_are_refused() {
     let dir = tempfile::tempdir().unwrap();

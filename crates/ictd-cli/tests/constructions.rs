@@ -187,11 +187,12 @@ fn headings_have_no_row_of_zeros() {
 fn values_away_from_their_limit_are_no_trust() {
     let scarce = r#"{"features": [[1, 0, 0], [0, 1, 0], [1, 0, 1]], "rewards": [1, 0]}"#;
     let seen = r#"{"features": [[1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]], "rewards": [1, 0, 1]}"#;
+    let three = r#"{"features": [[1, 0.5], [0.5, -0.25], [-1, 0.75], [1, 0.5]], "rewards": [1, -0.5, 0.25]}"#;
     let cases = [
-        (CONTEXT, "1", "2000", "trust"),
-        (CONTEXT, "0", "20", "caution"),
-        (CONTEXT, "1e-6", "50", "caution"),
-        (CONTEXT, "1", "3", "caution"),
+        (three, "1", "2000", "trust"),
+        (three, "0", "20", "caution"),
+        (three, "1e-6", "50", "caution"),
+        (three, "1", "3", "caution"),
         (seen, "1", "2000", "trust"),
         (scarce, "1", "3", "caution"),
     ];
