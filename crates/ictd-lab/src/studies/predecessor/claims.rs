@@ -78,6 +78,10 @@ fn similarity(trained: &Trained, id: &str) -> Claim {
     let (before, _) = trained.first(|m| m.value_difference);
     let (after, after_sem) = trained.last(|m| m.value_difference);
     let ((alpha, _), (loss, _)) = (trained.last(|m| m.alpha), trained.last(|m| m.loss));
+    let lost = match trained.lost(|m| m.weight_similarity) {
+        0 => String::new(),
+        lost => format!(" ({} without it left out)", counted(lost, "measurement")),
+    };
     let ((error, _), (td_error, _)) = (trained.last(|m| m.value_error), trained.last(|m| m.td_value_error));
     let met = [iws >= SIMILAR, ss >= SIMILAR, after <= 0.5 * before];
     let criterion = format!(
@@ -93,7 +97,7 @@ fn similarity(trained: &Trained, id: &str) -> Claim {
     .found(
         Verdict::by_share(met.iter().filter(|m| **m).count() as u64, 3),
         iws,
-        format!("IWS {iws:.3}, SS {ss:.3}, VD from {before:.3} to {after:.3}; value error {error:.3}, of TD(0) {td_error:.3}; α {alpha:.2}, loss {loss:.3}"),
+        format!("IWS {iws:.3}{lost}, SS {ss:.3}, VD from {before:.3} to {after:.3}; value error {error:.3}, of TD(0) {td_error:.3}; α {alpha:.2}, loss {loss:.3}"),
         format!(
             "± {iws_sem:.3}, ± {ss_sem:.3} and ± {after_sem:.3} (s.e.m. over {})",
             counted(trained.num_seeds(), "seed")

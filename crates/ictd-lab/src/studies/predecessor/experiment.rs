@@ -109,6 +109,12 @@ impl Trained {
         self.over(num - num.div_ceil(10)..num, of)
     }
 
+    /// Measurements of the last tenth of training, of all seeds, for which there is no such number.
+    pub fn lost(&self, of: impl Fn(&PredecessorMeasurement) -> f64) -> usize {
+        let last = self.num_points() - self.num_points().div_ceil(10);
+        self.seeds.iter().flat_map(|seed| &seed.history[last..]).filter(|m| !of(m).is_finite()).count()
+    }
+
     /// Over the first tenth.
     pub fn first(&self, of: impl Fn(&PredecessorMeasurement) -> f64) -> Spread {
         self.over(0..self.num_points().div_ceil(10), of)
