@@ -57,7 +57,7 @@ fn charts(trained: &Trained) -> Vec<Chart> {
         Chart::new(
             "values: difference to TD(0), and error",
             tasks(),
-            Axis::linear("mean square"),
+            Axis::log("mean square"),
             vec![
                 line("VD", 0, |p| (p.vd, p.vd_sem)),
                 line("error", 1, |p| (p.msve, p.msve_sem)),
