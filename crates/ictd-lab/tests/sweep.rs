@@ -390,7 +390,7 @@ n = [5, 8]
 "init.gain" = { from = 0.1, to = 1.0, points = 3 }
 [[zip]]
 "rho.start" = [0.5, 0.9]
-"rho.end" = [0.6, 0.8]
+"rho.steps" = [10, 20]
 [[case]]
 title = "a"
 set = { "init.score_sign" = "td" }
@@ -400,7 +400,7 @@ title = "b"
     let expected = plan(dir.path(), quoted).unwrap();
     assert_eq!(expected.varied()[..4], ["case", "n", "optimizer.lr", "init.gain"]);
     let bare = quoted.replace("\"optimizer.lr\"", "optimizer.lr").replace("\"init.gain\"", "init.gain");
-    let bare = bare.replace("\"rho.start\"", "rho.start").replace("\"rho.end\"", "rho.end");
+    let bare = bare.replace("\"rho.start\"", "rho.start").replace("\"rho.steps\"", "rho.steps");
     let bare = bare.replace("\"init.score_sign\"", "init.score_sign");
     assert!(!bare.contains("\"optimizer") && !bare.contains("\"init") && !bare.contains("\"rho"));
     let mut found = plan(dir.path(), &bare).unwrap();
@@ -567,7 +567,7 @@ fn nothing_is_removed_under_a_worker() {
     }
     drop(worker);
     let shared = fresh.open(false).unwrap();
-    assert_eq!(lines(&request.out), 0);
+    assert!(!request.out.join("journal").exists());
     // Others may come now.
     request.open(false).unwrap().work(&(5..12), &Progress::default()).unwrap();
     shared.work(&(0..5), &Progress::default()).unwrap();

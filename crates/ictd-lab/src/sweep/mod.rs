@@ -285,15 +285,15 @@ impl Opened {
         is_timed: bool,
         progress: &Progress,
     ) -> Result<Outlook, LabError> {
-        let index = Index::read(self.root(), &self.sweep, runs)?;
-        let left = checkpoints::left(&self.sweep, self.root(), &index, runs, progress)?;
+        let (index, left) = self.left(runs, progress)?;
         Outlook::of(&self.sweep, runs, &index, &left, threads, is_timed, progress)
     }
 
-    /// Those of some runs that are left to do.
-    fn left(&self, runs: &Range<usize>, progress: &Progress) -> Result<Vec<usize>, LabError> {
+    /// What there is of some runs, and which of them are left to do.
+    fn left(&self, runs: &Range<usize>, progress: &Progress) -> Result<(Index, Vec<usize>), LabError> {
         let index = Index::read(self.root(), &self.sweep, runs)?;
-        checkpoints::left(&self.sweep, self.root(), &index, runs, progress)
+        let left = checkpoints::left(&self.sweep, self.root(), &index, runs, progress)?;
+        Ok((index, left))
     }
 
     /// Does some of the runs.
@@ -305,9 +305,7 @@ impl Opened {
 
     /// Writes the table once all runs are done.
     pub fn finish(&self, progress: &Progress, tell: fn(&str)) -> Result<Finished, LabError> {
-        let all = 0..self.sweep.num_runs();
-        let index = Index::read(self.root(), &self.sweep, &all)?;
-        let left = checkpoints::left(&self.sweep, self.root(), &index, &all, progress)?;
+        let (index, left) = self.left(&(0..self.sweep.num_runs()), progress)?;
         let (missing, lost): (Vec<usize>, Vec<usize>) = left.into_iter().partition(|&run| !index.has(run));
         let without = [(missing, "a record in the journal"), (lost, "the parameters that were kept")];
         for (runs, what) in without {

@@ -290,7 +290,7 @@ pub fn run(
         if let Some(job) = &job {
             wait(opened, engine.as_mut(), job, progress, tell)?;
         }
-        let left = opened.left(&all, progress)?;
+        let (_, left) = opened.left(&all, progress)?;
         if left.is_empty() {
             break;
         }
@@ -379,7 +379,8 @@ fn wait(
         progress.advance((now - seen) as u64);
         seen = now;
         if seen == total && !is_remade {
-            if opened.left(&(0..opened.sweep.num_runs()), progress)?.is_empty() {
+            let (_, left) = opened.left(&(0..opened.sweep.num_runs()), progress)?;
+            if left.is_empty() {
                 return Ok(());
             }
             // Runs that have a record are done again for their parameters: the engine says when that is over.
