@@ -287,6 +287,22 @@ fn an_engine_makes_lost_parameters_again() {
     assert!(!dir.path().join("out/engine/job.json").exists());
 }
 
+/// Where there is no such engine nothing was submitted, and another one may be asked.
+#[cfg(unix)]
+#[test]
+fn an_engine_that_is_not_there_has_no_job() {
+    let dir = with_plan(&PLAN.replace(", 1e6", ", 2e-3"));
+    for (engine, missing) in [("slurm", "there is no sbatch here"), ("hyperqueue", "there is neither hq nor")]
+    {
+        let mut command = assert_cmd::Command::cargo_bin("ictd").unwrap();
+        let command = command.current_dir(dir.path()).env("PATH", dir.path()).env_remove("ICTD_PYTHON");
+        let output =
+            command.args(["sweep", "plan.toml", "--out", "out", "--engine", engine]).output().unwrap();
+        assert_refused_last(&output, missing);
+        assert!(!dir.path().join("out/engine/job.json").exists());
+    }
+}
+
 /// A job that its engine knows is neither forgotten for another engine nor by starting over, and is asked about where it is.
 #[cfg(unix)]
 #[test]

@@ -341,8 +341,8 @@ pub fn run(
         };
         next.note(&folder)?;
         let submitted = engine.submit(&work, &mut next);
-        if submitted.is_err() && matches!(engine.state(&next), Ok(State::Gone)) {
-            // Nothing is waited for that was not taken.
+        // Nothing is waited for that was not taken, or that nobody is there to take.
+        if submitted.is_err() && matches!(engine.state(&next), Ok(State::Gone) | Err(_)) {
             folder.clear(JOB)?;
         }
         submitted?;
