@@ -48,6 +48,8 @@ def run(lab, wanted):
         start = time.monotonic()
         try:
             scenario(own)
+            # Those that are called as their engine disturb nothing.
+            check(own.kills > 0 or name == engine, "the sweep was over before anything was done to it")
             outcome = "yes"
         except Failed as problem:
             outcome = "FAILED"
@@ -67,7 +69,11 @@ def arguments():
     parser.add_argument("ictd", type=Path, help="the program")
     parser.add_argument("--seed", type=int, default=1, help="what the random moments are drawn from")
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help="those alone")
-    return parser.parse_args()
+    told = parser.parse_args()
+    unknown = [name for name in told.scenario if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"SCENARIO is '{unknown[0]}', expected one of {', '.join(SCENARIOS)}")
+    return told
 
 
 def main():

@@ -14,6 +14,8 @@ from sweeps import BYTES, RUNS, Sweep
 
 # Runs of a unit that an engine starts: a dozen units, some for everyone who works at once.
 CHUNK = 10
+# Seconds in which an engine has a worker, as long as there is something to do.
+BETWEEN = 120
 # Seconds in which the command ends when it is told to: one is promised, and this machine is busy.
 PROMPT = 2.0
 # What the sweep says when an engine keeps its units waiting until somebody has looked.
@@ -43,11 +45,12 @@ class Round:
         time.sleep(self.lab.random.uniform(0, longest))
 
     def kill_worker(self, sweep):
-        """Ends the process of a unit."""
+        """Ends the process of a unit, as soon as there is one."""
         self.pause(0.5)
-        workers = self.lab.workers(sweep.folder)
-        if workers:
-            kill(self.lab.random.choice(list(workers)))
+        workers = lambda: list(self.lab.workers(sweep.folder))
+        until(lambda: sweep.is_over() or workers(), BETWEEN, "a worker")
+        if found := workers():
+            kill(self.lab.random.choice(found))
             self.kills += 1
 
     def kill_command(self, sweep):

@@ -42,7 +42,7 @@ pub fn explorer() -> bool {
     }
 }
 
-/// Compares engine and page with the command line, which tests have built. Needs Node.
+/// Compares engine and page, and the page of a sweep, with the command line, which tests have built. Needs Node.
 pub fn test() -> bool {
     let has_node = Command::new("node").arg("--version").output().is_ok_and(|found| found.status.success());
     if !has_node {

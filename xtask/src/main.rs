@@ -15,8 +15,8 @@ const HELP: &str = "\
 cargo xtask test             format, lints, what we build on, all tests, the explorer, the Python package, documentation
 cargo xtask explorer         the explorer as one HTML file (installs the target wasm32-unknown-unknown); its path comes last
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
-                             all readings, the branch map, circuits in torch (installs it), a million damaged logs, sweeps on
-                             clusters (see cluster)
+                             all readings, the branch map, interrupted and not, circuits in torch (installs it), a million damaged
+                             logs, sweeps on clusters (see cluster)
 cargo xtask cluster [SCENARIO...]
                              sweeps on a Slurm and a HyperQueue of their own (installs them; needs root on Linux) while workers, nodes,
                              schedulers and the command itself are killed: the same bytes every time, in a table; seven minutes
@@ -116,12 +116,66 @@ fn slow() -> bool {
         && ictd(&["reproduce", "--paper", "predecessor", "--check", "--out", "target/slow/predecessor"])
         && ictd(&["reproduce", "--stability", "--out", "target/slow/stability"])
         && ictd(&["readings", "--out", "target/slow/readings"])
-        && ictd(&["branches", "--seeds", "2", "--out", "target/slow/branches", "--fresh"])
+        && branches()
         && circuits()
         && columnar(&["--lib", "logs::"])
-        && columnar(&["--test", "columnar", "--test", "malformed_logs", "--test", "log_rules"])
+        && columnar(&[
+            "--test",
+            "columnar",
+            "--test",
+            "malformed_logs",
+            "--test",
+            "log_rules",
+            "--test",
+            "sweep",
+        ])
         && cluster(&[])
         && fuzz(&["86400", "logs", "0", FUZZ_LOGS])
+}
+
+/// Fails when a map that was interrupted and gone on with is not, to the byte, that of one that was not.
+fn branches() -> bool {
+    let [whole, cut] = ["target/slow/branches", "target/slow/branches-cut"];
+    let map = |out: &str, more: &[&str]| {
+        let mut map = Command::new("target/release/ictd");
+        map.args(["branches", "--seeds", "2", "--out", out]).args(more);
+        map
+    };
+    let begin = || map(cut, &["--fresh"]).stdout(std::process::Stdio::null()).spawn();
+    let interrupted = || -> std::io::Result<bool> {
+        let mut begun = begin()?;
+        while records(cut) < 20 && begun.try_wait()?.is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        Command::new("kill").args(["-INT", &begun.id().to_string()]).status()?;
+        Ok(begun.wait()?.code() == Some(124))
+    };
+    let same = |name: &&str| {
+        let read = |out: &str| std::fs::read(format!("{out}/{name}")).ok();
+        let is_same = read(whole).is_some() && read(whole) == read(cut);
+        eprintln!(
+            "xtask slow: {name} of an interrupted map: {}",
+            if is_same { "the same" } else { "DIFFERS" }
+        );
+        is_same
+    };
+    let halfway = || {
+        let (is_interrupted, done) = (interrupted().unwrap_or(false), records(cut));
+        eprintln!("xtask slow: branches interrupted after {done} of 66 runs: {is_interrupted}");
+        is_interrupted && done < 66
+    };
+    run("slow", &mut map(whole, &["--fresh"]))
+        && halfway()
+        && run("slow", &mut map(cut, &[]))
+        && records(cut) == 66
+        && ["branches.svg", "branches.csv", "first_gradient.csv", "results.csv"].iter().all(same)
+}
+
+/// Lines of the journals of a sweep.
+fn records(out: &str) -> usize {
+    let files = std::fs::read_dir(format!("{out}/journal")).into_iter().flatten().flatten();
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    texts.map(|text| text.lines().count()).sum()
 }
 
 /// Sweeps on clusters that are disturbed; fails when a table differs, or a run was done twice.

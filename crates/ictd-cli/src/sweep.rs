@@ -106,6 +106,10 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         write_only: arguments.write_job,
     };
     options.check()?;
+    if arguments.fresh && arguments.index.is_some() {
+        let problem = "every worker would remove what the others did, expected it without --index";
+        return Err(LabError::refused("fresh", problem));
+    }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.unwrap_or(0))
         .build()
@@ -115,9 +119,12 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
 
 fn sweep(arguments: &Sweep, options: &Options, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let request = request(arguments)?;
-    let threads = rayon::current_num_threads();
+    let (part, is_local) = (arguments.index.as_deref(), options.engine == EngineName::Local);
+    let all = 0..request.plan.num_runs();
+    let runs = part.map_or(Ok(all.clone()), |text| range(text, all.len()))?;
+    let threads = if is_local { rayon::current_num_threads() } else { options.threads };
     if arguments.dry_run {
-        let outlook = request.outlook(threads, progress)?;
+        let outlook = request.outlook(&runs, threads, progress)?;
         if arguments.json {
             print_json(&outlook)?
         } else {
@@ -125,7 +132,6 @@ fn sweep(arguments: &Sweep, options: &Options, progress: &Arc<Progress>) -> Resu
         }
         return Ok(Outcome::Success);
     }
-    let (part, is_local) = (arguments.index.as_deref(), options.engine == EngineName::Local);
     if part.is_none()
         && let Some(finished) = request.finished()?
     {
@@ -135,27 +141,28 @@ fn sweep(arguments: &Sweep, options: &Options, progress: &Arc<Progress>) -> Resu
         return Ok(Outcome::Success);
     }
     let opened = request.open(part.is_none() && is_local)?;
-    let all = 0..opened.sweep.num_runs();
-    let runs = part.map_or(Ok(all.clone()), |text| range(text, all.len()))?;
-    message(&opened.outlook(&runs, threads, progress)?.to_string());
+    // Workers of one sweep are many: whoever starts them has tried how long runs take.
+    let outlook = opened.outlook(&runs, threads, part.is_none(), progress)?;
+    message(&outlook.to_string());
     let finished = if is_local {
         opened.work(&runs, progress).and_then(|()| match part {
             Some(_) => Ok(None),
             None => opened.finish(progress, message).map(Some),
         })
     } else {
-        engine::run(&opened, options, progress, message)
+        engine::run(&opened, options, &outlook, progress, message)
     };
-    let said = if is_local { "what is done is kept" } else { "what was submitted goes on" };
     let finished = finished.inspect_err(|error| {
         if matches!(error, LabError::Stopped) {
+            let goes_on = options.engine.goes_on();
+            let said = if goes_on { "what was submitted goes on" } else { "what is done is kept" };
             message(&format!("{said}; the same command goes on where this one was"));
         }
     })?;
     let Some(finished) = finished else {
         if arguments.json {
             // What the directory has by now of the runs that were asked for.
-            print_json(&opened.outlook(&runs, threads, progress)?)?;
+            print_json(&opened.outlook(&runs, threads, false, progress)?)?;
         }
         return Ok(Outcome::Success);
     };
@@ -176,14 +183,8 @@ fn request(arguments: &Sweep) -> Result<Request, LabError> {
         }
         return Ok(Request { fresh: *fresh, extend: *extend, ..Request::of_directory(plan)? });
     }
-    let mut plan = Plan::read(plan)?;
-    plan.set.extend(overrides.iter().cloned());
-    if let Some(seeds) = seeds {
-        plan.seeds = seeds.clone().sorted();
-    }
-    plan.check()?;
-    let out = out.clone().unwrap_or_else(|| PathBuf::from("out/sweep").join(&plan.name));
-    Ok(Request { plan, out, fresh: *fresh, extend: *extend })
+    let asked = Request::of_plan(Plan::read(plan)?, out.clone(), overrides.clone(), seeds.clone())?;
+    Ok(Request { fresh: *fresh, extend: *extend, ..asked })
 }
 
 /// `A..B`, inside a sweep of so many runs.

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ictd_lab::studies::pretrain::{Settings, run_in_memory};
-use ictd_lab::sweep::{Plan, Request, TABLE, columns, curve_file};
+use ictd_lab::sweep::{Plan, Request, TABLE, columns, curve_file, table};
 use ictd_lab::{LabError, Progress};
 use sha2::{Digest as _, Sha256};
 
@@ -222,6 +223,52 @@ fn another_plan_needs_a_word_in_the_same_directory() {
     assert_eq!(rows(&fresh.out).len(), 13);
 }
 
+/// A smaller plan leaves no curves of settings that it does not have, and none where it asks for none.
+#[test]
+fn curves_are_those_of_the_plan() {
+    let dir = tempfile::tempdir().unwrap();
+    let curves = |out: &Path| fs::read_dir(out.join("curves")).map_or(0, Iterator::count);
+    let out = swept(&request(dir.path(), PLAN, "out"), 2);
+    assert_eq!(curves(&out), 4);
+    let fewer = Request { extend: true, ..request(dir.path(), &PLAN.replace(", \"linear\"", ""), "out") };
+    swept(&fewer, 2);
+    assert_eq!((curves(&out), rows(&out).len(), lines(&out)), (2, 1 + 6, 12));
+    assert!(out.join(curve_file(1)).is_file() && fewer.finished().unwrap().is_some());
+    let none = Request { extend: true, ..request(dir.path(), &PLAN.replace("every 4", "final"), "out") };
+    swept(&none, 2);
+    assert!(!out.join("curves").exists());
+}
+
+/// Rows are there for whoever asks, whatever became of parameters: the table is read, and nothing is made anew.
+#[test]
+fn a_table_is_read_without_parameters() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = swept(&request(dir.path(), PLAN, "out"), 2);
+    fs::remove_dir_all(out.join("checkpoints")).unwrap();
+    fs::remove_dir_all(out.join("journal")).unwrap();
+    let (text, runs) = table(&out, &Progress::default()).unwrap();
+    assert_eq!((text, runs), (fs::read_to_string(out.join(TABLE)).unwrap(), 12));
+}
+
+/// The table as Parquet is a part of what is finished.
+#[cfg(feature = "parquet")]
+#[test]
+fn a_lost_table_in_parquet_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    let parquet = swept(&request, 2).join("results.parquet");
+    let before = fs::read(&parquet).unwrap();
+    for damage in
+        [&(|| fs::remove_file(&parquet)) as &dyn Fn() -> std::io::Result<()>, &|| fs::write(&parquet, "")]
+    {
+        assert!(request.finished().unwrap().is_some());
+        damage().unwrap();
+        assert!(request.finished().unwrap().is_none());
+        swept(&request, 2);
+        assert_eq!(fs::read(&parquet).unwrap(), before);
+    }
+}
+
 /// A run that diverges is a row that says so, and is not tried again.
 #[test]
 fn divergence_is_a_result() {
@@ -252,6 +299,14 @@ fn bad_plans_are_one_line_that_says_where() {
         ("[grid]\nkernel = \"softmax\"", "line 2: grid.kernel is \"softmax\", expected a list of values"),
         ("[grid]\nn = [5, 5]", "line 2: grid.n has 'n=5' twice"),
         ("[grid]\nn = { from = 1, to = 2 }", "line 2: grid.n.points is missing"),
+        ("[grid]\n\noptimizer.lr = 3", "line 3: grid.optimizer.lr is 3, expected a list of values"),
+        ("[grid]\nn = {}", "line 2: grid.n.from is missing"),
+        ("\nname = \"\"", "line 2: name is \"\", expected one line without / and \\"),
+        ("name = \".\"", "line 1: name is \".\""),
+        ("name = \"..\"", "line 1: name is \"..\""),
+        ("name = \"../mine\"", "line 1: name is \"../mine\""),
+        ("name = 'a\\b'", "line 1: name is"),
+        ("name = \"a\\tb\"", "line 1: name is"),
         ("[grid]\nn = { from = 1, to = 2, points = 1 }", "points is 1, expected 2 to"),
         ("[grid]\nn = { from = 0, to = 2, points = 3, scale = \"log\" }", "expected positive numbers"),
         ("[grid]\nn = { from = 1, to = nan, points = 3 }", "expected a finite number"),
@@ -290,6 +345,8 @@ fn bad_plans_are_one_line_that_says_where() {
         ("[set]\noptimizer = { lr = 1, rl = 2 }", "line 2, [set]: optimizer.rl is no key"),
         ("[set.optimizer]\nrl = 2", "line 2, [set]: optimizer.rl is no key"),
         ("[[zip]]\nn = [1, 2]\n[[zip]]\nlayers = [1, 2]\nkernal = [1, 2]", "line 5, [[zip]]: kernal"),
+        ("[grid]\nn = [1]\noptimizer.rl = [1, 2]", "line 3, [grid]: optimizer.rl is no key"),
+        ("[[zip]]\nn = [1, 2]\noptimizer.rl = [1, 2]", "line 3, [[zip]]: optimizer.rl is no key"),
         ("[[case]]\ntitle = \"a\"\n[[case]]\ntitle = \"b\"\nset = { n = 0 }", "line 5, [[case]] 'b': n"),
         ("preset = \"papers\"", "line 1: preset is 'papers'"),
         ("[grid]\nn = { from = 5, to = 10, points = 4 }", "line 2: grid.n has 6.66"),
@@ -322,6 +379,40 @@ fn a_seed_may_be_the_largest_number() {
     assert_eq!(found.seeds[..], [i64::MAX as u64]);
 }
 
+/// Keys with dots are the same with and without quotes, and as tables.
+#[test]
+fn dotted_keys_may_be_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let quoted = r#"
+[grid]
+n = [5, 8]
+"optimizer.lr" = [1e-3, 2e-3]
+"init.gain" = { from = 0.1, to = 1.0, points = 3 }
+[[zip]]
+"rho.start" = [0.5, 0.9]
+"rho.steps" = [10, 20]
+[[case]]
+title = "a"
+set = { "init.score_sign" = "td" }
+[[case]]
+title = "b"
+"#;
+    let expected = plan(dir.path(), quoted).unwrap();
+    assert_eq!(expected.varied()[..4], ["case", "n", "optimizer.lr", "init.gain"]);
+    let bare = quoted.replace("\"optimizer.lr\"", "optimizer.lr").replace("\"init.gain\"", "init.gain");
+    let bare = bare.replace("\"rho.start\"", "rho.start").replace("\"rho.steps\"", "rho.steps");
+    let bare = bare.replace("\"init.score_sign\"", "init.score_sign");
+    assert!(!bare.contains("\"optimizer") && !bare.contains("\"init") && !bare.contains("\"rho"));
+    let mut found = plan(dir.path(), &bare).unwrap();
+    // Keys of a table have an order of their own.
+    found.axes[3].keys.sort();
+    found.axes[3].choices.iter_mut().for_each(|choice| choice.set.sort());
+    let mut sorted = expected;
+    sorted.axes[3].keys.sort();
+    sorted.axes[3].choices.iter_mut().for_each(|choice| choice.set.sort());
+    assert_eq!(found, sorted);
+}
+
 #[test]
 fn grids_may_be_given_by_their_ends() {
     let dir = tempfile::tempdir().unwrap();
@@ -335,7 +426,7 @@ fn grids_may_be_given_by_their_ends() {
     assert_eq!(values[3..], ["n=5", "n=10", "n=15", "n=20"]);
 }
 
-/// A worker of another sweep's runs waits for no one; one of the same unit finds it taken.
+/// Workers share a directory; who writes the table has it alone.
 #[test]
 fn a_directory_has_one_sweep_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -403,7 +494,7 @@ fn settings_that_are_the_same_are_trained_once() {
     for name in [TABLE, "checkpoints.csv"] {
         assert_eq!(fs::read(parts.out.join(name)).unwrap(), fs::read(whole.join(name)).unwrap());
     }
-    let outlook = parts.outlook(1, &Progress::default()).unwrap().to_string();
+    let outlook = parts.outlook(&(0..6), 1, &Progress::default()).unwrap().to_string();
     let expected = "3 settings × 2 seeds = 6 runs, 6 done before, 2 with the result of another";
     assert!(outlook.ends_with(expected), "{outlook}");
 }
@@ -440,6 +531,100 @@ fn lost_checkpoints_are_made_again() {
         assert_eq!((results(&out), lines(&out)), (before.clone(), 12), "no second record of a run");
         assert!(!leftover.exists());
     }
+}
+
+/// Records without their parameters are no finished sweep: the table is not written, and they are counted as runs to do.
+#[test]
+fn a_table_is_not_written_without_parameters() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    request.open(false).unwrap().work(&(0..12), &Progress::default()).unwrap();
+    let folder = fs::read_dir(request.out.join("checkpoints")).unwrap().next().unwrap().unwrap().path();
+    fs::remove_dir_all(&folder).unwrap();
+    let told = request.outlook(&(0..12), 1, &Progress::default()).unwrap().to_string();
+    assert!(told.contains("= 12 runs, 9 done before; about "), "{told}");
+    let opened = request.open(true).unwrap();
+    let refused = opened.finish(&Progress::default(), |_| {}).unwrap_err().to_string();
+    assert!(refused.contains("3 runs without the parameters that were kept, run "), "{refused}");
+    assert!(!request.out.join(TABLE).exists());
+    opened.work(&(0..12), &Progress::default()).unwrap();
+    opened.finish(&Progress::default(), |_| {}).unwrap();
+    assert!(folder.is_dir() && lines(&request.out) == 12);
+}
+
+/// Where work is shared, what is removed is nobody's at that moment.
+#[test]
+fn nothing_is_removed_under_a_worker() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    let worker = request.open(false).unwrap();
+    worker.work(&(0..5), &Progress::default()).unwrap();
+    let fresh = Request { fresh: true, ..request.clone() };
+    for alone in [false, true] {
+        let refused = fresh.open(alone).unwrap_err().to_string();
+        assert!(refused.contains("in use by"), "{refused}");
+        assert_eq!(lines(&request.out), 5);
+    }
+    drop(worker);
+    let shared = fresh.open(false).unwrap();
+    assert!(!request.out.join("journal").exists());
+    // Others may come now.
+    request.open(false).unwrap().work(&(5..12), &Progress::default()).unwrap();
+    shared.work(&(0..5), &Progress::default()).unwrap();
+    assert_eq!(lines(&request.out), 12);
+}
+
+/// A sweep that an engine works on can be started over, and nothing that is left of a killed `--fresh` is taken for somebody else's.
+#[test]
+fn the_folder_of_an_engine_goes_with_the_sweep() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    request.open(false).unwrap().work(&(0..2), &Progress::default()).unwrap();
+    fs::create_dir(request.out.join("engine")).unwrap();
+    let fresh = Request { fresh: true, ..request.clone() };
+    let told = fresh.outlook(&(0..12), 1, &Progress::default()).unwrap().to_string();
+    assert!(told.ends_with("; --fresh removes engine, checkpoints, journal, sweep.json"), "{told}");
+    drop(fresh.open(true).unwrap());
+    assert!(!request.out.join("engine").exists());
+}
+
+/// Whoever looks whether a directory is in use has it for a moment: a worker that comes then waits.
+#[test]
+fn a_worker_waits_for_whoever_looks() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    drop(request.open(false).unwrap());
+    let looked = fs::File::options().create(true).truncate(false).write(true).open(request.out.join(".lock"));
+    let looked = looked.unwrap();
+    looked.lock().unwrap();
+    let looking = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        looked.unlock().unwrap();
+    });
+    request.open(false).unwrap();
+    looking.join().unwrap();
+}
+
+/// A unit that an engine begins twice is done by one of both: the second begins when the first has ended, and finds all done.
+#[test]
+fn a_unit_has_one_worker_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = request(dir.path(), PLAN, "out");
+    let opened = request.open(false).unwrap();
+    let folder = request.out.join("journal");
+    fs::create_dir(&folder).unwrap();
+    let first = fs::File::create(folder.join(".0000000-0000003.lock")).unwrap();
+    first.lock().unwrap();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| opened.work(&(0..3), &Progress::default()));
+        // Other runs are nobody's business.
+        request.open(false).unwrap().work(&(3..6), &Progress::default()).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(!second.is_finished() && lines(&request.out) == 3);
+        drop(first);
+        second.join().unwrap().unwrap();
+    });
+    assert_eq!(lines(&request.out), 6);
 }
 
 /// A directory that is no sweep's is left alone, whatever it has under the names of a sweep.
@@ -482,8 +667,11 @@ fn what_is_missing_is_named() {
 fn what_there_is_to_do_is_told_before() {
     let dir = tempfile::tempdir().unwrap();
     let own = request(dir.path(), PLAN, "out");
-    let told =
-        |request: &Request| request.outlook(2, &Progress::default()).map(|outlook| outlook.to_string());
+    let told = |request: &Request| {
+        request
+            .outlook(&(0..request.plan.num_runs()), 2, &Progress::default())
+            .map(|outlook| outlook.to_string())
+    };
     assert!(told(&own).unwrap().starts_with("plan: 4 settings × 3 seeds = 12 runs; about "));
     own.open(false).unwrap().work(&(0..5), &Progress::default()).unwrap();
     assert!(told(&own).unwrap().starts_with("plan: 4 settings × 3 seeds = 12 runs, 5 done before; about "));

@@ -30,17 +30,11 @@ fn request(
         }
         return Ok(Request { fresh, extend, ..Request::of_directory(plan)? });
     }
-    let mut plan = match written {
+    let plan = match written {
         Some((name, text)) => Plan::written(name, text)?,
         None => Plan::read(plan)?,
     };
-    plan.set.extend(overrides);
-    if let Some(seeds) = seeds {
-        plan.seeds = seeds.sorted();
-    }
-    plan.check()?;
-    let out = out.unwrap_or_else(|| PathBuf::from("out/sweep").join(&plan.name));
-    Ok(Request { plan, out, fresh, extend })
+    Ok(Request { fresh, extend, ..Request::of_plan(plan, out, overrides, seeds)? })
 }
 
 /// Does the runs of a plan that are not done; where its table is.

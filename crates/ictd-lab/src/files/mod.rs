@@ -34,11 +34,19 @@ pub(crate) use safetensors::{FORMAT, SEALED_FORMAT};
 pub(crate) use seal::read_sealed;
 pub use values::Values;
 
+use std::fs::File;
+use std::path::Path;
+
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// Whether a file has this SHA-256.
+pub(crate) fn is_whole(path: &Path, digest: &str) -> bool {
+    File::open(path).and_then(process::sha256_of).is_ok_and(|own| own == digest)
 }
 
 /// Bytes in hexadecimal.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::lock::{DirLock, Mode};
+use super::process;
 use super::seal::sealed_json;
 use crate::figure::{Scene, to_pdf, to_png, to_svg};
 use crate::report::Records;
@@ -96,9 +97,15 @@ impl OutputDir {
 
     /// Refuses a directory that no file can be written to.
     pub fn probe(&self) -> Result<(), LabError> {
-        let path = self.root.join(format!(".probe.{}.tmp", std::process::id()));
-        let probed = File::create(&path).and_then(|_| fs::remove_file(&path));
-        probed.map_err(|source| LabError::Write { path: self.root.clone(), source })
+        let path = self.root.join(unfinished("probe"));
+        let removed = |_| match fs::remove_file(&path) {
+            // By another process that tidied up.
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        File::create(&path)
+            .and_then(removed)
+            .map_err(|source| LabError::Write { path: self.root.clone(), source })
     }
 
     /// Where it is.
@@ -134,7 +141,7 @@ impl OutputDir {
     fn put(&self, name: &str, fill: impl FnOnce(&mut File) -> Result<(), LabError>) -> Result<(), LabError> {
         self.progress.check()?;
         let path = self.root.join(name);
-        let temporary = self.root.join(format!(".{name}.{}.tmp", std::process::id()));
+        let temporary = self.root.join(unfinished(name));
         let _writing = Writing::begin();
         let failed = |e| self.failed(name, e);
         let written = File::create(&temporary).map_err(failed).and_then(|mut file| {
@@ -273,10 +280,15 @@ impl Drop for Writing {
     }
 }
 
-/// Whether a name is one that [`OutputDir::write`] gives to a file until it is whole: `.NAME.PROCESS.tmp`.
+/// The name that [`OutputDir::write`] gives to a file until it is whole: `.NAME.MOMENT.tmp`.
+fn unfinished(name: &str) -> String {
+    format!(".{name}.{}.tmp", process::moment())
+}
+
+/// Whether a name is such a one; earlier versions had the number of the process alone.
 pub(crate) fn is_unfinished(name: &str) -> bool {
-    let process = name.strip_prefix('.').and_then(|n| n.strip_suffix(".tmp")?.rsplit_once('.'));
-    process.is_some_and(|(_, id)| id.parse::<u32>().is_ok())
+    let moment = name.strip_prefix('.').and_then(|n| n.strip_suffix(".tmp")?.rsplit_once('.'));
+    moment.is_some_and(|(_, word)| process::is_moment(word) || word.parse::<u32>().is_ok())
 }
 
 /// Removes what killed processes left half-written, in a directory whose lock is held. Nobody reads such files: one that
@@ -303,4 +315,20 @@ pub(crate) fn sync_directory(root: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 pub(crate) fn sync_directory(_: &Path) -> std::io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two machines may have processes of one number: their half-written files have names of their own, which are known as such.
+    #[test]
+    fn unfinished_files_have_names_of_their_own() {
+        let name = unfinished("results.csv");
+        assert!(is_unfinished(&name) && is_unfinished(".results.csv.77.tmp"), "{name}");
+        assert!(name.starts_with(".results.csv.") && name.contains(&std::process::id().to_string()));
+        for other in ["results.csv", ".mine.tmp", ".results.csv.host.tmp", ".results.csv.a_b-1-2.tmp"] {
+            assert!(!is_unfinished(other), "{other}");
+        }
+    }
 }

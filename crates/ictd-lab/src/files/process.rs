@@ -30,6 +30,23 @@ pub fn host_name() -> Option<String> {
     told.or_else(|| std::env::var("HOSTNAME").ok()).map(|n| n.trim().to_owned()).filter(|n| !n.is_empty())
 }
 
+/// What tells this moment of this process from others, on other machines too: host, number and time, as `node1-4711-5f3a1c`. Numbers
+/// of processes are given out again, and machines that share a file system give out the same ones.
+pub(crate) fn moment() -> String {
+    let host = host_name().unwrap_or_else(|| "host".into());
+    let host: String = host.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    format!("{host}-{}-{now:x}", std::process::id())
+}
+
+/// Whether a text may come from [`moment`].
+pub(crate) fn is_moment(text: &str) -> bool {
+    let mut parts = text.rsplitn(3, '-');
+    let time = parts.next().is_some_and(|time| u128::from_str_radix(time, 16).is_ok());
+    let number = parts.next().is_some_and(|number| number.parse::<u32>().is_ok());
+    time && number && parts.next().is_some_and(|host| host.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
 /// The file that has the code of this library, where that is not the executable.
 static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
 

@@ -1,9 +1,10 @@
 //! Which solution pretraining finds, setting by setting: the branch map and the first gradient.
 
 use std::path::Path;
+use std::time::Duration;
 
 use ictd::statistics::wilson;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::fig3_5::EMERGED;
 use super::first_gradient::FirstGradientSign;
@@ -11,6 +12,7 @@ use super::pretrain::Settings;
 use crate::error::LabError;
 use crate::figure::style::{GRAY, PALETTE};
 use crate::figure::{Cell, Cells, Grid, Legend, Scene};
+use crate::files::{OutputDir, read_sealed, sha256};
 use crate::report::{Records, Report};
 use crate::sweep::show::Runs;
 use crate::sweep::{Choice, Plan, Request, Setting, key_of};
@@ -123,10 +125,7 @@ pub fn run(
         Map::Settings => sweep.settings.iter().take(sweep.plan.axes[1].choices.len()).collect(),
         Map::Kernels => Vec::new(),
     };
-    progress.begin("branches: first gradients", "seeds", (measured.len() * seeds.len()) as u64)?;
-    let gradient =
-        |setting: &Setting| FirstGradientSign::measure(query(setting), &setting.settings, seeds, progress);
-    let gradients = measured.into_iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
+    let gradients = Gradients::of(&measured, seeds, out, progress)?;
     if !is_finished {
         let opened = request.open(true)?;
         opened.work(&(0..opened.sweep.num_runs()), progress)?;
@@ -143,6 +142,47 @@ pub fn run(
         counts.push(found);
     }
     Ok(BranchMap { counts, gradients })
+}
+
+/// First gradients as they are kept in the directory of a map.
+#[derive(Serialize, Deserialize)]
+struct Gradients {
+    /// What decides them: settings, program and vector instructions, seeds.
+    of: String,
+    gradients: Vec<FirstGradientSign>,
+}
+
+impl Gradients {
+    /// Where they are.
+    const FILE: &str = "first_gradient.json";
+
+    /// Those of some settings: what was measured before is not measured again.
+    fn of(
+        settings: &[&Setting],
+        seeds: &Seeds,
+        out: &Path,
+        progress: &Progress,
+    ) -> Result<Vec<FirstGradientSign>, LabError> {
+        if settings.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The keys of settings say which program computes them.
+        let keys: Vec<&str> = settings.iter().map(|setting| setting.key.as_str()).collect();
+        let of = sha256(format!("{}\n{seeds}", keys.join(" ")).as_bytes());
+        let kept: Option<Self> = read_sealed(&out.join(Self::FILE));
+        if let Some(kept) = kept.filter(|kept| kept.of == of) {
+            return Ok(kept.gradients);
+        }
+        progress.begin("branches: first gradients", "seeds", (settings.len() * seeds.len()) as u64)?;
+        let gradient = |setting: &&Setting| {
+            FirstGradientSign::measure(query(setting), &setting.settings, seeds, progress)
+        };
+        let gradients = settings.iter().map(gradient).collect::<Result<Vec<_>, _>>()?;
+        let own = Self { of, gradients };
+        let out = OutputDir::locked(out, Duration::ZERO)?;
+        out.sealed_json(Self::FILE.trim_end_matches(".json"), &own)?;
+        Ok(own.gradients)
+    }
 }
 
 /// The plan with these seeds and changes, without the settings that these tasks have no use for.

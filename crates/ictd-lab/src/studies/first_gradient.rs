@@ -1,7 +1,7 @@
 //! Which way the first gradient turns the reward coefficient, and the correlation behind it.
 
 use ictd::pretrain::first_gradient;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::pretrain::Settings;
 use super::{in_parallel, mean_and_sem};
@@ -11,7 +11,7 @@ use crate::{LabError, Progress};
 const TASKS: u64 = 50;
 
 /// The first gradient of a setting: its sign decides which way the reward coefficient moves.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FirstGradientSign {
     pub query: String,
     /// Derivative of the loss by V's reward entry at the initial parameters, mean over tasks and seeds.

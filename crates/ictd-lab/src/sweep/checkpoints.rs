@@ -1,8 +1,9 @@
 //! Parameters of runs: their files, which run each belongs to, and whether they are as they were written.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write as _;
+use std::ops::Range;
 use std::path::Path;
 
 use csv::ReaderBuilder;
@@ -13,7 +14,7 @@ use super::journal::{Index, OpenFiles};
 use super::plan::Checkpoints;
 use super::results::line;
 use super::setting::{Setting, Sweep};
-use crate::files::{OutputDir, is_unfinished, process, sha256};
+use crate::files::{OutputDir, is_unfinished, is_whole, sha256};
 use crate::studies::pretrain::checkpoint_bytes;
 use crate::{LabError, Progress};
 
@@ -62,33 +63,32 @@ pub fn keep(
     Ok(kept)
 }
 
-/// Whether a file has this digest.
-fn is_whole(path: &Path, digest: &str) -> bool {
-    File::open(path).and_then(process::sha256_of).is_ok_and(|own| own == digest)
-}
-
-/// Which of these runs have a record, and not all of the parameters that it speaks of.
-pub fn lost(
+/// Which of these runs are left to compute, in order: those without a record, or without parameters that it speaks of. Settings
+/// that are the same share their runs, which belong to the first of them.
+pub fn left(
     sweep: &Sweep,
     root: &Path,
     index: &Index,
-    runs: &[usize],
+    runs: &Range<usize>,
     progress: &Progress,
-) -> Result<HashSet<usize>, LabError> {
+) -> Result<Vec<usize>, LabError> {
+    let own: Vec<usize> = runs.clone().filter(|&run| sweep.first(run) == run).collect();
     if sweep.plan.checkpoints == Checkpoints::None {
-        return Ok(HashSet::new());
+        return Ok(own.into_iter().filter(|&run| !index.has(run)).collect());
     }
-    let done: Vec<usize> = runs.iter().copied().filter(|&run| index.has(run)).collect();
-    progress.begin("looking at checkpoints", "runs", done.len() as u64)?;
-    let is_lost = parallel::try_map(done.len(), |k| {
-        let record = index.record(&mut OpenFiles::default(), done[k])?;
+    progress.begin("looking at checkpoints", "runs", own.len() as u64)?;
+    let is_left = parallel::try_map(own.len(), |k| {
+        progress.step(1)?;
+        if !index.has(own[k]) {
+            return Ok::<_, LabError>(true);
+        }
+        let record = index.record(&mut OpenFiles::default(), own[k])?;
         let is_there = |(name, digest): &(String, String)| {
             is_whole(&root.join(file(&record.key, record.seed, name)), digest)
         };
-        progress.step(1)?;
-        Ok::<_, LabError>(!record.kept.iter().all(is_there))
+        Ok(!record.kept.iter().all(is_there))
     })?;
-    Ok(done.into_iter().zip(is_lost).filter(|(_, is_lost)| *is_lost).map(|(run, _)| run).collect())
+    Ok(own.into_iter().zip(is_left).filter(|(_, is_left)| *is_left).map(|(run, _)| run).collect())
 }
 
 /// Writes which file belongs to which run; the digest of the list, or nothing where no parameters are kept.

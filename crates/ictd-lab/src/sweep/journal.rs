@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::setting::Sweep;
 use crate::files::{DirLock, process};
@@ -19,7 +19,8 @@ use crate::{LabError, Moment};
 /// Where journals are, inside the directory of a sweep.
 pub(super) const FOLDER: &str = "journal";
 const ENDING: &str = "log";
-/// Between what is forced to the disk: a killed process loses nothing, a power failure this much.
+/// Between what is forced to the disk, as long as records are added: a killed process loses none of them, a power failure those that
+/// came after.
 const SYNC: Duration = Duration::from_secs(5);
 /// Bytes after which a worker begins another file.
 const FULL: u64 = 16 << 20;
@@ -88,11 +89,7 @@ impl Writer {
     /// Begins a file for some of a sweep's runs.
     pub fn begin(root: &Path, sweep: &Sweep, runs: &Range<usize>) -> Result<Self, LabError> {
         let folder = root.join(FOLDER);
-        let host = process::host_name().unwrap_or_else(|| "host".into());
-        let host: String = host.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        // The time tells processes apart whose numbers and hosts are the same.
-        let worker = format!("{host}-{}-{now:x}", std::process::id());
+        let worker = process::moment();
         let digest = &sweep.digest()[..8];
         let stem = folder.join(format!("{digest}-{:07}-{:07}-{worker}", runs.start, runs.end));
         fs::create_dir_all(&folder).map_err(|source| LabError::Write { path: folder, source })?;

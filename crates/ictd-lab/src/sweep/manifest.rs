@@ -19,8 +19,8 @@ const SCHEMA: &str = "ictd.sweep/1";
 pub fn remove_unfinished(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(FILE)?.strip_prefix('.'));
-        if process.and_then(|rest| rest.strip_suffix(".json")).is_some_and(|id| id.parse::<u32>().is_ok()) {
+        let moment = name.to_str().and_then(|name| name.strip_prefix(FILE)?.strip_prefix('.'));
+        if moment.and_then(|rest| rest.strip_suffix(".json")).is_some_and(process::is_moment) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -96,7 +96,7 @@ impl Manifest {
 
     /// Begins the sweep in its directory, unless another worker did so in this moment; the manifest that stands there then.
     pub fn begin(self, out: &OutputDir) -> Result<Self, LabError> {
-        let own = format!("{FILE}.{}", std::process::id());
+        let own = format!("{FILE}.{}", process::moment());
         let (own_path, path) = (out.path().join(format!("{own}.json")), out.path().join(FILE));
         out.sealed_json(&own, &self)?;
         // Linking is refused where the name is taken, other than renaming.

@@ -49,7 +49,10 @@ use ictd::pretrain::SimdLevel;
 use crate::error::check_range;
 use crate::files::{DirLock, Mode, OutputDir};
 use crate::studies::pretrain::simd_level;
-use crate::{LabError, Progress, counted, shell_word};
+use crate::{LabError, Progress, Seeds, counted, shell_word};
+
+/// How long a worker waits for the others' directory: whoever looks whether it is in use has it for a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A sweep as a command asks for it.
 #[derive(Clone, Debug)]
@@ -76,6 +79,23 @@ pub struct Opened {
 }
 
 impl Request {
+    /// A plan with what is said beside it: where it is swept, unless in `out/sweep/NAME`, further changes of every setting, and seeds
+    /// in the place of its own.
+    pub fn of_plan(
+        mut plan: Plan,
+        out: Option<PathBuf>,
+        set: Vec<String>,
+        seeds: Option<Seeds>,
+    ) -> Result<Self, LabError> {
+        plan.set.extend(set);
+        if let Some(seeds) = seeds {
+            plan.seeds = seeds.sorted();
+        }
+        plan.check()?;
+        let out = out.unwrap_or_else(|| Path::new("out/sweep").join(&plan.name));
+        Ok(Self { plan, out, fresh: false, extend: false })
+    }
+
     /// The sweep that was begun in a directory.
     pub fn of_directory(out: &Path) -> Result<Self, LabError> {
         let manifest = Manifest::read(out)?.ok_or_else(|| {
@@ -91,19 +111,36 @@ impl Request {
         Sweep::of(self.plan.clone(), simd_level()?.in_use())
     }
 
-    /// What there is to do and what to expect of it, before anything is done; refuses what [`open`](Self::open) would.
-    pub fn outlook(&self, threads: usize, progress: &Progress) -> Result<Outlook, LabError> {
+    /// Its settings as those who compute its records know them; an error where another build does.
+    pub(crate) fn begun(&self) -> Result<Sweep, LabError> {
+        let known = Manifest::read(&self.out)?;
+        // Records are found by the key of their setting, which another build makes otherwise.
+        known.as_ref().map_or(Ok(()), |known| known.same_program(&self.out))?;
+        Sweep::of(self.plan.clone(), self.simd(known.as_ref())?)
+    }
+
+    /// What there is to do of some runs and what to expect of it, before anything is done; refuses what [`open`](Self::open) would.
+    pub fn outlook(
+        &self,
+        runs: &Range<usize>,
+        threads: usize,
+        progress: &Progress,
+    ) -> Result<Outlook, LabError> {
         let is_finished = self.finished()?.is_some();
         let known = if is_finished { Manifest::read(&self.out)? } else { self.admitted()? };
         let sweep = Sweep::of(self.plan.clone(), self.simd(known.as_ref())?)?;
-        let all = 0..sweep.num_runs();
         let index = match known {
-            // The table says so; the journal may be that of another build.
             Some(_) if is_finished => Index::full(&sweep),
-            Some(_) => Index::read(&self.out, &sweep, &all)?,
+            Some(_) => Index::read(&self.out, &sweep, runs)?,
             None => Index::empty(&sweep),
         };
-        let outlook = Outlook::of(&sweep, &all, &index, threads, progress)?;
+        // The table says so; the journal may be that of another build.
+        let left = if is_finished {
+            Vec::new()
+        } else {
+            checkpoints::left(&sweep, &self.out, &index, runs, progress)?
+        };
+        let outlook = Outlook::of(&sweep, runs, &index, &left, threads, true, progress)?;
         Ok(if self.fresh { outlook.after_removing(left_in(&self.out, &removed())) } else { outlook })
     }
 
@@ -133,6 +170,7 @@ impl Request {
             return Err(LabError::refused("out", problem));
         }
         if self.fresh {
+            engine::refuse_to_forget(&self.out)?;
             return Ok(None);
         }
         let Some(known) = Manifest::read(&self.out)? else { return Ok(None) };
@@ -155,6 +193,11 @@ impl Request {
 
     /// Opens the directory for work on all runs, or together with other workers for work on some of them.
     pub fn open(&self, alone: bool) -> Result<Opened, LabError> {
+        if self.fresh && !alone {
+            // Nobody else is there while something is removed; after that the directory is shared.
+            drop(self.open(true)?);
+            return Self { fresh: false, ..self.clone() }.open(false);
+        }
         // The plan is checked before a directory is made.
         let known = self.admitted()?;
         let simd = self.simd(known.as_ref())?;
@@ -164,7 +207,7 @@ impl Request {
             (OutputDir::locked(&self.out, Duration::ZERO)?, None)
         } else {
             let out = OutputDir::create(&self.out)?;
-            (out, Some(DirLock::acquire(&self.out, Mode::Shared, Duration::ZERO)?))
+            (out, Some(DirLock::acquire(&self.out, Mode::Shared, PATIENCE)?))
         };
         out.probe()?;
         if self.fresh {
@@ -194,13 +237,12 @@ impl Request {
 }
 
 /// What a sweep has in its directory; the manifest, which tells it from other directories, first.
-const OWN: [&str; 10] = [
+const OWN: [&str; 9] = [
     manifest::FILE,
     journal::FOLDER,
     results::DONE,
     TABLE,
-    "results.parquet",
-    "settings.csv",
+    results::PARQUET,
     CHECKPOINTS_LIST,
     CURVES,
     CHECKPOINTS,
@@ -214,8 +256,7 @@ fn left_in(root: &Path, names: &[&str]) -> Vec<String> {
 
 /// What `--fresh` removes, in this order. The manifest goes last: where this is interrupted it says whose files the others are.
 fn removed() -> Vec<&'static str> {
-    // A job of an engine may be under way still, and its lock be held.
-    OWN.into_iter().rev().filter(|name| *name != engine::FOLDER).collect()
+    OWN.into_iter().rev().collect()
 }
 
 /// Removes everything that a sweep wrote to its directory.
@@ -236,15 +277,23 @@ impl Opened {
         self.out.path()
     }
 
-    /// What is left to do and what to expect of it.
+    /// What is left to do of some runs, and what to expect of it where `is_timed`.
     pub fn outlook(
         &self,
         runs: &Range<usize>,
         threads: usize,
+        is_timed: bool,
         progress: &Progress,
     ) -> Result<Outlook, LabError> {
+        let (index, left) = self.left(runs, progress)?;
+        Outlook::of(&self.sweep, runs, &index, &left, threads, is_timed, progress)
+    }
+
+    /// What there is of some runs, and which of them are left to do.
+    fn left(&self, runs: &Range<usize>, progress: &Progress) -> Result<(Index, Vec<usize>), LabError> {
         let index = Index::read(self.root(), &self.sweep, runs)?;
-        Outlook::of(&self.sweep, runs, &index, threads, progress)
+        let left = checkpoints::left(&self.sweep, self.root(), &index, runs, progress)?;
+        Ok((index, left))
     }
 
     /// Does some of the runs.
@@ -256,14 +305,15 @@ impl Opened {
 
     /// Writes the table once all runs are done.
     pub fn finish(&self, progress: &Progress, tell: fn(&str)) -> Result<Finished, LabError> {
-        let all = 0..self.sweep.num_runs();
-        let index = Index::read(self.root(), &self.sweep, &all)?;
-        let missing: Vec<usize> = all.clone().filter(|&run| !index.has(run)).collect();
-        if let Some(first) = missing.first() {
+        let (index, left) = self.left(&(0..self.sweep.num_runs()), progress)?;
+        let (missing, lost): (Vec<usize>, Vec<usize>) = left.into_iter().partition(|&run| !index.has(run));
+        let without = [(missing, "a record in the journal"), (lost, "the parameters that were kept")];
+        for (runs, what) in without {
+            let Some(&first) = runs.first() else { continue };
             let problem = format!(
-                "{} without a record in the journal, {} the first, expected one of each: ictd sweep {} does what is missing",
-                counted(missing.len(), "run"),
-                self.sweep.named(*first),
+                "{} without {what}, {} the first, expected none: ictd sweep {} does what is missing",
+                counted(runs.len(), "run"),
+                self.sweep.named(first),
                 shell_word(&self.root().to_string_lossy())
             );
             return Err(LabError::internal("sweep", problem));
@@ -277,7 +327,7 @@ impl Opened {
             let were = if index.repeated == 1 { "was" } else { "were" };
             tell(&format!("{} {were} done twice, with the same results", counted(index.repeated, "run")));
         }
-        let finished = results::merge(&self.sweep, &self.manifest, &self.out, &index, progress)?;
+        let finished = results::merge(&self.sweep, &self.manifest, &self.out, &index, progress, tell)?;
         clean_up(self.root());
         Ok(finished)
     }

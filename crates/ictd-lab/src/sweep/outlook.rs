@@ -23,7 +23,7 @@ pub struct Outlook {
     /// The runs that are asked for: the first, and the one after the last.
     first: usize,
     end: usize,
-    /// How many of these have a record.
+    /// How many of these have a record, and the parameters that it speaks of.
     done: usize,
     /// How many of these share the result of another, as their settings are the same.
     shared: usize,
@@ -36,20 +36,29 @@ pub struct Outlook {
     bytes: Option<f64>,
     /// What is removed before.
     removed: Vec<String>,
+    /// The trial.
+    #[serde(skip)]
+    pub(super) estimate: Option<Estimate>,
 }
 
 impl Outlook {
-    /// Of some runs, of which those in the index are done.
+    /// Of some runs, of which those in the index are done but for those that are `left`; with a trial where `is_timed` and there
+    /// are any.
     pub fn of(
         sweep: &Sweep,
         runs: &Range<usize>,
         index: &Index,
+        left: &[usize],
         threads: usize,
+        is_timed: bool,
         progress: &Progress,
     ) -> Result<Self, LabError> {
-        let own: Vec<usize> = runs.clone().filter(|&run| sweep.first(run) == run).collect();
-        let left = own.iter().filter(|&&run| !index.has(run)).count();
-        let estimate = if left > 0 { Some(Estimate::of(sweep, runs, progress)?) } else { None };
+        let is_tried = is_timed && !left.is_empty();
+        let estimate = is_tried.then(|| Estimate::of(sweep, runs, progress)).transpose()?;
+        let own = runs.clone().filter(|&run| sweep.first(run) == run).count();
+        let is_done = |run: &usize| index.has(*run) && left.binary_search(&sweep.first(*run)).is_err();
+        let done = runs.clone().filter(is_done).count();
+        let left = left.len();
         Ok(Self {
             name: sweep.plan.name.clone(),
             settings: sweep.settings.len(),
@@ -57,13 +66,14 @@ impl Outlook {
             runs: sweep.num_runs(),
             first: runs.start,
             end: runs.end,
-            done: runs.clone().filter(|&run| index.has(run)).count(),
-            shared: runs.len() - own.len(),
+            done,
+            shared: runs.len() - own,
             left,
             threads,
             seconds: estimate.map(|e| (e.run * left as f64 / threads.min(left) as f64).min(1e9)),
             bytes: estimate.map(|e| e.bytes * left as f64),
             removed: Vec::new(),
+            estimate,
         })
     }
 

@@ -134,6 +134,11 @@ impl Plan {
         self.axes.iter().map(|axis| axis.choices.len()).product()
     }
 
+    /// Settings times seeds.
+    pub fn num_runs(&self) -> usize {
+        self.num_settings() * self.seeds.len()
+    }
+
     /// The choices that make a setting, one per axis.
     pub(super) fn choices(&self, setting: usize) -> Vec<&Choice> {
         let mut rest = setting;

@@ -43,8 +43,8 @@ pub const SHIPPED: [(&str, &str); 3] = [
 ];
 
 /// What a plan may say.
-const KEYS: [&str; 9] =
-    ["name", "preset", "config", "seeds", "metrics", "checkpoints", "set", "grid", "zip and case"];
+const KEYS: [&str; 10] =
+    ["name", "preset", "config", "seeds", "metrics", "checkpoints", "set", "grid", "zip", "case"];
 /// Points of a grid that is given by its ends.
 const MAX_POINTS: i64 = 10_000;
 
@@ -91,20 +91,8 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
     })?;
     let mut table: Table = text.parse().map_err(|e: toml::de::Error| LabError::parse(path, e.message()))?;
     tasks_beside(&mut table, path.parent().unwrap_or(Path::new("")));
-    // Where a dotted path of keys stands, as far as it is there.
-    let place = |keys: &[&str]| {
-        let mut table = Some(spanned.get_ref());
-        let mut found = 0..0;
-        for key in keys {
-            let Some((name, value)) = table.and_then(|t| t.iter().find(|(name, _)| name.get_ref() == key))
-            else {
-                break;
-            };
-            found = name.span();
-            table = value.get_ref().as_table();
-        }
-        found
-    };
+    // Where a path of keys stands, as far as it is there.
+    let place = |keys: &[&str]| place_in(spanned.get_ref(), keys).unwrap_or_default();
     let failed = |keys: &[&str], problem: String| {
         LabError::parse(path, format!("line {}: {}{problem}", line(&place(keys)), keys.join(".")))
     };
@@ -143,8 +131,12 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
     axes.sort_by_key(|(start, ..)| *start);
     let origins: Vec<Origin> = axes.iter().map(|(_, origin, _)| *origin).collect();
     let name = text_of("name")?.unwrap_or(stem);
-    if name.contains(char::is_control) {
-        return Err(failed(&["name"], format!(" is {name:?}, expected one line")));
+    // Unless somebody says another one, the directory is called so.
+    if ["", ".", ".."].contains(&name.as_str())
+        || name.contains(|c: char| c.is_control() || "/\\".contains(c))
+    {
+        let problem = format!(" is {name:?}, expected one line without / and \\, as a directory is called");
+        return Err(failed(&["name"], problem));
     }
     let plan = Plan {
         name,
@@ -158,9 +150,8 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
     // Where a key of a table among others stands, or the table where it does not have it.
     let in_block = |name: &str, number: usize, key: &str| {
         let Some(found) = block(name, number) else { return 0..0 };
-        let table = found.get_ref().as_table();
-        let own = table.and_then(|table| table.iter().find(|(known, _)| known.get_ref() == key));
-        own.map_or_else(|| found.span(), |(known, _)| known.span())
+        let own = found.get_ref().as_table().and_then(|table| place_in(table, &[key]));
+        own.unwrap_or_else(|| found.span())
     };
     let of_axis = |axis: usize, choice: usize, key: &str| match origins[axis] {
         Origin::Grid => ("[grid]".to_owned(), place(&["grid", plan.axes[axis].keys[0].as_str()])),
@@ -198,17 +189,27 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
             // A file has places of its own.
             Part::Base => LabError::parse(path, message),
             Part::Set(number) => {
-                let key = key_of(&plan.set[number]);
-                let whole = place(&["set", key]);
-                let parts: Vec<&str> = ["set"].into_iter().chain(key.split('.')).collect();
-                // A dotted key may stand there as one or as tables.
-                let span = if whole == place(&["set"]) { place(&parts) } else { whole };
-                located(("[set]".into(), span), &error)
+                located(("[set]".into(), place(&["set", key_of(&plan.set[number])])), &error)
             }
             Part::Choice { axis, choice } => located(of_axis(axis, choice, key), &error),
         }
     })?;
     Ok(plan)
+}
+
+/// Where a path of keys stands in a table: the last of them that is there. A dotted key may stand there as one or as tables.
+fn place_in(table: &DeTable<'_>, keys: &[&str]) -> Option<Range<usize>> {
+    let (mut table, mut found) = (Some(table), None);
+    for key in keys {
+        let is_one = table.is_some_and(|table| table.iter().any(|(name, _)| name.get_ref() == key));
+        let parts = if is_one { vec![*key] } else { key.split('.').collect() };
+        for part in parts {
+            let own = table.and_then(|table| table.iter().find(|(name, _)| name.get_ref() == part));
+            let Some((name, value)) = own else { return found };
+            (table, found) = (value.get_ref().as_table(), Some(name.span()));
+        }
+    }
+    found
 }
 
 /// Which part of the file an axis is from.
@@ -259,10 +260,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn known(&self) -> Result<(), LabError> {
-        let known = |key: &str| KEYS.iter().any(|known| known.split(" and ").any(|word| word == key));
-        match self.table.keys().find(|key| !known(key)) {
+        match self.table.keys().find(|key| !KEYS.contains(&key.as_str())) {
             Some(key) => {
-                let meant = did_you_mean(key, KEYS.iter().flat_map(|known| known.split(" and ")));
+                let meant = did_you_mean(key, KEYS);
                 let problem = format!(" is no key of a plan, expected one of {}{meant}", KEYS.join(", "));
                 Err((self.failed)(&[key], problem))
             }
@@ -307,31 +307,32 @@ impl Reader<'_> {
                 return Err((self.failed)(&["grid"], format!(" is {value}, expected a table of keys")));
             }
         };
-        let axis = |(key, value): (&String, &Value)| {
-            let failed = |problem: String| (self.failed)(&["grid", key], problem);
+        let axis = |(key, value): (String, &Value)| {
+            let failed = |problem: String| (self.failed)(&["grid", &key], problem);
             let values = match value {
                 Value::Table(ends) => points(ends).map_err(failed)?,
                 value => list(value).map_err(failed)?,
             };
-            let set = |value: &Value| Choice { title: None, set: vec![assigned(key, value)] };
+            let set = |value: &Value| Choice { title: None, set: vec![assigned(&key, value)] };
             let choices: Vec<Choice> = values.iter().map(set).collect();
             distinct(&choices).map_err(failed)?;
-            Ok((start(key), Origin::Grid, Axis { keys: vec![key.clone()], choices }))
+            Ok((start(&key), Origin::Grid, Axis { keys: vec![key], choices }))
         };
-        table.iter().map(axis).collect()
+        flat(table).into_iter().map(axis).collect()
     }
 
     /// Every `[[zip]]` an axis whose keys change together.
     fn zip(&self) -> Result<Vec<Axis>, LabError> {
         let failed = |problem: String| (self.failed)(&["zip"], problem);
         let axis = |table: &Table| {
-            let lists = table.iter().map(|(key, value)| {
-                list(value).map(|values| (key, values)).map_err(|problem| failed(format!(".{key}{problem}")))
+            let lists = flat(table).into_iter().map(|(key, value)| match list(value) {
+                Ok(values) => Ok((key, values)),
+                Err(problem) => Err(failed(format!(".{key}{problem}"))),
             });
             let lists = lists.collect::<Result<Vec<_>, _>>()?;
             let length = lists.first().map_or(0, |(_, values)| values.len());
             if let Some((key, values)) = lists.iter().find(|(_, values)| values.len() != length) {
-                let first = lists[0].0;
+                let first = &lists[0].0;
                 let problem = format!(".{key} has {} values, expected {length} as {first} has", values.len());
                 return Err(failed(problem));
             }
@@ -344,7 +345,7 @@ impl Reader<'_> {
             };
             let choices: Vec<Choice> = (0..length).map(choice).collect();
             distinct(&choices).map_err(failed)?;
-            Ok(Axis { keys: lists.iter().map(|(key, _)| (*key).clone()).collect(), choices })
+            Ok(Axis { keys: lists.into_iter().map(|(key, _)| key).collect(), choices })
         };
         self.blocks("zip")?.into_iter().map(axis).collect()
     }
@@ -366,9 +367,10 @@ impl Reader<'_> {
             let set = match table.get("set") {
                 None => Vec::new(),
                 Some(Value::Table(set)) => {
-                    for key in set.keys().filter(|key| !axis.keys.contains(key)).cloned().collect::<Vec<_>>()
-                    {
-                        axis.keys.push(key);
+                    for (key, _) in flat(set) {
+                        if !axis.keys.contains(&key) {
+                            axis.keys.push(key);
+                        }
                     }
                     changes(set)
                 }
@@ -457,13 +459,26 @@ fn distinct(choices: &[Choice]) -> Result<(), String> {
     }
 }
 
-/// The entries of a table as `key=value`; tables inside give dotted keys.
+/// The entries of a table; tables inside give dotted keys, but for a grid that is given by its ends, which is a value.
+fn flat(table: &Table) -> Vec<(String, &Value)> {
+    let is_grid = |inner: &Table| ["from", "to", "points"].iter().any(|key| inner.contains_key(*key));
+    let mut entries = Vec::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) if !inner.is_empty() && !is_grid(inner) => {
+                entries.extend(flat(inner).into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)));
+            }
+            value => entries.push((key.clone(), value)),
+        }
+    }
+    entries
+}
+
+/// The entries of a table as `key=value`.
 fn changes(table: &Table) -> Vec<String> {
-    let flat = |(key, value): (&String, &Value)| match value {
-        Value::Table(inner) => changes(inner).into_iter().map(|change| format!("{key}.{change}")).collect(),
-        value => vec![assigned(key, value)],
-    };
-    table.iter().flat_map(flat).collect()
+    let is_empty = |value: &Value| value.as_table().is_some_and(Table::is_empty);
+    let entries = flat(table).into_iter().filter(|(_, value)| !is_empty(value));
+    entries.map(|(key, value)| assigned(&key, value)).collect()
 }
 
 fn assigned(key: &str, value: &Value) -> String {

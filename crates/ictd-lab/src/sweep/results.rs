@@ -1,22 +1,23 @@
 //! The table of a finished sweep, and the curves of its settings.
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
-use ictd::pretrain::SimdLevel;
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Index, OpenFiles, Record};
 use super::manifest::Manifest;
+use super::plan::Metrics;
 use super::row;
 use super::setting::Sweep;
 use super::{Request, checkpoints};
-use crate::files::{OutputDir, process, read_sealed};
+use crate::files::{OutputDir, is_whole, read_sealed};
 use crate::{LabError, Progress};
 
 /// The table: one row per run.
 pub const TABLE: &str = "results.csv";
+/// The same as Parquet, in builds that write it.
+pub const PARQUET: &str = "results.parquet";
 /// Where curves are: one file per setting.
 pub const CURVES: &str = "curves";
 /// Says that the table is whole, and of what.
@@ -35,6 +36,9 @@ pub struct Finished {
     digest: String,
     /// SHA-256 of the table.
     table: String,
+    /// SHA-256 of the table as Parquet; empty without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    parquet: String,
     /// SHA-256 of the curves, by setting; empty without any.
     curves: Vec<String>,
     /// SHA-256 of the list of checkpoints, which has theirs; empty without any.
@@ -45,13 +49,11 @@ impl Finished {
     /// What is there of a sweep, if its table and its curves are there as they were written.
     pub fn read(out: &Path, of: &Manifest) -> Result<Option<Self>, LabError> {
         let Some(found) = read_sealed::<Self>(&out.join(DONE)) else { return Ok(None) };
-        let is_whole = |name: String, digest: &String| {
-            File::open(out.join(name)).and_then(process::sha256_of).is_ok_and(|own| own == *digest)
-        };
-        let curves = found.curves.iter().enumerate();
+        let mut curves = found.curves.iter().enumerate();
         let all = (found.digest == of.digest()
-            && is_whole(TABLE.to_owned(), &found.table)
-            && curves.into_iter().all(|(k, digest)| is_whole(curve_file(k), digest)))
+            && is_whole(&out.join(TABLE), &found.table)
+            && (found.parquet.is_empty() || is_whole(&out.join(PARQUET), &found.parquet))
+            && curves.all(|(k, digest)| is_whole(&out.join(curve_file(k)), digest)))
         .then_some(found);
         Ok(all)
     }
@@ -83,18 +85,12 @@ fn row_of(sweep: &Sweep, run: usize, record: &Record) -> String {
 /// and otherwise the rows of the runs that are done.
 pub fn table(root: &Path, progress: &Progress) -> Result<(String, usize), LabError> {
     let request = Request::of_directory(root)?;
-    if let Some(finished) = request.finished()? {
+    if let Some(finished) = request.table()? {
         let path = root.join(TABLE);
         let text = std::fs::read_to_string(&path).map_err(|source| LabError::Read { path, source })?;
         return Ok((text, finished.runs));
     }
-    let manifest = Manifest::read(root)?;
-    let simd = manifest.map_or(Ok(SimdLevel::Best), |manifest| {
-        // Records are found by the key of their setting, which another build makes otherwise.
-        manifest.same_program(root)?;
-        manifest.simd(root)
-    })?;
-    let sweep = Sweep::of(request.plan, simd)?;
+    let sweep = request.begun()?;
     let all = 0..sweep.num_runs();
     progress.begin("reading the journal", "runs", all.len() as u64)?;
     let (index, mut open) = (Index::read(root, &sweep, &all)?, OpenFiles::default());
@@ -106,13 +102,14 @@ pub fn table(root: &Path, progress: &Progress) -> Result<(String, usize), LabErr
     Ok((text, sweep.num_runs()))
 }
 
-/// Writes table and curves of a sweep whose runs are all done.
+/// Writes table and curves of a sweep whose runs are all done; `tell` hears what is left out.
 pub fn merge(
     sweep: &Sweep,
     of: &Manifest,
     out: &OutputDir,
     index: &Index,
     progress: &Progress,
+    tell: fn(&str),
 ) -> Result<Finished, LabError> {
     progress.begin("writing the table", "runs", sweep.num_runs() as u64)?;
     // What says that it is whole goes first, and comes last.
@@ -130,9 +127,8 @@ pub fn merge(
         }
         Ok(())
     })?;
-    #[cfg(feature = "parquet")]
-    parquet(out)?;
-    let curves = if matches!(sweep.plan.metrics, super::plan::Metrics::Every(_)) {
+    let parquet = parquet(sweep, out, tell)?;
+    let curves = if matches!(sweep.plan.metrics, Metrics::Every(_)) {
         let dir = out.below(CURVES)?;
         let header = [vec!["seed".into()], row::curve_columns()].concat();
         let of_setting = |setting: usize| {
@@ -149,8 +145,11 @@ pub fn merge(
                 Ok(())
             })
         };
-        (0..sweep.settings.len()).map(of_setting).collect::<Result<_, _>>()?
+        let curves = (0..sweep.settings.len()).map(of_setting).collect::<Result<_, _>>()?;
+        remove_curves(dir.path(), sweep.settings.len())?;
+        curves
     } else {
+        crate::studies::remove(out.path().join(CURVES))?;
         Vec::new()
     };
     let checkpoints = checkpoints::list(sweep, out, index)?;
@@ -160,6 +159,7 @@ pub fn merge(
         diverged,
         digest: of.digest(),
         table,
+        parquet,
         curves,
         checkpoints,
     };
@@ -167,23 +167,47 @@ pub fn merge(
     Ok(finished)
 }
 
-/// Rows that are put into a Parquet file, which is made in memory.
+/// Removes the curves of settings from this number on, which an earlier plan had.
+fn remove_curves(folder: &Path, first: usize) -> Result<(), LabError> {
+    let failed = |source| LabError::Read { path: folder.to_owned(), source };
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let number = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".csv")?.parse().ok());
+        if number.is_some_and(|number: usize| number >= first) {
+            crate::studies::remove(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs that are put into a Parquet file, which is made in memory.
 #[cfg(feature = "parquet")]
 const PARQUET_RUNS: usize = 200_000;
 
-/// The table as Parquet, beside it.
+/// Writes the table as Parquet, beside it; its digest, or nothing where there are too many runs.
 #[cfg(feature = "parquet")]
-fn parquet(out: &OutputDir) -> Result<(), LabError> {
+fn parquet(sweep: &Sweep, out: &OutputDir, tell: fn(&str)) -> Result<String, LabError> {
+    use crate::files::sha256;
     use crate::report::Records;
+    if sweep.num_runs() > PARQUET_RUNS {
+        tell(&format!("{PARQUET} is not written: more than {PARQUET_RUNS} runs; {TABLE} has all"));
+        out.clear(PARQUET)?;
+        return Ok(String::new());
+    }
     let path = out.path().join(TABLE);
     let text = std::fs::read_to_string(&path).map_err(|source| LabError::Read { path, source })?;
-    if text.lines().count() > PARQUET_RUNS {
-        return out.clear("results.parquet");
-    }
     let columns = row::columns();
-    let texts = ["branch", "best.branch", "value_row", "best.value_row", "score_diag", "best.score_diag"];
-    let numbers: Vec<&str> = columns.iter().map(String::as_str).filter(|c| !texts.contains(c)).collect();
-    out.write("results.parquet", &Records::of_csv("results", text).parquet(&numbers))
+    let numbers: Vec<&str> = columns.iter().map(String::as_str).filter(|c| row::is_number(c)).collect();
+    let bytes = Records::of_csv("results", text).parquet(&numbers);
+    out.write(PARQUET, &bytes)?;
+    Ok(sha256(&bytes))
+}
+
+/// What a build that does write it left is not that of this table.
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Sweep, out: &OutputDir, _: fn(&str)) -> Result<String, LabError> {
+    out.clear(PARQUET)?;
+    Ok(String::new())
 }
 
 /// Cells as a line of CSV.

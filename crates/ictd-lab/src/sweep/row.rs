@@ -29,6 +29,11 @@ pub fn columns() -> Vec<String> {
     POINT.iter().map(|name| (*name).to_owned()).chain(["best_step".to_owned()]).chain(best).collect()
 }
 
+/// Whether a column has numbers: others have words and lists.
+pub fn is_number(column: &str) -> bool {
+    !["branch", "value_row", "score_diag"].contains(&column.trim_start_matches("best."))
+}
+
 /// The cells of a finished run, as CSV without a line break. What was not measured or is not known is empty.
 pub fn cells(result: &SeedResult) -> String {
     let mut text = String::with_capacity(1200);

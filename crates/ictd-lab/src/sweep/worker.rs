@@ -18,12 +18,9 @@ use crate::{LabError, Progress};
 /// Does those of `runs` that are not done, on all threads; what was done stays when it is stopped.
 pub fn work(sweep: &Sweep, root: &Path, runs: &Range<usize>, progress: &Progress) -> Result<(), LabError> {
     let index = Index::read(root, sweep, runs)?;
-    // Settings that are the same share their runs, which belong to the first of them.
-    let own: Vec<usize> = runs.clone().filter(|&run| sweep.first(run) == run).collect();
-    let lost = checkpoints::lost(sweep, root, &index, &own, progress)?;
-    let is_left = |run: &usize| !index.has(*run) || lost.contains(run);
-    let left: Vec<usize> = own.iter().copied().filter(is_left).collect();
-    let name = match own.len() - left.len() {
+    let left = checkpoints::left(sweep, root, &index, runs, progress)?;
+    let own = runs.clone().filter(|&run| sweep.first(run) == run).count();
+    let name = match own - left.len() {
         0 => format!("sweep {}", sweep.plan.name),
         done => format!("sweep {}, {done} done before", sweep.plan.name),
     };

@@ -1,4 +1,4 @@
-// A browser with the explorer in it, and what a page may never do: say something on the console, or ask anything of the network.
+// A browser with a page in it, the explorer above all, and what a page may never do: say something on the console, or ask anything of the network.
 
 import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
@@ -20,27 +20,32 @@ export const start = () => chromium.launch({ executablePath: process.env.CHROMIU
 export const folder = () => mkdtempSync(join(tmpdir(), "ictd-page-"));
 
 /**
- * Opens the page at an address fragment and waits until it shows something. What it did that it may not is found by `check`, which every
- * test calls at its end.
+ * Opens a page in a window of its own. What it did that it may not is found by `check`, which every test calls at its end.
  */
-export async function open(browser, { hash = "", width = 1280, height = 900, scheme = "light" } = {}) {
+export async function visit(browser, url, { width = 1280, height = 900, scheme = "light" } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce", acceptDownloads: true, permissions: ["clipboard-read", "clipboard-write"] });
   const page = await context.newPage();
   const faults = [];
   page.on("console", (message) => faults.push(`console ${message.type()}: ${message.text()}`));
   page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
   page.on("request", (request) => {
-    const url = request.url();
-    if (!/^(data|blob):/.test(url) && url.split("#")[0] !== address) faults.push(`request: ${url.slice(0, 120)}`);
+    const asked = request.url();
+    if (!/^(data|blob):/.test(asked) && asked.split("#")[0] !== url.split("#")[0]) faults.push(`request: ${asked.slice(0, 120)}`);
   });
-  await page.goto(address + hash);
-  await page.evaluate(() => window.ictd.ready);
-  await page.locator("#picture > *").first().waitFor({ state: "attached" });
-  await settled(page);
+  await page.goto(url);
   const check = async () => {
     assert.deepEqual(faults, []);
     await context.close();
   };
+  return { page, check };
+}
+
+/** Opens the explorer at an address fragment and waits until it shows something. */
+export async function open(browser, { hash = "", ...looks } = {}) {
+  const { page, check } = await visit(browser, address + hash, looks);
+  await page.evaluate(() => window.ictd.ready);
+  await page.locator("#picture > *").first().waitFor({ state: "attached" });
+  await settled(page);
   return { page, check };
 }
 

@@ -49,6 +49,11 @@ fn has_hq() -> Result<bool, LabError> {
     Ok(called(Command::new("hq").arg("--version"))?.is_some_and(|output| output.status.success()))
 }
 
+/// Whether there is a server that is not of this command's making, and does not end with it.
+pub(super) fn has_server() -> bool {
+    has_hq().unwrap_or(false) || std::env::var_os("HQ_SERVER_DIR").is_some()
+}
+
 fn python() -> String {
     std::env::var(PYTHON).unwrap_or_else(|_| "python3".into())
 }
@@ -83,7 +88,7 @@ impl Engine for HyperQueue {
         Ok(folder.path().join("units.json"))
     }
 
-    fn submit(&mut self, work: &Work<'_>) -> Result<String, LabError> {
+    fn submit(&mut self, work: &Work<'_>, job: &mut Job) -> Result<(), LabError> {
         if has_hq()? {
             let mut hq = Command::new("hq");
             hq.args([
@@ -106,7 +111,8 @@ impl Engine for HyperQueue {
             if !output.status.success() {
                 return Err(LabError::refused("engine", format!("hq: {}", complaint(&output))));
             }
-            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+            job.id = Some(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+            return Ok(());
         }
         let given = [("job-option", !work.options.extra.is_empty()), ("time", work.options.time.is_some())];
         if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
@@ -123,9 +129,9 @@ impl Engine for HyperQueue {
         // Its input is open as long as this process is there.
         script.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         let child = script.spawn().map_err(|e| LabError::internal("engine", e))?;
-        let id = format!("process {}", child.id());
+        job.id = Some(format!("process {}", child.id()));
         self.script = Some(child);
-        Ok(id)
+        Ok(())
     }
 
     fn state(&mut self, job: &Job) -> Result<State, LabError> {

@@ -1,8 +1,8 @@
 //! Engines: what starts workers elsewhere, and waits for them.
 //!
 //! A sweep is cut into units of consecutive runs; a worker of a unit is `ictd sweep DIR --index A..B`. The journal alone says what
-//! is done: an engine says at most that nothing of a job is under way any more. Whatever has no record then is submitted again, as
-//! long as rounds bring something.
+//! is done: an engine says at most that nothing of a job is under way any more. Whatever has no record then, or not the parameters
+//! that its record speaks of, is submitted again, as long as rounds bring something.
 
 mod hyperqueue;
 mod slurm;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::Estimate;
-use super::{Counter, Finished, Index, Opened};
-use crate::files::{DirLock, OutputDir, read_sealed};
+use super::{Counter, Finished, Opened, Outlook};
+use crate::files::{DirLock, OutputDir, process, read_sealed};
 use crate::{LabError, Moment, Progress, counted};
 use hyperqueue::HyperQueue;
 use slurm::Slurm;
@@ -25,12 +25,12 @@ use slurm::Slurm;
 /// Where an engine keeps what it submits, inside the directory of a sweep.
 pub(super) const FOLDER: &str = "engine";
 /// What was submitted last.
-pub(super) const JOB: &str = "job";
+const JOB: &str = "job.json";
 /// Between two looks at the journal and the engine.
 const LOOK: Duration = Duration::from_secs(2);
 /// Looks in a row that find nothing under way before that is believed: an element may be between two nodes.
 const QUIET: u32 = 2;
-/// Rounds without a single new record before the sweep gives up.
+/// Rounds without a single run more before the sweep gives up.
 const ROUNDS: u32 = 3;
 /// Work of a unit that is aimed at where nobody says its size: schedulers take seconds to start one.
 const UNIT_SECONDS: f64 = 600.0;
@@ -38,7 +38,8 @@ const UNIT_SECONDS: f64 = 600.0;
 const UNITS: usize = 200;
 
 /// An engine by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EngineName {
     /// Threads of this process.
     Local,
@@ -56,6 +57,22 @@ impl EngineName {
     /// The name.
     pub fn as_str(self) -> &'static str {
         Self::ALL[self as usize].0
+    }
+
+    /// Whether work that it was given goes on where the command that gave it ends.
+    pub fn goes_on(self) -> bool {
+        match self {
+            Self::Local => false,
+            Self::Slurm => true,
+            Self::HyperQueue => hyperqueue::has_server(),
+        }
+    }
+
+    fn engine(self) -> Box<dyn Engine> {
+        match self {
+            Self::HyperQueue => Box::new(HyperQueue::default()),
+            _ => Box::new(Slurm),
+        }
     }
 }
 
@@ -95,8 +112,16 @@ impl Options {
                 return Err(LabError::refused(option, problem));
             }
         }
-        if self.chunk == Some(0) {
-            return Err(LabError::value("chunk", 0, "at least 1"));
+        for (option, number) in [("chunk", self.chunk), ("array-limit", self.limit)] {
+            if number == Some(0) {
+                return Err(LabError::value(option, 0, "at least 1"));
+            }
+        }
+        if self.engine == EngineName::Slurm
+            && let Some(option) = self.extra.iter().find(|option| slurm::is_own(option))
+        {
+            let problem = format!("'{option}' is what the sweep says itself, expected other options");
+            return Err(LabError::refused("job-option", problem));
         }
         // A scheduler would say so of every unit, or take it for something else.
         let (is_time, expected): (fn(&str) -> bool, _) = match self.engine {
@@ -113,15 +138,63 @@ impl Options {
 /// A job that was submitted, as it is noted, so that whoever comes after a crash waits for it instead of submitting again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Job {
-    engine: String,
+    engine: EngineName,
     /// The name it was given: numbers are given out again by some engines.
     name: String,
     /// The number it was given; `None` where that was lost in a crash.
     id: Option<String>,
+    /// The cluster that has it, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
     /// Runs per unit.
     chunk: usize,
     /// Its units.
     units: Vec<usize>,
+}
+
+impl Job {
+    /// The one that was noted last in the directory of a sweep.
+    fn noted(root: &Path) -> Option<Self> {
+        read_sealed(&root.join(FOLDER).join(JOB))
+    }
+
+    fn note(&self, folder: &OutputDir) -> Result<(), LabError> {
+        folder.sealed_json(JOB.trim_end_matches(".json"), self)
+    }
+
+    /// Its number, or its name where that was lost.
+    fn number(&self) -> &str {
+        self.id.as_deref().unwrap_or(&self.name)
+    }
+
+    /// How it is, by whoever asks without having submitted it.
+    fn state(&self) -> Result<State, LabError> {
+        self.engine.engine().state(self)
+    }
+}
+
+/// Whether an engine says that it has a job of a sweep under way.
+pub(super) fn is_at_work(root: &Path) -> bool {
+    Job::noted(root).is_some_and(|job| matches!(job.state(), Ok(State::Active)))
+}
+
+/// Refuses to forget the job of a sweep that its engine may have under way still: its runs would be done twice.
+pub(super) fn refuse_to_forget(root: &Path) -> Result<(), LabError> {
+    let Some(job) = Job::noted(root) else { return Ok(()) };
+    let how = match job.state() {
+        Ok(State::Gone) => return Ok(()),
+        Ok(State::Active) => "is under way".to_owned(),
+        Ok(State::Stuck(why)) => format!("will not go on by itself: {why}"),
+        Ok(State::Unknown(why)) => format!("does not say how it is: {why}"),
+        Err(error) => format!("cannot be asked: {error}"),
+    };
+    let problem = format!(
+        "{} has job {}, which {how}, expected it to end or to be cancelled, or no {} where that is known",
+        job.engine.as_str(),
+        job.number(),
+        root.join(FOLDER).join(JOB).display()
+    );
+    Err(LabError::refused("engine", problem))
 }
 
 /// What an engine says of a job.
@@ -168,36 +241,41 @@ trait Engine {
     fn largest_unit(&self) -> Result<usize, LabError>;
     /// Writes down what is to be submitted.
     fn write(&self, work: &Work<'_>) -> Result<PathBuf, LabError>;
-    /// Submits what was written down; the number of the job.
-    fn submit(&mut self, work: &Work<'_>) -> Result<String, LabError>;
+    /// Submits what was written down, and says in the job where that is.
+    fn submit(&mut self, work: &Work<'_>, job: &mut Job) -> Result<(), LabError>;
     /// How a job is.
     fn state(&mut self, job: &Job) -> Result<State, LabError>;
 }
 
-/// Has the runs of a sweep done elsewhere and writes the table; `tell` hears of every submission.
+/// Has the runs of a sweep done elsewhere and writes the table; `tell` hears of every submission. What is left of all runs is in
+/// the outlook, with a trial.
 pub fn run(
     opened: &Opened,
     options: &Options,
+    outlook: &Outlook,
     progress: &Arc<Progress>,
     tell: fn(&str),
 ) -> Result<Option<Finished>, LabError> {
     let folder = opened.root().join(FOLDER);
     let folder = OutputDir::locked(&folder, Duration::ZERO)?;
-    let mut engine: Box<dyn Engine> = match options.engine {
-        EngineName::HyperQueue => Box::new(HyperQueue::default()),
-        _ => Box::new(Slurm),
+    let Some(estimate) = outlook.estimate else {
+        folder.clear(JOB)?;
+        return opened.finish(progress, tell).map(Some);
     };
+    let mut job = Job::noted(opened.root());
+    if job.as_ref().is_some_and(|job| job.engine != options.engine) {
+        refuse_to_forget(opened.root())?;
+        job = None;
+    }
+    let mut engine = options.engine.engine();
     let all = 0..opened.sweep.num_runs();
-    let known: Option<Job> = read_sealed(&folder.path().join(format!("{JOB}.json")))
-        .filter(|job: &Job| job.engine == options.engine.as_str());
-    let estimate = Estimate::of(&opened.sweep, &all, progress)?;
-    let chunk = match (options.chunk, &known) {
+    let largest = engine.largest_unit()?;
+    let chunk = match (options.chunk, &job) {
         (Some(chunk), _) => chunk.min(all.len()),
         // Units that are under way keep their size.
         (None, Some(job)) => job.chunk,
-        (None, None) => chunk(&estimate, all.len(), options.threads),
+        (None, None) => chunk(&estimate, all.len(), options.threads, largest),
     };
-    let largest = engine.largest_unit()?;
     if (all.len() - 1) / chunk > largest {
         let found = format!("{chunk}, which makes {} units", all.len().div_ceil(chunk));
         return Err(LabError::value("chunk", found, format!("at least {}", all.len().div_ceil(largest + 1))));
@@ -207,28 +285,24 @@ pub fn run(
         .canonicalize()
         .map_err(|source| LabError::Read { path: opened.root().into(), source })?;
     let program = std::env::current_exe().map_err(|e| LabError::internal("program", e))?;
-    let mut job = known;
     let (mut idle, mut number) = (0, 0);
     loop {
         if let Some(job) = &job {
             wait(opened, engine.as_mut(), job, progress, tell)?;
         }
-        let index = Index::read(opened.root(), &opened.sweep, &all)?;
-        let missing = |unit: &usize| {
-            let end = ((unit + 1) * chunk).min(all.end);
-            (unit * chunk..end).any(|run| opened.sweep.first(run) == run && !index.has(run))
-        };
-        let units: Vec<usize> = (0..all.len().div_ceil(chunk)).filter(missing).collect();
-        if units.is_empty() {
+        let (_, left) = opened.left(&all, progress)?;
+        if left.is_empty() {
             break;
         }
-        let before = index.found();
-        idle = if job.is_some() && before == number { idle + 1 } else { 0 };
-        number = before;
+        let mut units: Vec<usize> = left.iter().map(|run| run / chunk).collect();
+        units.dedup();
+        idle = if job.is_some() && left.len() == number { idle + 1 } else { 0 };
+        number = left.len();
         if idle >= ROUNDS {
+            // Its engine is done with the last one.
+            folder.clear(JOB)?;
             let problem = format!(
-                "{} of {} have no record after {ROUNDS} submissions in a row brought none; the last words of a worker: {}",
-                opened.sweep.num_computed() - before,
+                "{number} of {} left after {ROUNDS} submissions in a row that brought none; the last words of a worker: {}",
                 counted(opened.sweep.num_computed(), "run"),
                 last_words(&folder).unwrap_or_else(|| "none".into())
             );
@@ -238,7 +312,11 @@ pub fn run(
         let work = Work {
             root: root.clone(),
             program: program.clone(),
-            name: format!("ictd-{}-{:08x}", word(&opened.sweep.plan.name), process_word()),
+            name: format!(
+                "ictd-{}-{:08x}",
+                word(&opened.sweep.plan.name),
+                crc32fast::hash(process::moment().as_bytes())
+            ),
             runs: all.len(),
             chunk,
             units: &units,
@@ -251,27 +329,34 @@ pub fn run(
             tell(&format!("written, not submitted: {}", file.display()));
             return Ok(None);
         }
-        // Noted before and after: a job whose number was lost is found by its name.
+        // Noted before and after: Slurm finds a job whose number was lost in a crash by its name. HyperQueue does not, whose units
+        // wait for one another then.
         let mut next = Job {
-            engine: options.engine.as_str().into(),
+            engine: options.engine,
             name: work.name.clone(),
             id: None,
+            cluster: None,
             chunk,
             units: units.clone(),
         };
-        folder.sealed_json(JOB, &next)?;
-        let id = engine.submit(&work)?;
+        next.note(&folder)?;
+        let submitted = engine.submit(&work, &mut next);
+        // Nothing is waited for that was not taken, or that nobody is there to take.
+        if submitted.is_err() && matches!(engine.state(&next), Ok(State::Gone) | Err(_)) {
+            folder.clear(JOB)?;
+        }
+        submitted?;
+        next.note(&folder)?;
         tell(&format!(
-            "{} has job {id}: {} of {} each",
+            "{} has job {}: {} of {} each",
             options.engine.as_str(),
+            next.number(),
             counted(units.len(), "unit"),
             counted(chunk, "run")
         ));
-        next.id = Some(id);
-        folder.sealed_json(JOB, &next)?;
         job = Some(next);
     }
-    folder.clear(&format!("{JOB}.json"))?;
+    folder.clear(JOB)?;
     opened.finish(progress, tell).map(Some)
 }
 
@@ -286,18 +371,21 @@ fn wait(
     let total = opened.sweep.num_computed();
     let mut counter = Counter::of(&opened.sweep);
     let mut seen = counter.count(opened.root())?.min(total);
-    progress.begin(
-        format!("{} job {}", job.engine, job.id.as_deref().unwrap_or(&job.name)),
-        "runs",
-        (total - seen) as u64,
-    )?;
-    let (mut quiet, mut told) = (0, String::new());
+    let name = format!("{} job {}", job.engine.as_str(), job.number());
+    progress.begin(name.as_str(), "runs", (total - seen) as u64)?;
+    let (mut quiet, mut told, mut is_remade) = (0, String::new(), false);
     loop {
         let now = counter.count(opened.root())?.min(total);
         progress.advance((now - seen) as u64);
         seen = now;
-        if seen == total {
-            return Ok(());
+        if seen == total && !is_remade {
+            let (_, left) = opened.left(&(0..opened.sweep.num_runs()), progress)?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            // Runs that have a record are done again for their parameters: the engine says when that is over.
+            is_remade = true;
+            progress.begin(name.as_str(), "", 0)?;
         }
         let said = match engine.state(job)? {
             State::Active => {
@@ -332,11 +420,11 @@ fn pause(progress: &Progress) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Runs per unit: some minutes of work each, but not more units than schedulers like and not fewer than there is work for.
-fn chunk(estimate: &Estimate, runs: usize, threads: usize) -> usize {
+/// Runs per unit: some minutes of work each, but not more units than schedulers like or take, and not fewer than there is work for.
+fn chunk(estimate: &Estimate, runs: usize, threads: usize, largest_unit: usize) -> usize {
     let by_time = (UNIT_SECONDS * threads as f64 / estimate.run.max(1e-9)).min(runs as f64) as usize;
     // Four units at least, so that a few nodes have something to do.
-    by_time.min(runs.div_ceil(4)).max(runs.div_ceil(UNITS)).max(1)
+    by_time.min(runs.div_ceil(4)).max(runs.div_ceil(UNITS.min(largest_unit + 1))).max(1)
 }
 
 /// Keeps two workers of the same unit apart, where an engine took one for dead that lives: the second waits for the first.
@@ -382,8 +470,20 @@ fn word(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(40).collect()
 }
 
-/// Tells the submissions of different moments apart.
-fn process_word() -> u32 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    crc32fast::hash(format!("{} {}", std::process::id(), now.as_nanos()).as_bytes())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_as_many_as_an_engine_takes() {
+        let estimate = |run: f64| Estimate { run, longest: run, bytes: 0.0 };
+        // Ten minutes each, where there is that much work; four units at least, and two hundred at most.
+        assert_eq!(chunk(&estimate(60.0), 1000, 1, 1000), 10);
+        assert_eq!(chunk(&estimate(1e-3), 1000, 1, 1000), 250);
+        assert_eq!(chunk(&estimate(1e4), 1000, 1, 1000), 5);
+        // Numbers up to 49 are fifty units.
+        assert_eq!(chunk(&estimate(1e4), 1000, 1, 49), 20);
+        assert_eq!(chunk(&estimate(1e4), 1000, 1, 0), 1000);
+        assert_eq!(chunk(&estimate(1e4), 1000, 1, usize::MAX - 1), 5);
+    }
 }

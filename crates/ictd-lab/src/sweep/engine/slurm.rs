@@ -74,7 +74,7 @@ impl Engine for Slurm {
         Ok(folder.path().join("job.sh"))
     }
 
-    fn submit(&mut self, work: &Work<'_>) -> Result<String, LabError> {
+    fn submit(&mut self, work: &Work<'_>, job: &mut Job) -> Result<(), LabError> {
         let mut command = Command::new("sbatch");
         command.arg("--parsable").args(&work.options.extra).arg(work.folder.path().join("job.sh"));
         let Some(output) = called(&mut command)? else { return Err(missing("sbatch")) };
@@ -83,12 +83,15 @@ impl Engine for Slurm {
         }
         // With several clusters the cluster's name follows.
         let text = String::from_utf8_lossy(&output.stdout);
-        Ok(text.trim().split(';').next().unwrap_or_default().to_owned())
+        let mut words = text.trim().split(';').map(String::from);
+        (job.id, job.cluster) = (words.next(), words.next());
+        Ok(())
     }
 
     fn state(&mut self, job: &Job) -> Result<State, LabError> {
         let mut command = Command::new("squeue");
         command.args(["-h", "-r", "-n", &job.name, "-o", "%t|%r"]);
+        command.args(job.cluster.iter().flat_map(|cluster| ["-M", cluster]));
         let Some(output) = called(&mut command)? else { return Err(missing("squeue")) };
         if !output.status.success() {
             return Ok(State::Unknown(complaint(&output)));
@@ -122,10 +125,20 @@ pub(super) fn is_time(text: &str) -> bool {
     days.is_none_or(is_number) && rest.split(':').count() <= 3 && rest.split(':').all(is_number)
 }
 
+/// Whether an option of `sbatch` is one that jobs of sweeps have already: their name and their elements, by which they are asked
+/// about, and what is printed.
+pub(super) fn is_own(option: &str) -> bool {
+    let name = option.split('=').next().unwrap_or_default();
+    let is_short = ["-J", "-a"].iter().any(|short| name.starts_with(short));
+    is_short || ["--job-name", "--array", "--parsable"].contains(&name)
+}
+
 /// What the elements of a job that Slurm knows of come to.
 fn state(elements: &str) -> State {
     let mut stuck = None;
-    for line in elements.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    // Where a cluster is named its name comes first.
+    let is_element = |line: &&str| !line.is_empty() && !line.starts_with("CLUSTER:");
+    for line in elements.lines().map(str::trim).filter(is_element) {
         let (state, reason) = line.split_once('|').unwrap_or((line, ""));
         match state {
             "PD" if STUCK.iter().any(|word| reason.contains(word)) => {
@@ -184,5 +197,7 @@ mod tests {
             State::Stuck("launch failed requeued held".into())
         );
         assert_eq!(state("PD|PartitionConfig\nPD|Priority"), State::Active);
+        assert_eq!(state("CLUSTER: far\n"), State::Gone);
+        assert_eq!(state("CLUSTER: far\nR|None"), State::Active);
     }
 }

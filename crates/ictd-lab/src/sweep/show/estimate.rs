@@ -132,11 +132,7 @@ impl Sample {
             Statistic::Share(_) if self.runs() == 0 => Estimate { value: f64::NAN, interval: None },
             Statistic::Share(end) => {
                 let (count, runs) = (self.counts[end], self.runs());
-                let (low, high) = wilson(count, runs);
-                // Exact at the ends, where rounding leaves something of them.
-                let low = if count == 0 { 0.0 } else { low };
-                let high = if count == runs { 1.0 } else { high };
-                Estimate { value: count as f64 / runs as f64, interval: Some((low, high)) }
+                Estimate { value: count as f64 / runs as f64, interval: Some(wilson(count, runs)) }
             }
         }
     }

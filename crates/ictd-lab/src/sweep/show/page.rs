@@ -51,7 +51,8 @@ struct Data<'a> {
     ends: [&'static str; 4],
     metrics: Vec<&'a str>,
     metrics_left_out: usize,
-    seeds: &'a [u64],
+    /// As text: JavaScript's numbers are exact up to 2^53 only.
+    seeds: Vec<String>,
     /// How often each end, by setting.
     counts: Vec<[u64; 4]>,
     /// IQM, median and mean with their intervals, by metric and setting.
@@ -153,7 +154,7 @@ fn data<'a>(runs: &'a Runs, view: &View) -> Result<Data<'a>, LabError> {
         ends: ENDS,
         metrics: shown.iter().map(|&k| runs.metrics[k].name.as_str()).collect(),
         metrics_left_out: all - shown.len(),
-        seeds: &runs.plan.seeds,
+        seeds: runs.plan.seeds.iter().map(u64::to_string).collect(),
         counts: samples.iter().take(count).map(|sample| sample.0).collect(),
         estimates: by_metric().map(|samples| samples.iter().map(|sample| sample.2).collect()).collect(),
         numbers: by_metric().map(|samples| samples.iter().map(|sample| sample.1).collect()).collect(),

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use csv::{ReaderBuilder, StringRecord};
 use ictd::pretrain::SimdLevel;
 
+use crate::sweep::Request;
 use crate::sweep::journal::{Index, OpenFiles};
 use crate::sweep::plan::Plan;
 use crate::sweep::results::{TABLE, curve_file};
-use crate::sweep::row::{self, DIVERGED};
+use crate::sweep::row::{self, DIVERGED, is_number};
 use crate::sweep::setting::Sweep;
-use crate::sweep::{Manifest, Request};
 use crate::{LabError, Progress, counted};
 
 /// What runs end in, in the order of all counts.
@@ -69,7 +69,7 @@ impl Runs {
         let runs = if request.table()?.is_some() {
             Self::of_table(root, request.plan, progress)?
         } else {
-            Self::of_journal(root, request.plan, progress)?
+            Self::of_journal(&request, progress)?
         };
         if runs.numbers.is_empty() {
             let problem = format!(
@@ -84,8 +84,7 @@ impl Runs {
     fn of_table(root: &Path, plan: Plan, progress: &Progress) -> Result<Self, LabError> {
         let path = root.join(TABLE);
         let damaged = |message: String| LabError::parse(&path, message);
-        let (keys, seeds) = (plan.varied().len(), plan.seeds.len());
-        let total = plan.num_settings() * seeds;
+        let (keys, seeds, total) = (plan.varied().len(), plan.seeds.len(), plan.num_runs());
         progress.begin("reading the table", "runs", total as u64)?;
         let mut reader = ReaderBuilder::new().from_path(&path).map_err(|e| damaged(e.to_string()))?;
         let (mut rows, mut settings, mut row) = (Rows::default(), Vec::new(), StringRecord::new());
@@ -104,14 +103,9 @@ impl Runs {
         Ok(Self::of(plan, settings, rows, Source::Table(root.to_owned())))
     }
 
-    fn of_journal(root: &Path, plan: Plan, progress: &Progress) -> Result<Self, LabError> {
-        let manifest = Manifest::read(root)?;
-        let simd = manifest.map_or(Ok(SimdLevel::Best), |manifest| {
-            // Records are found by the key of their setting, which another build makes otherwise.
-            manifest.same_program(root)?;
-            manifest.simd(root)
-        })?;
-        let sweep = Sweep::of(plan, simd)?;
+    fn of_journal(request: &Request, progress: &Progress) -> Result<Self, LabError> {
+        let root = &request.out;
+        let sweep = request.begun()?;
         let all = 0..sweep.num_runs();
         progress.begin("reading the journal", "runs", all.len() as u64)?;
         let index = Index::read(root, &sweep, &all)?;
@@ -138,7 +132,7 @@ impl Runs {
 
     /// Of how many, when all are done.
     pub fn num_runs(&self) -> usize {
-        self.plan.num_settings() * self.plan.seeds.len()
+        self.plan.num_runs()
     }
 
     /// The place of a run's setting.
@@ -255,11 +249,6 @@ impl Rows {
         self.numbers.push(run);
         Ok(())
     }
-}
-
-/// Whether a column of the table has numbers: others have words and lists.
-pub(super) fn is_number(column: &str) -> bool {
-    !["branch", "value_row", "score_diag"].contains(&column.trim_start_matches("best."))
 }
 
 /// A point of all curves.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use ictd::statistics::Centre;
 
 use super::estimate::Statistic;
-use super::runs::{Runs, is_number};
+use super::runs::Runs;
 use crate::figure::Label;
 use crate::sweep::CASE;
-use crate::sweep::row;
+use crate::sweep::row::{self, is_number};
 use crate::{LabError, did_you_mean};
 
 /// Instead of the vertical axis: everything but the horizontal one is put together.
@@ -174,7 +174,7 @@ impl Axis {
         self.values.iter().map(|value| shown(&self.key, value)).collect()
     }
 
-    /// Its values as numbers, if all of them are and none is there twice.
+    /// Its values as numbers, if all of them are.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         self.values.iter().map(|value| value.parse().ok().filter(|x: &f64| x.is_finite())).collect()
     }

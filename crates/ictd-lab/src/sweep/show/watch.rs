@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::files::DirLock;
-use crate::sweep::engine::{FOLDER, JOB};
+use crate::sweep::engine::is_at_work;
 use crate::sweep::{Counter, Manifest, Request};
 use crate::{LabError, Moment, Progress, counted, shell_word};
 
@@ -43,10 +43,12 @@ pub fn watch(root: &Path, progress: &Progress) -> Result<(), LabError> {
         }
         let found = counter.count(root)?.min(total);
         progress.step(found.saturating_sub(known) as u64)?;
-        // A job of an engine may wait for its turn with nobody there.
-        let is_worked_on = DirLock::is_held(root) || root.join(FOLDER).join(format!("{JOB}.json")).exists();
-        alone = if is_worked_on || found > known { 0 } else { alone + 1 };
+        alone = if DirLock::is_held(root) || found > known { 0 } else { alone + 1 };
         known = found;
+        // A job of an engine may wait for its turn with nobody there.
+        if alone >= QUIET && is_at_work(root) {
+            alone = 0;
+        }
         if alone >= QUIET && known < total {
             let problem = format!(
                 "{known} of {} are done and no process works on the others, expected one: ictd sweep {} goes on",

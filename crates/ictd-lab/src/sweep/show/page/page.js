@@ -4,9 +4,10 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const find = (id) => document.getElementById(id);
 const seeds = data.seeds.length;
+const seedOf = (row) => BigInt(data.seeds[numberOf(row) % seeds]);
 const [shares, centres] = [data.ends, ["iqm", "median", "mean"]];
 const words = { td: "share of TD", mirror: "share of mirror", none: "share of neither", diverged: "share of diverged", iqm: "IQM", median: "median", mean: "mean" };
-const [MOST_ROWS, MOST_LISTED, MOST_LINES, FIRST_LINES] = [500, 200, 8, 4];
+const [MOST_ROWS, MOST_LISTED, MOST_LINES, FIRST_LINES, MOST_TYPED] = [500, 200, 8, 4, 20];
 
 const state = {
   metric: data.view.metric,
@@ -127,10 +128,11 @@ function drawMap() {
   drawCell(state.cell === null ? null : all[state.cell]);
 }
 
+const isRange = (list) => list.every((seed, k) => seed === list[0] + BigInt(k));
+
 /** Seeds as `--seeds` takes them: one alone is a range, as N means 0..N. */
 function written(list) {
-  const isRange = list.every((seed, k) => seed === list[0] + k);
-  return isRange ? `${list[0]}..${list[0] + list.length}` : list.join(",");
+  return isRange(list) ? `${list[0]}..${list[0] + BigInt(list.length)}` : list.join(",");
 }
 
 function drawCell(cell) {
@@ -143,11 +145,12 @@ function drawCell(cell) {
   let left = MOST_LISTED;
   for (const setting of found.settings) {
     const own = rows[setting].filter((row) => !state.hiddenEnds.has(Number(data.runs.ends[row])));
-    const list = own.map((row) => data.seeds[numberOf(row) % seeds]);
-    const chosen = state.seed && state.seed.setting === setting ? [state.seed.seed] : data.runs ? list : data.seeds;
+    const list = own.map(seedOf);
+    const chosen = state.seed && state.seed.setting === setting ? [state.seed.seed] : data.runs ? list : data.seeds.map(BigInt);
     if (left <= 0 || (data.runs && !own.length)) continue;
-    const seedsOf = chosen.length > 20 && !chosen.every((seed, k) => seed === chosen[0] + k) ? chosen.slice(0, 20) : chosen;
-    html += `<h3>${escaped(name(setting))}</h3><code class="command" tabindex="0">${escaped(`${data.command}${data.changes[setting]} --seeds ${written(seedsOf)}`)}</code>`;
+    const typed = isRange(chosen) ? chosen : chosen.slice(0, MOST_TYPED);
+    html += `<h3>${escaped(name(setting))}</h3><code class="command" tabindex="0">${escaped(`${data.command}${data.changes[setting]} --seeds ${written(typed)}`)}</code>`;
+    if (typed.length < chosen.length) html += `<p class="small">The first ${typed.length} of ${counted(chosen.length, "seed")}.</p>`;
     if (!data.runs) continue;
     html += `<div class="scroll"><table><tr><th>seed</th><th class="word">ended in</th><th>${escaped(data.metrics[state.metric])}</th></tr>`;
     own.slice(0, left).forEach((row, k) => {
@@ -275,7 +278,7 @@ function chosen(target) {
   const seed = target.closest("[data-seed]");
   const column = target.closest("[data-column]");
   if (cell) [state.cell, state.seed] = [Number(cell.dataset.cell), null];
-  else if (seed) state.seed = { setting: Number(seed.dataset.setting), seed: Number(seed.dataset.seed) };
+  else if (seed) state.seed = { setting: Number(seed.dataset.setting), seed: BigInt(seed.dataset.seed) };
   else if (column) state.sort = { column: Number(column.dataset.column), up: state.sort.column === Number(column.dataset.column) ? !state.sort.up : true };
   else return false;
   column ? drawTable() : drawMap();
