@@ -44,6 +44,9 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
     for warning in model.iter().map(|model| model.remarks(None)).collect::<Result<Vec<_>, _>>()?.concat() {
         message(&format!("warning: {warning}"));
     }
+    if model.as_ref().is_some_and(|model| model.description.is_none()) {
+        message("warning: the file does not say its kernel, temperature and block: softmax, 1 and tsm are taken");
+    }
     let config = CircuitConfig { features, layers, gamma, step_size, seed: common.seed };
     common.output.announce(progress, OUT);
     let circuit = config.circuit(name, model)?;

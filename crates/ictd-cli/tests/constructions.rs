@@ -209,6 +209,48 @@ fn values_away_from_their_limit_are_no_trust() {
     }
 }
 
+/// Directions that are 10^7 times smaller than others: their squares drown in rounding, so nobody knows the limit, and nobody says that there is
+/// none. Exact limits are 1.1667 and 3.3333.
+#[test]
+fn small_directions_leave_the_limit_open() {
+    let of = |a: &str| {
+        let trusted =
+            format!(r#"{{"features": [[1,0],[0,{a}],[1,{a}],[1,0],[1,{a}]], "rewards": [1,2,-1,1]}}"#);
+        let refused =
+            format!(r#"{{"features": [[1,0],[0,{a}],[1,0],[0,{a}],[1,0],[0,{a}]], "rewards": [1,2,1,2,1]}}"#);
+        [trusted, refused]
+    };
+    for (a, name) in
+        ["1e-3", "1e-7", "1e-9"].iter().flat_map(|a| ["td", "sarsa", "td-lambda"].map(|name| (a, name)))
+    {
+        for (context, exact) in of(a).iter().zip([7.0 / 6.0, 10.0 / 3.0]) {
+            let lambda: &[&str] = if name == "td-lambda" { &["--lambda", "0"] } else { &[] };
+            let arguments =
+                [&["--construction", name, "--gamma", "0.5", "--layers", "200", "--json"], lambda].concat();
+            let found = json(&forward(context, &arguments));
+            assert_eq!(found["judgement"], "caution", "{name} {a}: {found}");
+            match found["limit"].as_f64() {
+                Some(limit) => assert!((limit - exact).abs() < 1e-8, "{name} {a}: {found}"),
+                None => assert!(*a != "1e-3", "{name} {a}: {found}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn values_that_swing_for_ever_are_refused_with_what_helps() {
+    let ones = r#"{"features": [[1],[1],[1],[1]], "rewards": [1,1,1]}"#;
+    for (step, code, told) in
+        [("4", 3, "values swing about 2"), ("4.0001", 0, "multiplies errors by 1 + 5.0e-5")]
+    {
+        let arguments = ["--construction", "td", "--gamma", "0.5", "--step-size", step, "--layers", "8"];
+        let output = forward(ones, &arguments);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.contains(told) && message.contains("lower the step size"), "{message}");
+    }
+}
+
 /// Where the limit itself is no value to rely on: returns that end with the trajectory, residuals of random transitions, two transitions.
 #[test]
 fn limits_that_are_no_values_are_no_trust() {

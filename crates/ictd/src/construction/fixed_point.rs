@@ -152,7 +152,8 @@ impl FixedPoint {
 
     /// `None` where A is regular, or it cannot be told whether it is.
     fn split(&self) -> Option<Split> {
-        if self.reach.thinnest < THIN {
+        // Negated, so that what is no number cannot be told. Entries of a small direction have its square, as those of a thin one.
+        if !(self.reach.thinnest >= THIN && self.reach.smallest >= NOT_ZERO.sqrt()) {
             return None;
         }
         let range = independent(&self.matrix.transpose())?;

@@ -21,7 +21,9 @@ pub(super) struct Reach {
     /// How much the last direction that was added sticks out of those before, as a share of the length of its vector: where it is small the
     /// span is known, and equations in it are ill-conditioned. 1 without directions.
     pub thinnest: f64,
-    /// The largest such share among vectors that add no direction and are no multiples of those that do: 0, or rounding, or too small to be
+    /// How far the vectors reach in the direction in which they reach least, as a share of that in which they reach most. 1 without directions.
+    pub smallest: f64,
+    /// The largest share by which a vector sticks out, among vectors that add no direction and are no multiples of those that do: 0, or rounding, or too small to be
     /// told from it.
     pub left_out: f64,
 }
@@ -29,43 +31,53 @@ pub(super) struct Reach {
 impl Reach {
     /// The span of vectors of d numbers. Zeros, and vectors with an entry that is no number, add nothing. `watch` is told of every vector.
     pub fn of(vectors: impl Iterator<Item = Vec<f64>>, d: usize, watch: &dyn Watch) -> Result<Self, Stopped> {
-        // By their largest entry: multiples of each other are then equal to the last bit, and no square overflows.
-        let mut left = distinct(vectors.filter_map(unit).collect());
+        let all = distinct(vectors.filter_map(Direction::of).collect());
+        let mut left: Vec<&Direction> = all.iter().collect();
         // Those that can add nothing any more: what sticks out only becomes less.
-        let mut spent: Vec<Vec<f64>> = Vec::new();
+        let mut spent: Vec<&Direction> = Vec::new();
         let mut basis: Vec<Vec<f64>> = Vec::with_capacity(d);
         let mut thinnest: f64 = 1.0;
         let rounding = ROUNDING * d as f64;
         for least in SHARES.into_iter().chain([rounding]) {
             watch.begin("what layers reach", "vectors", left.len() as u64)?;
-            for vector in std::mem::take(&mut left) {
+            for direction in std::mem::take(&mut left) {
                 if basis.len() == d {
-                    return Ok(Self { basis: None, thinnest, left_out: 0.0 });
+                    break;
                 }
                 watch.advance(1)?;
-                let (rest, share) = beyond(&vector, &basis);
+                let (rest, share) = beyond(&direction.unit, &basis);
                 if share > least {
                     basis.push(rest);
                     thinnest = thinnest.min(share);
                 } else if share > rounding {
-                    left.push(vector);
+                    left.push(direction);
                 } else {
-                    spent.push(vector);
+                    spent.push(direction);
                 }
             }
         }
+        watch.begin("how far layers reach", "vectors", all.len() as u64)?;
+        let mut sizes = vec![0.0; basis.len()];
+        for Direction { unit, size } in &all {
+            watch.advance(1)?;
+            for (top, row) in sizes.iter_mut().zip(&basis) {
+                *top = f64::max(*top, size * dot(row, unit).abs());
+            }
+        }
+        let largest = sizes.iter().copied().fold(0.0, f64::max);
+        let smallest = sizes.iter().map(|size| size / largest).fold(1.0, f64::min);
         if basis.len() == d {
-            return Ok(Self { basis: None, thinnest, left_out: 0.0 });
+            return Ok(Self { basis: None, thinnest, smallest, left_out: 0.0 });
         }
         spent.append(&mut left);
         watch.begin("what layers leave out", "vectors", spent.len() as u64)?;
         let mut left_out: f64 = 0.0;
-        for vector in &spent {
+        for direction in spent {
             watch.advance(1)?;
-            left_out = left_out.max(beyond(vector, &basis).1);
+            left_out = left_out.max(beyond(&direction.unit, &basis).1);
         }
         let basis = Some(Matrix::from_fn(basis.len(), d, |i, j| basis[i][j]));
-        Ok(Self { basis, thinnest, left_out })
+        Ok(Self { basis, thinnest, smallest, left_out })
     }
 
     /// How much of a vector lies outside, as a share of its length.
@@ -96,19 +108,32 @@ fn unit(mut vector: Vec<f64>) -> Option<Vec<f64>> {
     vector.iter().all(|x| x.is_finite()).then_some(vector)
 }
 
-/// Each vector once, in the order of their first appearances.
-fn distinct(vectors: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
-    let compare = |a: &usize, b: &usize| -> Ordering {
-        let entries = vectors[*a].iter().zip(&vectors[*b]);
+/// A vector and how large it is.
+struct Direction {
+    /// Divided by its largest entry: multiples of each other are then equal to the last bit, and no square overflows.
+    unit: Vec<f64>,
+    /// The size of its largest entry.
+    size: f64,
+}
+
+impl Direction {
+    fn of(vector: Vec<f64>) -> Option<Self> {
+        let size = vector.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
+        unit(vector).map(|unit| Self { unit, size })
+    }
+}
+
+/// Each direction once, as large as the largest vector that has it; the largest first, so that what small ones add is small.
+fn distinct(mut directions: Vec<Direction>) -> Vec<Direction> {
+    let compare = |a: &Direction, b: &Direction| {
+        let entries = a.unit.iter().zip(&b.unit);
         entries.map(|(x, y)| x.total_cmp(y)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    let mut order: Vec<usize> = (0..vectors.len()).collect();
-    // Stable: of equal ones the first comes first.
-    order.sort_by(compare);
-    order.dedup_by(|later, earlier| compare(later, earlier).is_eq());
-    let mut is_first = vec![false; vectors.len()];
-    order.into_iter().for_each(|k| is_first[k] = true);
-    vectors.into_iter().zip(is_first).filter_map(|(vector, is_first)| is_first.then_some(vector)).collect()
+    let by_size = |a: &Direction, b: &Direction| b.size.total_cmp(&a.size);
+    directions.sort_by(|a, b| compare(a, b).then(by_size(a, b)));
+    directions.dedup_by(|later, earlier| compare(later, earlier).is_eq());
+    directions.sort_by(by_size);
+    directions
 }
 
 /// The direction in which a vector leaves the span of orthonormal rows, and how much of it, as a share of its length.
@@ -153,6 +178,23 @@ mod tests {
     fn sizes_of_rows_do_not_matter() {
         let found = of(&[[1e155, 0.0, 0.0], [0.0, 1e-155, 0.0], [1e155, 1e155, 1e155]]);
         assert!(found.basis.is_none() && found.thinnest > 0.1);
+    }
+
+    /// Whichever comes first, and in whatever coordinates.
+    #[test]
+    fn small_directions_are_told() {
+        let small = 1e-7;
+        for rows in [
+            [[1.0, 0.0, 0.0], [0.0, small, 0.0], [0.0, 0.0, 1.0]],
+            [[0.0, 0.0, small], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]],
+            [[small, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            [[1.0, 1.0, 0.0], [small, -small, 0.0], [2.0, 2.0, 0.0]],
+        ] {
+            let found = of(&rows);
+            assert!(found.smallest < 3.0 * small && found.smallest > 0.1 * small, "{found:?}");
+            assert!(found.thinnest > 0.1, "{found:?}");
+        }
+        assert!(of(&[[1.0, 0.0, 0.0], [1.0, 0.05, 0.0], [0.0, small, 0.0]]).smallest > 0.01);
     }
 
     #[test]

@@ -17,6 +17,8 @@ const FEWEST: usize = 3;
 const CUT: f64 = 0.05;
 /// Layers diverge where late changes exceed earlier ones by more than this factor.
 const GROWTH: f64 = 1.01;
+/// Values swing for ever where two layers later they swing by at least this share.
+const STEADY: f64 = 0.99;
 /// Of what a layer changes at least so much must be what it adds for ever, where values are said to grow for ever.
 const SETTLED: f64 = 0.5;
 
@@ -98,6 +100,14 @@ impl Evidence<'_> {
         Judgement::of(reasons)
     }
 
+    /// Whether the last layers go back and forth about the limit, as far as those before and not little.
+    fn swings(&self, limit: f64) -> bool {
+        let changes: Vec<f64> = self.values.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let [.., before, last, next] = changes[..] else { return false };
+        let turns = before * last < 0.0 && last * next < 0.0;
+        turns && next.abs() >= STEADY * before.abs() && next.abs() > NEAR * limit.abs()
+    }
+
     /// Where layers lead, and how far that is.
     fn pace(&self) -> Reason {
         let (values, depth) = (self.values, self.depth());
@@ -118,12 +128,14 @@ impl Evidence<'_> {
                 if depth > span && late > GROWTH * before {
                     let text = format!(
                         "values diverge: the last of {depth} layers change the value by up to {late:.1e}, those before by {before:.1e}, and in \
-                         the long run a layer multiplies errors by {rate:.4}; lower the step size or the depth"
+                         the long run a layer multiplies errors by {}; lower the step size or the depth",
+                        factor(rate)
                     );
                     return say(Level::Refuse, text);
                 }
                 let text = format!(
-                    "there is no limit: in the long run a layer multiplies errors by {rate:.4}; {last}"
+                    "there is no limit: in the long run a layer multiplies errors by {}; lower the step size; {last}",
+                    factor(rate)
                 );
                 say(Level::Caution, text)
             }
@@ -138,6 +150,13 @@ impl Evidence<'_> {
             }
             (_, Some(Err(error @ ConstructionError::Unresolved { .. }))) => {
                 say(Level::Caution, format!("where layers lead is not known: {error}; {last}"))
+            }
+            (Some(rate), Some(Ok(limit))) if rate >= 1.0 - ROUNDING && self.swings(*limit) => {
+                let text = format!(
+                    "values swing about {} for ever: a layer multiplies some errors by -1; lower the step size; {last}",
+                    number(limit)
+                );
+                say(Level::Refuse, text)
             }
             (Some(rate), limit) if rate >= 1.0 - ROUNDING => {
                 let why = match limit {
@@ -156,7 +175,7 @@ impl Evidence<'_> {
                 let is_near = is_known && near(away) && near(change);
                 let level = if is_near { Level::Trust } else { Level::Caution };
                 let pace = match rate {
-                    Some(rate) => format!("; in the long run a layer multiplies errors by {rate:.4}"),
+                    Some(rate) => format!("; in the long run a layer multiplies errors by {}", factor(rate)),
                     None if is_known => String::new(),
                     None => "; what a layer multiplies errors by could not be found".into(),
                 };
@@ -169,6 +188,16 @@ impl Evidence<'_> {
                 say(Level::Caution, format!("where layers lead is not known: features are many; {last}"))
             }
         }
+    }
+}
+
+/// A factor that is seen to differ from 1.
+fn factor(rate: f64) -> String {
+    let above = rate - 1.0;
+    if above.abs() >= 5e-5 {
+        format!("{rate:.4}")
+    } else {
+        format!("1 {} {:.1e}", if above < 0.0 { '-' } else { '+' }, above.abs())
     }
 }
 
