@@ -203,6 +203,14 @@ def test_targets_keep_rewards_episodes_and_ends() -> None:
     made = ictd.targets([1, 2, 3], ["b", "a", "b"], [0, 0, 1], [False, True, False])
     np.testing.assert_array_equal(made, [[1, 1, 0], [2, 0, 2], [3, 1, 1]])
     assert np.isnan(ictd.targets([1.0])[:, 1:]).all()
+    # Names that float64 cannot tell apart.
+    for names in ([2**53, 2**53 + 1, 2**53], np.array([2**63, 2**63 + 1, 2**63], np.uint64), [-(2**62), 1 - 2**62, -(2**62)]):
+        assert ictd.targets([1.0, 2.0, 3.0], names)[:, 1].tolist() == [0, 1, 0]
+    for names in ([5.5, -1.0, 5.5], [True, False, True]):
+        assert ictd.targets([1.0, 2.0, 3.0], names)[:, 1].tolist() == [1, 0, 1]
+    large = REST | {"episode": REST["episode"] + 2**60}
+    expected = ictd.LSTD(0.9).fit(X, Y, **REST).predict(X)
+    np.testing.assert_array_equal(ictd.LSTD(0.9).fit(X, ictd.targets(Y, **large)).predict(X), expected)
     for given in ({"episode": [1]}, {"terminated": [1]}, {"terminated": [0.5, 1.0]}):
         with pytest.raises(InputError):
             ictd.targets([1.0, 2.0], **given)

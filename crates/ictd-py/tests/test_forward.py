@@ -97,6 +97,16 @@ def test_a_mistake_in_a_batch_is_located():
             ictd.forward(x, wrong, gamma=0.9)
     with pytest.raises(InputError, match="queries"):
         ictd.forward(x, r, gamma=0.9, queries=x[0])
+    for count in (0, 3):
+        with pytest.raises(InputError, match="context 0: rewards: episode 0 has 10 rewards and 5 feature rows"):
+            ictd.forward(np.zeros((count, 5, 4)), np.zeros((count, 10)), gamma=0.9)
+        with pytest.raises(InputError, match="context 0: features: row 0 of episode 0 has no entries"):
+            ictd.forward(np.zeros((count, 5, 0)), np.zeros((count, 4)), gamma=0.9)
+    # Shapes that no numbers of which would fit into memory.
+    with pytest.raises(InputError, match="episode 0 has 3 rewards and 1000000 feature rows"):
+        ictd.forward(np.zeros((0, 10**6, 10**6)), np.zeros((0, 3)), gamma=0.9)
+    with pytest.raises(InputError, match="memory"):
+        ictd.forward(np.zeros((0, 2**40, 4)), np.zeros((0, 2**40 - 1)), gamma=0.9)
     with pytest.raises(InputError, match="episode"):
         ictd.forward(x, r, gamma=0.9, episode=[0] * 11)
     with pytest.raises(DivergedError, match="context 2"):

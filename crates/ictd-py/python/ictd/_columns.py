@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ictd import _core
 from ictd.errors import InputError, InputTypeError
 
 __all__: list[str] = []
@@ -56,6 +57,7 @@ def array(given: object, name: str) -> npt.NDArray[Any]:
         made = _plain(given) if hasattr(given, "isna") and hasattr(given, "dtype") else np.asarray(given)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name}: {error}") from error
+    _core.admit_entries(made.size, name)
     if made.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {name} has dtype {made.dtype}, expected real numbers")
     return made

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from functools import cache
 from html import escape
 from typing import Any, ClassVar, Literal, Self
 
@@ -21,7 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
+from ictd._checks import given as whole_or_none
 from ictd._columns import Column, Floats, States, column, floats, has_sklearn, options
+from ictd._progress import Callback, watched
 from ictd.episodes import Log, of_targets
 from ictd.errors import IctdError, InputError, RefusedWarning
 from ictd.results import Result
@@ -55,15 +58,20 @@ _ROUTED = ("episode", "time", "terminated", "truncated", "next_state")
 class NotFittedError(IctdError, ValueError, AttributeError):
     """An estimator was asked before it was fitted."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_not_fitted, self.args)
 
-def _not_fitted(name: str) -> Exception:
-    text = f"This {name} instance is not fitted yet: call fit first"
-    if has_sklearn():
-        from sklearn.exceptions import NotFittedError as Theirs  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-        kind = type("NotFittedError", (NotFittedError, Theirs), {"__module__": __name__})
-        return kind(text)  # type: ignore[no-any-return]
-    return NotFittedError(text)
+def _not_fitted(text: str) -> NotFittedError:
+    """The error, which is scikit-learn's too where that is imported."""
+    return (_not_fitted_kind() if has_sklearn() else NotFittedError)(text)
+
+
+@cache
+def _not_fitted_kind() -> type[NotFittedError]:
+    from sklearn.exceptions import NotFittedError as Theirs  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    return type("NotFittedError", (NotFittedError, Theirs), {"__module__": __name__})
 
 
 class Judgement:
@@ -221,6 +229,8 @@ class _Estimator:
         truncated: Any = None,
         time: Any = None,
         next_state: Any = None,
+        callback: Callback | None = None,
+        progress: bool | None = False,
     ) -> Self:
         """Fits the estimator to transitions; returns it.
 
@@ -232,6 +242,8 @@ class _Estimator:
             truncated: whether recording ended there.
             time: times of the rows; rows of an episode are then put in this order.
             next_state: states that followed, as X.
+            callback: is told how far the fit is, and ends it by raising.
+            progress: whether to write a line to stderr; None for where that is a terminal.
 
         Where the judgement is to refuse a :class:`ictd.errors.RefusedWarning` says why; where values diverge a
         :class:`ictd.errors.DivergedError` is raised.
@@ -244,7 +256,8 @@ class _Estimator:
             states = States(X)
             columns = self._columns(X, y, given, states)
         asked = self._asked(states)
-        fitted = _core._fit(asked, columns, self.threads)
+        with watched(callback, progress) as told:
+            fitted = _core._fit(asked, columns, whole_or_none("threads", self.threads), told)
         # As they were when it was fitted: they may be written over.
         kept = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in columns.items()}
         self._given: tuple[str, dict[str, Any]] = (asked, kept)
@@ -273,10 +286,10 @@ class _Estimator:
     def _engine(self) -> _core.Fitted:
         """The fitted estimator; made anew from its transitions in a copy that came from elsewhere."""
         if "_given" not in self.__dict__:
-            raise _not_fitted(type(self).__name__)
+            raise _not_fitted(f"This {type(self).__name__} instance is not fitted yet: call fit first")
         if self._fitted is None:
             asked, columns = self._given
-            self._fitted = _core._fit(asked, columns, self.threads)
+            self._fitted = _core._fit(asked, columns, whole_or_none("threads", self.threads), None)
         return self._fitted
 
     # --- answers
