@@ -87,13 +87,18 @@ class Circuit(Result):
 
     def prompt(self, features: npt.ArrayLike, rewards: npt.ArrayLike) -> Floats:
         """(rows, n + 1): the tokens that the first layer is given for a trajectory whose last state is the query."""
-        context = as_context(features, rewards)
-        linear = {"td-linear": "td", "lstd": "td", "residual-gradient": "residual-gradient", "monte-carlo": "monte-carlo"}
-        if self["name"] in linear:
-            return _core.construction_prompt(linear[self["name"]], context._inner, self["gamma"])
-        plain = _core.Transformer(self["gamma"], "softmax", 1.0, 0, 1.0, "tsm", 0.0, None)
-        found: Floats = plain.tokens(context._inner, None)[0]
-        return found
+        return prompt_of(self["name"], self["gamma"], features, rewards)
+
+
+def prompt_of(name: str, gamma: float, features: npt.ArrayLike, rewards: npt.ArrayLike) -> Floats:
+    """The tokens that the first layer of a circuit of that name is given."""
+    context = as_context(features, rewards)
+    linear = {"td-linear": "td", "lstd": "td", "residual-gradient": "residual-gradient", "monte-carlo": "monte-carlo"}
+    if name in linear:
+        return _core.construction_prompt(linear[name], context._inner, gamma)
+    plain = _core.Transformer(gamma, "softmax", 1.0, 0, 1.0, "tsm", 0.0, None)
+    found: Floats = plain.tokens(context._inner, None)[0]
+    return found
 
 
 def circuit(

@@ -1,0 +1,65 @@
+"""Exceptions: what they are, what they say, and that they reach other processes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ictd
+from ictd import errors
+
+
+def raised(call: object) -> BaseException:
+    with pytest.raises(errors.IctdError) as found:
+        call()  # type: ignore[operator]
+    return found.value
+
+
+def every(tmp_path: Path) -> list[BaseException]:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    plain = [kind("text") for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, (errors.IctdError, Warning))]
+    found = [
+        raised(lambda: ictd.read_log(tmp_path / "nowhere.csv")),
+        raised(lambda: ictd.read_log(locked)),
+        raised(lambda: ictd.Transformer(2.0)),
+        raised(lambda: ictd.Transformer(0.9, layers="x")),  # type: ignore[arg-type]
+        raised(lambda: ictd.LSTD(0.9).predict([[1.0]])),
+        raised(lambda: ictd.forward([[1e3], [1e3]], [1.0], gamma=0.9, layers=400, kernel="linear")),
+        errors.FileError.of(None, "text", "path"),
+        ictd.NotFittedError("text"),
+    ]
+    assert len({type(error) for error in found}) >= 6 and len(plain) >= 7
+    return plain + found
+
+
+def test_they_are_copied_and_pickled(tmp_path: Path) -> None:
+    for error in every(tmp_path):
+        for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+            assert type(again) is type(error) and str(again) == str(error) and again.args == error.args
+            if isinstance(error, OSError):
+                assert (again.errno, again.filename) == (error.errno, error.filename)
+
+
+def test_those_of_scikit_learn_are_too() -> None:
+    sklearn = pytest.importorskip("sklearn.exceptions")
+    error = raised(lambda: ictd.LSTD(0.9).predict(np.ones((1, 1))))
+    assert isinstance(error, sklearn.NotFittedError) and isinstance(error, ictd.NotFittedError)
+    assert type(pickle.loads(pickle.dumps(error))) is type(error)
+    # Elsewhere it is the library's own, unless that is imported there.
+    code = "import pickle, sys; e = pickle.loads(sys.stdin.buffer.read()); print(type(e).__name__, type(e).__mro__[1].__name__, e)"
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(error), capture_output=True, timeout=120, check=True)
+    assert done.stdout.decode().startswith("NotFittedError IctdError This LSTD instance is not fitted yet")
+
+
+def test_files_are_told_of_in_the_librarys_words(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere.csv"
+    error = raised(lambda: ictd.read_log(path))
+    assert isinstance(error, FileNotFoundError) and isinstance(error, errors.FileError)
+    assert error.errno == 2 and error.filename == str(path) and str(error).startswith(f"input {path}: No such file")
