@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ import ictd
 from ictd import errors
 
 
-def raised(call: object) -> BaseException:
+def raised(call: Callable[[], object]) -> BaseException:
     with pytest.raises(errors.IctdError) as found:
-        call()  # type: ignore[operator]
+        call()
     return found.value
 
 
@@ -37,6 +38,45 @@ def every(tmp_path: Path) -> list[BaseException]:
     ]
     assert len({type(error) for error in found}) >= 6 and len(plain) >= 7
     return plain + found
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: ictd.SoftmaxTD(0.9, threads=-1).fit([[1.0]], [1.0]), errors.InputError, "threads is -1"),
+        (lambda: ictd.SoftmaxTD(0.9, seed=-1).fit([[1.0]], [1.0]), errors.InputError, "seed is -1"),
+        (lambda: ictd.SoftmaxTD("x").fit([[1.0]], [1.0]), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.pretrain(threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.pretrain(checkpoint_every=-1), errors.InputError, "checkpoint_every is -1"),
+        (lambda: ictd.pretrain(threads="x"), errors.InputTypeError, "threads is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.reproduce(seed=-1), errors.InputError, "seed is -1"),
+        (lambda: ictd.reproduce(threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.branches(threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.readings(threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.mirror(epochs=-1), errors.InputError, "epochs is -1"),
+        (lambda: ictd.control(trials=-1), errors.InputError, "trials is -1"),
+        (lambda: ictd.sweep({"seeds": 1}, "nowhere", threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.read_log("nowhere.csv", threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.as_log("nowhere.csv", threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.evaluate("nowhere.csv", 0.9, threads=-1), errors.InputError, "threads is -1"),
+        (lambda: ictd.evaluate("nowhere.csv", "x"), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.Transformer("x"), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.Task([[1.0]], [1.0], "x", [[1.0]]), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.Family("dense", gamma="x"), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.bound(delta="x"), errors.InputTypeError, "delta is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.verify(tolerance="x"), errors.InputTypeError, "tolerance is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.msve(temperature="x"), errors.InputTypeError, "temperature is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.certify(temperature="x"), errors.InputTypeError, "temperature is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.circuit("td", gamma="x"), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.circuit("td", seed=-1), errors.InputError, "seed is -1"),
+        (lambda: ictd.construct("td", [[1.0], [1.0]], [1.0], lam="x"), errors.InputTypeError, "lam is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.td.linear_td([[1.0], [1.0]], [1.0], gamma="x"), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.kernel_weights([[1.0]], temperature="x"), errors.InputTypeError, "temperature is of type str"),  # type: ignore[arg-type]
+    ],
+)
+def test_numbers_that_are_none_are_refused_by_name(call: Callable[[], object], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
 
 
 def test_they_are_copied_and_pickled(tmp_path: Path) -> None:

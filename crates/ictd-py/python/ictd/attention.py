@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from ictd import _core
+from ictd._checks import real
 from ictd.blocks import Floats
 from ictd.errors import InputError
 
@@ -72,4 +73,4 @@ def kernel_weights(
         scores = similarities(features, queries, kernel=kernel, A=A)
     if scores is None:
         raise InputError("scores: missing")
-    return _core.kernel_weights(scores, kernel, temperature, diagonal_mix)
+    return _core.kernel_weights(scores, kernel, real("temperature", temperature), real("diagonal_mix", diagonal_mix))

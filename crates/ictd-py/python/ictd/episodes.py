@@ -11,6 +11,7 @@ import numpy as np
 
 from ictd import _core
 from ictd._checks import given as whole_or_none
+from ictd._checks import real
 from ictd._columns import Column, Floats, States, array, column, floats, frame_columns, is_frame, options
 from ictd.errors import InputError, InputTypeError
 from ictd._progress import Callback, watched
@@ -26,7 +27,7 @@ class Log:
     An episode of T steps that was cut short has a last row without a reward (NaN), the state that it ended in; one that terminated has T rows.
 
     Attributes:
-        states: (N, d) numbers, or a list of N labels.
+        states: (N, d) numbers, or N labels.
         rewards: (N,); NaN in the last row of an episode that was cut short.
         episode: the name of the episode of every row.
         terminated: 1 where a transition led to a terminal state.
@@ -52,6 +53,25 @@ class Log:
     columns: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        names = self.columns
+        for name in ("states", "next_state"):
+            given = getattr(self, name)
+            if given is not None and not _is_plain(given, dimensions=2):
+                states = States(given, name)
+                object.__setattr__(self, name, states.values)
+                names = names or tuple(states.names or ())
+        object.__setattr__(self, "columns", tuple(names))
+        object.__setattr__(self, "warnings", tuple(self.warnings))
+        paid = floats(self.rewards, "rewards")
+        if paid.ndim != 1:
+            raise InputError(f"rewards has shape {paid.shape}, expected one dimension")
+        object.__setattr__(self, "rewards", np.ascontiguousarray(paid))
+        for name in ("episode", "terminated", "truncated", "time"):
+            given = getattr(self, name)
+            if given is not None and not _is_plain(given, dimensions=1):
+                object.__setattr__(self, name, column(given, name))
+
     def __len__(self) -> int:
         return len(self.rewards)
 
@@ -62,7 +82,13 @@ class Log:
 
     @property
     def targets(self) -> Floats:
-        """Rewards, episodes and ends as one array that scikit-learn slices: see :func:`targets`."""
+        """Rewards, episodes and ends as one array that scikit-learn slices: see :func:`targets`.
+
+        They have no place for times and next states: a log with these is for ``fit(log)``.
+        """
+        for name in ("next_state", "time"):
+            if getattr(self, name) is not None:
+                raise InputError(f"targets: the log has {name}, for which targets have no place: give the log to fit")
         return targets(self.rewards, self.episode, self.terminated, self.truncated)
 
     def arrays(self) -> dict[str, Any]:
@@ -83,6 +109,13 @@ class Log:
         kind = "labels" if self.is_label else f"{np.shape(self.states)[1]} features"
         episodes = len(set(np.asarray(self.episode).tolist())) if self.episode is not None else 1
         return f"<log of {len(self)} rows, {episodes} episodes, {kind}>"
+
+
+def _is_plain(given: object, dimensions: int) -> bool:
+    """Whether it is as the library takes it: ``int64`` of one dimension, ``float64`` of so many, or a list of texts."""
+    if type(given) is np.ndarray:
+        return given.dtype == np.int64 and given.ndim == 1 or given.dtype == np.float64 and given.ndim == dimensions
+    return isinstance(given, list) and all(type(entry) is str for entry in given)
 
 
 def targets(rewards: object, episode: object = None, terminated: object = None, truncated: object = None) -> Floats:
@@ -279,7 +312,7 @@ def evaluate(
     place = None if query is None else os.fspath(query)
     workers = whole_or_none("threads", threads)
     if isinstance(log, (str, os.PathLike)):
-        asked = options(gamma=gamma, **given)
+        asked = options(gamma=real("gamma", gamma), **given)
         with watched(callback, progress) as told:
             return Result(_core._evaluate(os.fspath(log), None, asked, place, workers, told))
     names = ("episode", "time", "state", "reward", "terminated", "truncated", "missing")
@@ -287,6 +320,6 @@ def evaluate(
         raise InputError("id: expected a path beside it; a log in memory has none")
     columns = {name: given.pop(name) for name in names if name in given}
     found = as_log(log, threads=threads, **columns)
-    asked = options(gamma=gamma, **given)
+    asked = options(gamma=real("gamma", gamma), **given)
     with watched(callback, progress) as told:
         return Result(_core._evaluate(None, found.arrays(), asked, place, workers, told))

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from ictd import _core
 from ictd._checks import given as whole_or_none
+from ictd._checks import real, whole
 from ictd._columns import Column, Floats, States, column, floats, has_sklearn, options
 from ictd._progress import Callback, watched
 from ictd.episodes import Log, of_targets
@@ -158,7 +159,12 @@ class _Estimator:
         if tuned.get("scale") is not None and states.is_label and tuned["scale"] == "standardize":
             tuned["scale"] = None
         tuned["lambda"] = getattr(self, "lambda_", None)
+        tuned |= {"gamma": real("gamma", self.gamma), "seed": whole("seed", self.seed)}
         return options(estimator=self._name, **tuned)
+
+    @property
+    def _threads(self) -> int | None:
+        return whole_or_none("threads", self.threads)
 
     # --- transitions
 
@@ -257,7 +263,7 @@ class _Estimator:
             columns = self._columns(X, y, given, states)
         asked = self._asked(states)
         with watched(callback, progress) as told:
-            fitted = _core._fit(asked, columns, whole_or_none("threads", self.threads), told)
+            fitted = _core._fit(asked, columns, self._threads, told)
         # As they were when it was fitted: they may be written over.
         kept = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in columns.items()}
         self._given: tuple[str, dict[str, Any]] = (asked, kept)
@@ -289,7 +295,7 @@ class _Estimator:
             raise _not_fitted(f"This {type(self).__name__} instance is not fitted yet: call fit first")
         if self._fitted is None:
             asked, columns = self._given
-            self._fitted = _core._fit(asked, columns, whole_or_none("threads", self.threads), None)
+            self._fitted = _core._fit(asked, columns, self._threads, None)
         return self._fitted
 
     # --- answers
@@ -328,19 +334,19 @@ class _Estimator:
         """The values of states: (n,) for n states. A state that the log knows nothing of has the mean."""
         fitted = self.__dict__.get("_fitted") or self._engine()
         if type(X) is np.ndarray and X.dtype == _FLOAT64 and X.ndim == 2 and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_"):
-            return fitted.predict(X, self.threads)
-        return fitted.predict(self._states(X), self.threads)
+            return fitted.predict(X, self._threads)
+        return fitted.predict(self._states(X), self._threads)
 
     def interval(self, X: Any) -> Floats:
         """Where the values of n states lie at 95 %: low and high ends, (n, 2).
 
         Ends come from resampled episodes and, of softmax TD, an estimate of the bias of stopping early. They stay within the returns that were seen.
         """
-        return self._engine().interval(self._states(X), self.threads)[0]
+        return self._engine().interval(self._states(X), self._threads)[0]
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
         """Which of n states are like none that was left in the log, or mostly lead to such."""
-        return self._engine().interval(self._states(X), self.threads)[1]
+        return self._engine().interval(self._states(X), self._threads)[1]
 
     def judgement(self) -> Judgement:
         """How far the values of the log's states can be relied on, and why."""
@@ -351,7 +357,7 @@ class _Estimator:
         """Everything that ``ictd evaluate`` says of the log: its JSON, text, figures and tables."""
         fitted = self._engine()
         if self._result is None:
-            self._result = Result(fitted.report(self.threads))
+            self._result = Result(fitted.report(self._threads))
         return self._result
 
     @property
@@ -384,7 +390,7 @@ class _Estimator:
         given = {"episode": episode, "terminated": terminated, "truncated": truncated, "time": time, "next_state": next_state}
         if not isinstance(X, Log):
             self._states(X)
-        return fitted.score(self._columns(X, y, given), self.threads)
+        return fitted.score(self._columns(X, y, given), self._threads)
 
     # --- copies
 
@@ -492,7 +498,7 @@ class _Averaging(_Estimator):
 
         K[i, j] = n_j k(x_i, s_j) / Σ_l n_l k(x_i, s_l) with n the visits; rows sum to 1 for kernels that are normalised by column.
         """
-        return self._engine().attention(self._states(X), self.threads)
+        return self._engine().attention(self._states(X), self._threads)
 
 
 class SoftmaxTD(_Averaging):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
+from ictd.errors import InputError
 
 __all__ = ["Figure", "Result"]
 
@@ -35,8 +36,6 @@ class Figure:
         ending = os.fspath(path).rpartition(".")[2].lower()
         made = {"svg": lambda: self.svg().encode(), "pdf": lambda: self._report.pdf(self.name), "png": lambda: self._report.png(self.name)}
         if ending not in made:
-            from ictd.errors import InputError
-
             raise InputError(f"figure is to be written to '{os.fspath(path)}', expected a name that ends in .svg, .pdf or .png")
         content = made[ending]()
         with open(path, "wb") as file:
@@ -60,6 +59,11 @@ class Result(dict[str, Any]):
         found = json.loads(report.json())
         super().__init__(found if isinstance(found, dict) else {"results": found})
         self._report = report
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_report":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise InputError("this result was pickled, which keeps its numbers alone, expected the one that was pickled for text, figures and tables")
 
     def text(self, width: int = 100) -> str:
         """What the command line prints, in lines of at most ``width`` characters."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from ictd import _core, _html
+from ictd._checks import given
 from ictd._given import Path, Seeds, assignments, seeds_text, toml
 from ictd._progress import Callback, watched
 from ictd.errors import InputTypeError
@@ -112,7 +113,7 @@ def sweep(
     set: Mapping[str, object] | Iterable[str] | None = None,
     fresh: bool = False,
     extend: bool = False,
-    threads: int | None = None,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> SweepTable:
@@ -141,7 +142,7 @@ def sweep(
     with watched(callback, progress) as told:
         chosen = None if seeds is None else seeds_text(seeds)
         changes = assignments(set, {})
-        directory = _core.run_sweep(path, written, out, changes, chosen, fresh, extend, threads, told)
+        directory = _core.run_sweep(path, written, out, changes, chosen, fresh, extend, given("threads", threads), told)
     return read_sweep(directory)
 
 

@@ -17,7 +17,7 @@ from typing import SupportsIndex
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, given, whole
+from ictd._checks import StepSize, given, real, whole
 from ictd.blocks import Floats
 from ictd.contexts import Context, Flags, as_context
 
@@ -48,8 +48,9 @@ def _run(
     diagonal_mix: float = 0.0,
     lam: float = 0.0,
 ) -> Floats:
-    sizes = (whole("layers", layers), step_size)
-    return _core.td(name, context._inner, gamma, *sizes, kernel, temperature, diagonal_mix, lam, given("threads", threads))
+    sizes = (real("gamma", gamma), whole("layers", layers), step_size)
+    weights = (kernel, real("temperature", temperature), real("diagonal_mix", diagonal_mix), real("lam", lam))
+    return _core.td(name, context._inner, *sizes, *weights, given("threads", threads))
 
 
 def weighted_softmax_td(
@@ -236,7 +237,7 @@ def nonparametric_td(
            [0.555556, 0.444444, 0.555556]])
     """
     context = as_context(features, rewards, episode, terminated, queries)
-    return _core.nonparametric_td(context._inner, kappa, gamma, whole("layers", layers), step_size)
+    return _core.nonparametric_td(context._inner, kappa, real("gamma", gamma), whole("layers", layers), step_size)
 
 
 def least_squares_td(
@@ -252,4 +253,4 @@ def least_squares_td(
     >>> least_squares_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9)
     array([2.85714286])
     """
-    return _core.least_squares(as_context(features, rewards, episode, terminated)._inner, gamma)
+    return _core.least_squares(as_context(features, rewards, episode, terminated)._inner, real("gamma", gamma))

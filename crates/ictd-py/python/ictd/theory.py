@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import given, listed, whole
+from ictd._checks import flag, given, listed, real, some_real, whole
 from ictd.contexts import Context, Flags, as_context
 from ictd.errors import InputError
 from ictd.results import Result
@@ -82,7 +82,8 @@ def certify(
     if context is None and (episode is not None or terminated is not None):
         raise InputError("features: missing, expected beside episode and terminated")
     options = sizes(states, number, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
-    layer = (kernel, temperature, step_size, given("layers", layers), tolerance, params, attention)
+    sizes_of = (some_real("temperature", temperature), some_real("step_size", step_size), given("layers", layers))
+    layer = (kernel, *sizes_of, some_real("tolerance", tolerance), params, flag("attention", attention))
     which = (given("tasks", tasks), given("n", n), given("index", index), whole("seed", seed))
     return Result(_core.certify(context, source_of(task), options, *layer, *which, given("threads", threads), callback))
 
@@ -117,7 +118,7 @@ def bound(
     [100]
     """
     options = sizes(states, features, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
-    which = (given("index", index), listed("lengths", lengths), whole("contexts", contexts), delta, whole("seed", seed))
+    which = (given("index", index), listed("lengths", lengths), whole("contexts", contexts), real("delta", delta), whole("seed", seed))
     return Result(_core.bound(source_of(task), options, *which, given("threads", threads), callback))
 
 
@@ -230,7 +231,7 @@ def verify(
     True
     """
     sizes = (given("trials", trials), given("layers", layers), given("length", length), given("features", features), given("states", states))
-    how = (gamma, tolerance, whole("seed", seed), given("threads", threads), callback)
+    how = (some_real("gamma", gamma), some_real("tolerance", tolerance), whole("seed", seed), given("threads", threads), callback)
     return Result(_core.verify(*sizes, *how))
 
 
@@ -264,5 +265,6 @@ def msve(
     [1, 10]
     """
     options = sizes(states, features, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
-    how = (given("tasks", tasks), given("layers", layers), listed("lengths", lengths), kernel, temperature, step_size)
+    layer = (kernel, real("temperature", temperature), real("step_size", step_size))
+    how = (given("tasks", tasks), given("layers", layers), listed("lengths", lengths), *layer)
     return Result(_core.msve(source_of(task), options, *how, whole("seed", seed), given("threads", threads), callback))

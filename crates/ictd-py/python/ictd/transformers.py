@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, given, step, whole
+from ictd._checks import StepSize, given, real, some_real, step, whole
 from ictd.blocks import Block, BlockLike, Floats
 from ictd.contexts import Context, Flags, flags_of, rows_of
 from ictd.errors import InputError
@@ -62,13 +62,13 @@ def forward(
     return _core.forward(
         features,
         rewards,
-        gamma,
+        real("gamma", gamma),
         kernel,
-        temperature,
+        real("temperature", temperature),
         whole("layers", layers),
         step_size,
         block,
-        diagonal_mix,
+        real("diagonal_mix", diagonal_mix),
         params,
         queries,
         rows,
@@ -108,7 +108,8 @@ class Transformer:
         diagonal_mix: float = 0.0,
         params: Params | None = None,
     ) -> None:
-        self._inner = _core.Transformer(gamma, kernel, temperature, whole("layers", layers), step_size, block, diagonal_mix, params)
+        how = (real("gamma", gamma), kernel, real("temperature", temperature), whole("layers", layers), step_size, block)
+        self._inner = _core.Transformer(*how, real("diagonal_mix", diagonal_mix), params)
 
     @property
     def gamma(self) -> float:
@@ -250,7 +251,8 @@ class Transformer:
         'caution'
         """
         flags = (tokens, attention, last, fixed_point)
-        return Result(self._inner.report(_of(context), precision, tolerance, memory, flags, given("threads", threads), callback))
+        limits = (precision, some_real("tolerance", tolerance), some_real("memory", memory))
+        return Result(self._inner.report(_of(context), *limits, flags, given("threads", threads), callback))
 
     def __reduce__(self) -> tuple[Any, ...]:
         V, A = self.V, self.A
