@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +8,12 @@ import numpy.typing as npt
 _Path = str | PathLike[str]
 _Callback = Callable[..., object] | None
 
+__all__: list[str]
 __version__: str
 
 # --- results
 
+@final
 class Report:
     def json(self) -> str: ...
     def text(self, width: int) -> str: ...
@@ -27,6 +29,7 @@ class Report:
 
 def admit_entries(len: int, name: str) -> None: ...
 
+@final
 class Fitted:
     def predict(self, states: Any, threads: int | None) -> npt.NDArray[np.float64]: ...
     def interval(self, states: Any, threads: int | None) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]: ...
@@ -45,6 +48,7 @@ def _read_log(path: str | None, columns: dict[str, Any] | None, asked: str, thre
 
 # --- contexts, Transformers, algorithms, tasks, theory
 
+@final
 class Context:
     def __new__(
         cls, features: npt.ArrayLike, rewards: npt.ArrayLike, rows: list[int] | None, terminated: list[bool] | None, queries: npt.ArrayLike | None
@@ -62,6 +66,7 @@ class Context:
     @property
     def num_queries(self) -> int: ...
 
+@final
 class Transformer:
     def __new__(
         cls, gamma: float, kernel: str, temperature: float, layers: int, step_size: Any, block: str, diagonal_mix: float, params: Any
@@ -99,6 +104,7 @@ class Transformer:
         callback: Callable[..., object] | None,
     ) -> Report: ...
 
+@final
 class Task:
     def __new__(
         cls,
@@ -125,6 +131,7 @@ class Task:
     def sample(self, n: int, seed: int, index: int) -> tuple[Context, npt.NDArray[np.uint64]]: ...
     def context(self, states: Sequence[int], queries: Sequence[int]) -> Context: ...
 
+@final
 class Family:
     def __new__(cls, name: str, options: dict[str, Any]) -> Family: ...
     def draw(self, seed: int, index: int) -> Task: ...
@@ -261,6 +268,7 @@ def msve(
 
 # --- training and studies
 
+@final
 class Trained:
     def report(self) -> Report: ...
     @property

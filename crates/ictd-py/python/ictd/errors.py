@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 __all__ = ["DivergedError", "FileError", "IctdError", "InputError", "InputTypeError", "InternalError", "RefusedWarning"]
@@ -42,9 +41,14 @@ class FileError(IctdError, OSError):
         return (FileError.of, (self.errno, str(self), self.filename))
 
 
-@cache
+_file_errors: dict[type[OSError], type[FileError]] = {OSError: FileError}
+
+
 def _file_error(kind: type[OSError]) -> type[FileError]:
-    return FileError if kind is OSError else type("FileError", (FileError, kind), {"__module__": __name__})
+    """The class that is a FileError and one of Python's: always the same."""
+    if kind not in _file_errors:
+        _file_errors[kind] = type("FileError", (FileError, kind), {"__module__": __name__})
+    return _file_errors[kind]
 
 
 class InternalError(IctdError, RuntimeError):

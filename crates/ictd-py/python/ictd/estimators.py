@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from collections.abc import Callable
 from functools import cache
 from html import escape
 from typing import Any, ClassVar, Literal, Self
@@ -53,6 +54,10 @@ Missing = Literal["refuse", "drop", "mean"]
 _FLOAT64 = np.dtype(np.float64)
 #: What tells scikit-learn that a request is left as it is.
 _UNCHANGED = "$UNCHANGED$"
+#: Parameters that are numbers, and of which kind.
+_NUMBERS: dict[str, Callable[[str, Any], float]] = {
+    "gamma": real, "temperature": real, "ridge": real, "lambda": real, "layers": whole, "seed": whole,
+}
 _ROUTED = ("episode", "time", "terminated", "truncated", "next_state")
 
 
@@ -60,7 +65,7 @@ class NotFittedError(IctdError, ValueError, AttributeError):
     """An estimator was asked before it was fitted."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_not_fitted, self.args)
+        return (NotFittedError if type(self) is NotFittedError else _not_fitted, self.args)
 
 
 def _not_fitted(text: str) -> NotFittedError:
@@ -159,7 +164,7 @@ class _Estimator:
         if tuned.get("scale") is not None and states.is_label and tuned["scale"] == "standardize":
             tuned["scale"] = None
         tuned["lambda"] = getattr(self, "lambda_", None)
-        tuned |= {"gamma": real("gamma", self.gamma), "seed": whole("seed", self.seed)}
+        tuned |= {name: check(name, tuned[name]) for name, check in _NUMBERS.items() if name == "gamma" or tuned.get(name) is not None}
         return options(estimator=self._name, **tuned)
 
     @property

@@ -211,7 +211,8 @@ def control(
     True
     """
     with watched(callback, progress) as told:
-        sizes = {"mdps": mdps, "updates": updates, "transitions": transitions, "exact_mdps": exact_mdps, "sweeps": sweeps, "trials": trials}
-        asked = [given(name, size) for name, size in sizes.items()]
-        found = _core.improve_policies(whole("seed", seed), *asked, flag("verify", verify), given("threads", threads), told)
+        sampled = (given("mdps", mdps), given("updates", updates), given("transitions", transitions))
+        exact = (given("exact_mdps", exact_mdps), given("sweeps", sweeps), given("trials", trials))
+        how = (flag("verify", verify), given("threads", threads), told)
+        found = _core.improve_policies(whole("seed", seed), *sampled, *exact, *how)
     return Result(found)

@@ -49,8 +49,8 @@ def _run(
     lam: float = 0.0,
 ) -> Floats:
     sizes = (real("gamma", gamma), whole("layers", layers), step_size)
-    weights = (kernel, real("temperature", temperature), real("diagonal_mix", diagonal_mix), real("lam", lam))
-    return _core.td(name, context._inner, *sizes, *weights, given("threads", threads))
+    weights = (real("temperature", temperature), real("diagonal_mix", diagonal_mix), real("lam", lam))
+    return _core.td(name, context._inner, *sizes, kernel, *weights, given("threads", threads))
 
 
 def weighted_softmax_td(
