@@ -161,6 +161,12 @@ def readings(
 
     Keys of every experiment are changed as in :func:`ictd.pretrain`. Finished experiments are kept in ``out``, and taken up by a
     later call of the same build unless ``fresh``. It takes minutes.
+
+    >>> import tempfile, ictd
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     found = ictd.readings(seeds=1, out=directory, epochs=1, batch=2, n=3)
+    >>> found["rows"][0]["figure"], found["rows"][0]["seeds"]
+    ('fig3a', 1)
     """
     with watched(callback, progress) as told:
         changes = assignments(set, overrides)
@@ -182,6 +188,10 @@ def mirror(
 
     The path is that of all seeds; the first half of them are trained to every end, and the first quarter with A held. It takes
     minutes; :meth:`Result.save` writes its figures and tables.
+
+    >>> import ictd
+    >>> len(ictd.mirror(4, epochs=2, tasks=2)["ends"]) > 0
+    True
     """
     with watched(callback, progress) as told:
         sizes = (whole("epochs", epochs), whole("tasks", tasks))

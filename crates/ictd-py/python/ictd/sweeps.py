@@ -147,7 +147,16 @@ def sweep(
 
 
 def read_sweep(directory: Path) -> SweepTable:
-    """The table of a sweep, whoever ran it; of one that goes on, the runs that are done."""
+    """The table of a sweep, whoever ran it; of one that goes on, the runs that are done.
+
+    >>> import tempfile, ictd
+    >>> plan = {"seeds": 2, "set": {"epochs": 2, "batch": 4}, "grid": {"n": [3, 5]}}
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = ictd.sweep(plan, directory)
+    ...     table = ictd.read_sweep(directory)
+    >>> table.done, table.runs, table.varied
+    (4, 4, ['n'])
+    """
     return SweepTable(os.fspath(directory), *_core.sweep_table(directory))
 
 
@@ -163,5 +172,12 @@ def sweep_show(
     """Looks at a sweep, finished or not, as ``ictd sweep show``: what its runs ended in by setting, a map over two of the keys
     that vary, curves. ``metric`` is a column of the table, ``x`` and ``y`` are keys (``y="none"`` puts all others together), and
     ``statistic`` is ``td``, ``mirror``, ``none``, ``diverged``, ``iqm`` or another that the library lists.
+
+    >>> import tempfile, ictd
+    >>> plan = {"seeds": 2, "set": {"epochs": 2, "batch": 4}, "grid": {"n": [3, 5]}}
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     found = ictd.sweep(plan, directory).show()
+    >>> [(setting["values"], setting["runs"]) for setting in found["settings"]]
+    [(['3'], 2), (['5'], 2)]
     """
     return _Overview(_core.show_sweep(directory, metric, statistic, x, y, callback))

@@ -110,6 +110,10 @@ def bound(
 ) -> Result:
     """Lemmas 4 to 7 and Theorem 2 with all constants, beside sampled contexts: ``ictd bound``.
 
+    With C = min_s M(s, s) − (1 + γ)/2 (``margin``), the chain's mixing c_λ = (1 + λ)/(1 − λ) and C_x the largest ‖x(s)‖, Lemma 4 has
+    ‖M̂ − M‖∞ ≤ |S|·√(c_λ/2)·2·exp(4·C_x²)·√(log(2|S|/(μ_min δ))/n), Lemma 6 (with λ of the chain of pairs)
+    ‖T̂(v) − v‖∞ ≤ 2γ‖v‖∞·√(2·c_λ)·|S|·exp(2·C_x²)·√(log(4|S|/(μ_pair δ))/n) = b, and Theorem 2 ‖v_L − v‖∞ ≤ (1 − C)^L·‖v‖∞ + b/C.
+
     Statements hold with probability 1 − ``delta``. Without a task, an index or lengths three settings are compared. ``"results"`` has one
     report per setting.
 
@@ -173,7 +177,9 @@ def regimes(
 ) -> Result:
     """A map of where depth converges, over score scale and discount, and of what repairs it: ``ictd regimes``.
 
-    ``tasks`` per cell. The discount and the scores of the map take the place of the tasks'.
+    A layer multiplies errors by I − α(M − γMP), M(s, u) = μ(u)·k(s, u)/Σ_w μ(w)·k(s, w). Cells count the tasks where Assumption 5.1 holds
+    (min_s M(s, s) > (1 + γ)/2), where small steps converge by proof, where they do in fact (all eigenvalues of M − γMP have positive real
+    parts), and where none does (``unstable``). ``tasks`` per cell; the discount and the scores of the map take the place of the tasks'.
 
     >>> sorted(regimes("dense", tasks=1, states=3)["cells"][0])[:3]
     ['assumption', 'gamma', 'in_fact']

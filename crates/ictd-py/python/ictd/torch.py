@@ -25,6 +25,12 @@ def to_torch(block: BlockLike | Circuit | Transformer, *, features: SupportsInde
     :class:`~ictd.torch_block.AttentionBlock` on how it is called.
 
     Raises ImportError where PyTorch is not installed.
+
+    >>> import ictd
+    >>> module = to_torch(ictd.Transformer(0.9, layers=1), features=1)
+    >>> module([[1.0], [0.5], [1.0]], [1.0, 0.0]).detach().numpy().round(6)
+    array([[0.      , 0.      , 0.      ],
+           [0.622459, 0.562177, 0.622459]])
     """
     if importlib.util.find_spec("torch") is None:
         raise ImportError("to_torch needs PyTorch, which is not installed: pip install torch")
