@@ -1,6 +1,6 @@
 //! The reverse pass: gradients of value estimates by the parameters, on a context's statistics.
 
-use super::{ForwardError, GroupPass, Transformer, ValueRow, bootstrap};
+use super::{ForwardError, GroupPass, Transformer, bootstrap};
 use crate::context::ContextStatistics;
 use crate::kernel::Effort;
 use crate::kernel::{Scores, add_block_gradient};
@@ -160,7 +160,7 @@ impl Adjoint {
         }
     }
 
-    /// Back through [`ValueRow::message`]: the gradients by V's last row, and by the values before the layer.
+    /// Back through [`ValueRow::message`](super::ValueRow::message): the gradients by V's last row, and by the values before the layer.
     fn through_messages(
         &mut self,
         transformer: &Transformer,
