@@ -268,6 +268,16 @@ def test_transformers_and_blocks_are_copied_and_kept():
         ictd.Block(*stack, 0.9, 3)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_theta_star_is_the_same_written_out(kernel):
+    # Short contexts, long ones, and ones whose states repeat, which go other ways.
+    for n, states in ((10, None), (600, None), (60, 5)):
+        x, r = trajectory(2, n=n, d=3, states=states)
+        for words in ({}, {"diagonal_mix": 0.2}, {"block": "dual"}):
+            words = {"gamma": 0.8, "kernel": kernel, "layers": 4, "temperature": 0.7, "step_size": 0.5, **words}
+            np.testing.assert_array_equal(ictd.forward(x, r, **words), ictd.forward(x, r, params=theta_star(3), **words))
+
+
 def test_wide_features_need_no_matrices_of_their_size():
     # A score block of θ_* for these would have 10^10 numbers.
     d = 10**5

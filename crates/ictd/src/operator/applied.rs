@@ -8,7 +8,6 @@ use super::state::never_left;
 use super::weight_errors::weight_error;
 use crate::context::ContextStatistics;
 use crate::kernel::{Attention, Effort, GroupWeights, Route, Scores};
-use crate::matrix::Matrix;
 use crate::statistics::largest;
 use crate::transformer::ValueRow;
 use crate::watch::{Stopped, Watch};
