@@ -68,6 +68,13 @@ def every(tmp_path: Path) -> list[BaseException]:
         (lambda: ictd.msve(temperature="x"), errors.InputTypeError, "temperature is of type str"),  # type: ignore[arg-type]
         (lambda: ictd.certify(temperature="x"), errors.InputTypeError, "temperature is of type str"),  # type: ignore[arg-type]
         (lambda: ictd.circuit("td", gamma="x"), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]
+        (lambda: ictd.forward([[1.0], [1.0]], [1.0], gamma=0.9, kernel=3), errors.InputTypeError, "kernel is of type int, expected a text"),  # type: ignore[arg-type]
+        (lambda: ictd.Transformer(0.9, block=None), errors.InputTypeError, "block is of type NoneType"),  # type: ignore[arg-type]
+        (lambda: ictd.similarities([[1.0]], kernel=3), errors.InputTypeError, "kernel is of type int"),  # type: ignore[arg-type]
+        (lambda: ictd.circuit(3), errors.InputTypeError, "circuit is of type int"),  # type: ignore[arg-type]
+        (lambda: ictd.construct(3, [[1.0], [1.0]], [1.0]), errors.InputTypeError, "algorithm is of type int"),  # type: ignore[arg-type]
+        (lambda: ictd.Family(3), errors.InputTypeError, "family is of type int"),  # type: ignore[arg-type]
+        (lambda: ictd.msve(kernel=3), errors.InputTypeError, "kernel is of type int"),  # type: ignore[arg-type]
         (lambda: ictd.circuit("td", seed=-1), errors.InputError, "seed is -1"),
         (lambda: ictd.construct("td", [[1.0], [1.0]], [1.0], lam="x"), errors.InputTypeError, "lam is of type str"),  # type: ignore[arg-type]
         (lambda: ictd.td.linear_td([[1.0], [1.0]], [1.0], gamma="x"), errors.InputTypeError, "gamma is of type str"),  # type: ignore[arg-type]

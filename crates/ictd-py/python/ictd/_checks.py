@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ictd.errors import InputError, InputTypeError
 
-__all__ = ["StepSize", "flag", "floats", "given", "listed", "plain_path", "real", "some_real", "step", "unmasked", "whole"]
+__all__ = ["StepSize", "flag", "floats", "given", "listed", "plain_path", "real", "some_real", "step", "unmasked", "whole", "word"]
 
 _Given = TypeVar("_Given")
 
@@ -62,6 +62,13 @@ def listed(name: str, values: Iterable[SupportsIndex] | SupportsIndex | None) ->
     if not isinstance(values, Iterable) or isinstance(values, np.ndarray) and values.ndim == 0:
         return [whole(name, values)]  # type: ignore[arg-type,unused-ignore]
     return [whole(name, value) for value in values]
+
+
+def word(name: str, value: str) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise InputTypeError(f"{name} is of type {type(value).__name__}, expected a text")
+    return value
 
 
 def plain_path(path: str | os.PathLike[str]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, flag, given, some_real, whole
+from ictd._checks import StepSize, flag, given, some_real, whole, word
 from ictd.blocks import Block, Floats
 from ictd.contexts import Context, as_context
 from ictd.results import Result
@@ -49,7 +49,7 @@ def construct(
     """
     context = as_context(features, rewards)._inner
     how = (some_real("gamma", gamma), given("layers", layers), step_size, some_real("lam", lam))
-    return Result(_core.construct(algorithm, context, *how, flag("tokens", tokens), given("threads", threads), callback))
+    return Result(_core.construct(word("algorithm", algorithm), context, *how, flag("tokens", tokens), given("threads", threads), callback))
 
 
 class Circuit(Result):
@@ -136,5 +136,5 @@ def circuit(
     'w += (α/n) Σ_i (r_i + γ w·x_{i+1} − w·x_i) x_i, v = w·x'
     """
     sizes = (given("features", features), given("layers", layers), some_real("gamma", gamma), some_real("step_size", step_size))
-    report, arrays = _core.circuit(name, *sizes, params, whole("seed", seed))
+    report, arrays = _core.circuit(word("circuit", name), *sizes, params, whole("seed", seed))
     return Circuit(report, dict(arrays))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import flag, given, listed, plain_path, real, some_real, whole
+from ictd._checks import flag, given, listed, plain_path, real, some_real, whole, word
 from ictd.blocks import Floats
 from ictd.contexts import Context
 
@@ -205,7 +205,7 @@ class Family:
         score_scale: float | None = None,
     ) -> None:
         options = sizes(states, features, gamma, not flag("representable", representable), threshold, one_hot, unit_norm, continuous, score_scale)
-        object.__setattr__(self, "_inner", _core.Family(name, options))
+        object.__setattr__(self, "_inner", _core.Family(word("family", name), options))
         object.__setattr__(self, "_options", options)
         object.__setattr__(self, "name", name)
 

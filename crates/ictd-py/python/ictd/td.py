@@ -17,7 +17,7 @@ from typing import SupportsIndex
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, given, real, whole
+from ictd._checks import StepSize, given, real, whole, word
 from ictd.blocks import Floats
 from ictd.contexts import Context, Flags, as_context
 
@@ -50,7 +50,7 @@ def _run(
 ) -> Floats:
     sizes = (real("gamma", gamma), whole("layers", layers), step_size)
     weights = (real("temperature", temperature), real("diagonal_mix", diagonal_mix), real("lam", lam))
-    return _core.td(name, context._inner, *sizes, kernel, *weights, given("threads", threads))
+    return _core.td(name, context._inner, *sizes, word("kernel", kernel), *weights, given("threads", threads))
 
 
 def weighted_softmax_td(

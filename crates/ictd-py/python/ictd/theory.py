@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import flag, given, listed, real, some_real, whole
+from ictd._checks import flag, given, listed, real, some_real, whole, word
 from ictd.contexts import Context, Flags, as_context
 from ictd.errors import InputError
 from ictd.results import Result
@@ -83,7 +83,7 @@ def certify(
         raise InputError("features: missing, expected beside episode and terminated")
     options = sizes(states, number, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
     sizes_of = (some_real("temperature", temperature), some_real("step_size", step_size), given("layers", layers))
-    layer = (kernel, *sizes_of, some_real("tolerance", tolerance), params, flag("attention", attention))
+    layer = (None if kernel is None else word("kernel", kernel), *sizes_of, some_real("tolerance", tolerance), params, flag("attention", attention))
     which = (given("tasks", tasks), given("n", n), given("index", index), whole("seed", seed))
     return Result(_core.certify(context, source_of(task), options, *layer, *which, given("threads", threads), callback))
 
@@ -271,6 +271,6 @@ def msve(
     [1, 10]
     """
     options = sizes(states, features, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
-    layer = (kernel, real("temperature", temperature), real("step_size", step_size))
+    layer = (word("kernel", kernel), real("temperature", temperature), real("step_size", step_size))
     how = (given("tasks", tasks), given("layers", layers), listed("lengths", lengths), *layer)
     return Result(_core.msve(source_of(task), options, *how, whole("seed", seed), given("threads", threads), callback))

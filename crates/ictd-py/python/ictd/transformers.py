@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, given, real, some_real, step, whole
+from ictd._checks import StepSize, given, real, some_real, step, whole, word
 from ictd.blocks import Block, BlockLike, Floats
 from ictd.contexts import Context, Flags, flags_of, rows_of
 from ictd.errors import InputError
@@ -63,11 +63,11 @@ def forward(
         features,
         rewards,
         real("gamma", gamma),
-        kernel,
+        word("kernel", kernel),
         real("temperature", temperature),
         whole("layers", layers),
         step_size,
-        block,
+        word("block", block),
         real("diagonal_mix", diagonal_mix),
         params,
         queries,
@@ -108,8 +108,9 @@ class Transformer:
         diagonal_mix: float = 0.0,
         params: Params | None = None,
     ) -> None:
-        how = (real("gamma", gamma), kernel, real("temperature", temperature), whole("layers", layers), step_size, block)
-        self._inner = _core.Transformer(*how, real("diagonal_mix", diagonal_mix), params)
+        weights, depth = (word("kernel", kernel), real("temperature", temperature)), whole("layers", layers)
+        mix = real("diagonal_mix", diagonal_mix)
+        self._inner = _core.Transformer(real("gamma", gamma), *weights, depth, step_size, word("block", block), mix, params)
 
     @property
     def gamma(self) -> float:
