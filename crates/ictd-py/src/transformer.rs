@@ -279,6 +279,10 @@ impl Transformer {
     ) -> PyResult<Report> {
         let precision = precision.map(str::parse).transpose().map_err(|text: String| input(text))?;
         let [tokens, attention, last, fixed_point] = flags;
+        if tokens || attention {
+            // For these V and A are written out.
+            admit_square(context.0.feature_dim() + 3)?;
+        }
         let options = Options {
             precision,
             tolerance,

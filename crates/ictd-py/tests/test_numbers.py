@@ -177,3 +177,17 @@ def test_intervals_hold_what_they_are_to_hold():
             low, high = ictd.LSTD(gamma).fit(states, paid, episode=episode, terminated=ends).interval([0, 1]).T
             held += int(np.sum((low <= value) & (value <= high)))
     assert 102 <= held <= 120, held
+
+
+def test_lemmas_have_their_bounds():
+    task = ictd.Task(np.full((3, 3), 1 / 3), [2.0, -0.5, 0.2], 0.9, [[0.3, 0.1], [-0.2, 0.4], [0.5, -0.6]])
+    rows = {row["lemma"]: row for row in ictd.lemmas(task, trials=20)["results"]}
+    reach = np.linalg.norm(task.features, axis=1).max()
+    kernel = rows["kernel bound"]
+    np.testing.assert_allclose(kernel["bound"], 2 * ((2 + 3) * max(reach, 2.0)) ** 2, rtol=1e-12)
+    wide, sharp = (row for name, row in rows.items() if name.startswith("softmax columns"))
+    assert wide["measured"] == sharp["measured"] and np.isclose(wide["bound"], 2 * sharp["bound"])
+    for row in rows.values():
+        assert 0 < row["ratio"] <= 1 and np.isclose(row["ratio"], row["measured"] / row["bound"])
+    # Nearly reached by two columns of two entries, as ‖softmax(h) − softmax(−h)‖₁ = 2·tanh(h) for h = (1, −1)·ε shows.
+    assert sharp["ratio"] > 0.9

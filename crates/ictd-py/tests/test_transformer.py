@@ -294,6 +294,8 @@ def test_wide_features_need_no_matrices_of_their_size():
     for call in (
         lambda: made.tokens(of),
         lambda: made.attention(of),
+        lambda: made.report(of, tokens=True),
+        lambda: made.report(of, attention=True),
         lambda: made.gradient(of),
         lambda: made.as_block(d),
         lambda: ictd.similarities(x),
