@@ -8,7 +8,13 @@ import numpy.typing as npt
 _Path = str | PathLike[str]
 _Callback = Callable[..., object] | None
 
-__all__: list[str]
+__all__ = [
+    "Context", "Family", "Fitted", "Report", "Task", "Trained", "Transformer", "__version__", "_evaluate", "_fit", "_read_log",
+    "admit_entries", "algorithms", "bound", "branch_map", "certify", "circuit", "circuits", "construct", "construction_prompt", "draw",
+    "families", "forward", "improve_policies", "kernel_weights", "kernels", "least_squares", "lemmas", "list_runs", "load_run",
+    "mirror_block", "msve", "neu", "nonparametric_td", "pretrain_seeds", "print_config", "read_checkpoint", "regimes", "reproduce_paper",
+    "run_sweep", "search_readings", "show_sweep", "similarities", "sweep_table", "td", "verify",
+]
 __version__: str
 
 # --- results
