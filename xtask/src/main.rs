@@ -15,8 +15,8 @@ const HELP: &str = "\
 cargo xtask test             format, lints, what we build on, all tests, the explorer, the Python package, documentation
 cargo xtask explorer         the explorer as one HTML file (installs the target wasm32-unknown-unknown); its path comes last
 cargo xtask slow             the full reproduction against stored values, its verdicts over 20 seeds, the report in a browser,
-                             all readings, the branch map, interrupted and not, circuits in torch (installs it), a million damaged
-                             logs, sweeps on clusters (see cluster)
+                             all readings, the branch map, interrupted and not, circuits in torch (installs it), the Python package
+                             in new environments, a million damaged logs, sweeps on clusters (see cluster)
 cargo xtask cluster [SCENARIO...]
                              sweeps on a Slurm and a HyperQueue of their own (installs them; needs root on Linux) while workers, nodes,
                              schedulers and the command itself are killed: the same bytes every time, in a table; seven minutes
@@ -118,6 +118,7 @@ fn slow() -> bool {
         && ictd(&["readings", "--out", "target/slow/readings"])
         && branches()
         && circuits()
+        && python::fresh()
         && columnar(&["--lib", "logs::"])
         && columnar(&[
             "--test",

@@ -20,7 +20,7 @@ fn main() -> Result<(), LabError> {
     let queries = queries(&asked, fitted.reading(), &wanted)?;
     let time = |_: usize| {
         let start = Instant::now();
-        fitted.values(&queries).map(|values| (start.elapsed().as_secs_f64(), values[0]))
+        fitted.values(&queries, &Progress::default()).map(|values| (start.elapsed().as_secs_f64(), values[0]))
     };
     let mut times = (0..times.max(1)).map(time).collect::<Result<Vec<_>, _>>()?;
     times.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -52,7 +52,7 @@ fn what_is_fitted_says_what_an_evaluation_says() {
         let states = fitted.states();
         let ictd_lab::logs::States::Features { rows, .. } = states.0 else { panic!("features expected") };
         let queries = queries_of(Values::Float(rows.as_slice().to_vec()), fitted.reading()).unwrap();
-        let values = fitted.values(&queries).unwrap();
+        let values = fitted.values(&queries, &Progress::default()).unwrap();
         let rows = fitted.rows(&queries, &Progress::default()).unwrap();
         for ((value, row), own) in values.iter().zip(&rows).zip(evaluation.rows()) {
             // Values alone are summed in another order than beside resamples.
@@ -74,7 +74,10 @@ fn one_episode_has_values_and_is_refused() {
             Fitted::new(logged(one.clone(), &config).unwrap(), config, &Progress::default()).unwrap();
         assert!(fitted.is_refused());
         let queries = queries_of(Values::Float(vec![1.0, 2.0, 9.0, 9.0]), fitted.reading()).unwrap();
-        assert!(fitted.values(&queries).unwrap().iter().all(|v| v.is_finite()), "{estimator:?}");
+        assert!(
+            fitted.values(&queries, &Progress::default()).unwrap().iter().all(|v| v.is_finite()),
+            "{estimator:?}"
+        );
         let rows = fitted.rows(&queries, &Progress::default()).unwrap();
         assert_eq!(rows[0].interval().low, rows[1].interval().low, "{estimator:?}");
     }
@@ -132,5 +135,8 @@ fn episodes_of_arrays_may_be_interleaved() {
     };
     let queries = |fitted: &Fitted| queries_of(Values::Float(vec![1.0, 2.0]), fitted.reading()).unwrap();
     let (straight, mixed) = (fitted(given).unwrap(), fitted(mixed).unwrap());
-    assert_eq!(straight.values(&queries(&straight)).unwrap(), mixed.values(&queries(&mixed)).unwrap());
+    assert_eq!(
+        straight.values(&queries(&straight), &Progress::default()).unwrap(),
+        mixed.values(&queries(&mixed), &Progress::default()).unwrap()
+    );
 }

@@ -5,6 +5,7 @@ use numpy::{
     Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn,
     PyUntypedArray, PyUntypedArrayMethods,
 };
+use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -19,11 +20,29 @@ pub struct Numbers<'py> {
 }
 
 static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static UNMASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// What is given, unless it is an array of which entries are masked: what is under a mask does not count.
+fn unmasked<'py>(given: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = given.py();
+    if given.get_type().is(PyUntypedArray::type_object(py)) {
+        return Ok(given.clone());
+    }
+    let function = UNMASKED
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("ictd._checks")?.getattr("unmasked")?.unbind()))?;
+    function.bind(py).call1((name, given))
+}
 
 fn asarray<'py>(py: Python<'py>, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let function =
         ASARRAY.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("asarray")?.unbind()))?;
     function.bind(py).call1((given,))
+}
+
+/// Refuses arrays of more numbers than fit into memory: a view can be larger, and numbers are copied out of it.
+#[pyfunction]
+pub fn admit_entries(len: usize, name: &str) -> PyResult<()> {
+    memory::admit(len as f64 * DOUBLE, name).or_raise()
 }
 
 /// An array whose numbers stand where numbers of their size may stand: a copy of a view into records, where they need not.
@@ -45,15 +64,17 @@ pub fn entries<T: Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> Vec<T> {
 impl<'py> Numbers<'py> {
     /// Numbers of any real type. Complex ones, texts and dates are refused by their name.
     pub fn of(given: &Bound<'py, PyAny>, name: &'static str) -> PyResult<Self> {
+        let given = &unmasked(given, name)?;
         if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'py, f64>>() {
-            // A view can be larger than memory, and numbers are copied out of it.
-            memory::admit(array.len() as f64 * DOUBLE, name).or_raise()?;
+            admit_entries(array.len(), name)?;
             return Ok(Self { array: aligned(array)?, name });
         }
         let py = given.py();
         let made = asarray(py, given)
             .map_err(|error| input(format!("{name}: {}, expected numbers", error.value(py))))?;
-        let kind: char = made.cast::<PyUntypedArray>()?.dtype().kind().into();
+        let array = made.cast::<PyUntypedArray>()?;
+        admit_entries(array.len(), name)?;
+        let kind: char = array.dtype().kind().into();
         if !matches!(kind, 'f' | 'i' | 'u' | 'b' | 'O') {
             let dtype = made.getattr("dtype")?;
             return Err(input_type(format!("{name} has dtype {dtype}, expected real numbers")));

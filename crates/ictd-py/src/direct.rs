@@ -1,6 +1,6 @@
 //! Algorithms without Transformers, kernels, and what does the same in linear attention.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use ictd::construction::{Algorithm, ConstructionConfig};
@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use crate::arrays::{Numbers, to_array, to_array2};
 use crate::context::Context;
 use crate::errors::{OrRaise, input, internal, of_lab};
-use crate::forward::{admit, check_threads, is_small};
+use crate::forward::{Sizes, admit, admit_square, is_small};
 use crate::params::{Model, attention, iterations, score_block, step_sizes};
 use crate::report::Report;
 use crate::work::Manner;
@@ -78,17 +78,19 @@ pub fn td<'py>(
         "monte_carlo" => Box::new(MonteCarloRegression { gamma, step_sizes, preconditioners }),
         _ => return Err(internal(format!("no algorithm is called {name}"))),
     };
-    let (manner, context) = (Manner::new(threads, None), context.0.clone());
-    let columns = context.num_columns();
-    admit(&[layers.saturating_add(context.num_transitions()), columns])?;
-    let found = if is_small(columns, context.feature_dim(), layers) {
-        check_threads(&manner)?;
-        py.detach(|| estimator.run(&context)).or_raise()?
-    } else {
-        manner.run(py, "td", move |_| Ok(estimator.run(&context)?))?
-    };
+    let (columns, feature_dim) = (context.0.num_columns(), context.0.feature_dim());
+    let sizes = Sizes { columns, feature_dim, layers };
+    admit(&[layers.saturating_add(context.0.num_transitions()), columns])?;
+    sizes.admit()?;
+    let by_pairs = columns as f64 * (columns + feature_dim) as f64 * layers.max(feature_dim) as f64;
+    let context = context.0.clone();
+    let run = move |_: &_| Ok(estimator.run(&context)?);
+    let found = Manner::new(threads, None).run_sized(py, "td", sizes.are_small(by_pairs), run)?;
     to_array(py, &[layers + 1, columns], found.concat())
 }
+
+/// How many calls of a function of Python's are made before signals are looked for: one that is compiled does not look itself.
+const CALLS: u32 = 16;
 
 /// Normalised non-parametric TD with a similarity of Python's.
 #[pyfunction]
@@ -103,17 +105,22 @@ pub fn nonparametric_td<'py>(
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let step_sizes = iterations(gamma, layers, &step_sizes(step_size)?).map_err(of_lab)?;
     admit(&[layers.saturating_add(1), context.0.num_columns()])?;
-    let failure: RefCell<Option<PyErr>> = RefCell::new(None);
+    let (failure, calls): (RefCell<Option<PyErr>>, _) = (RefCell::new(None), Cell::new(0));
     let similarity = |x: &[f64], y: &[f64]| {
         let asked = || -> PyResult<f64> {
+            calls.set((calls.get() + 1) % CALLS);
+            if calls.get() == 0 {
+                py.check_signals()?;
+            }
             kappa.call1((PyArray1::from_slice(py, x), PyArray1::from_slice(py, y)))?.extract()
         };
+        // Values that are no numbers end the iteration.
         if failure.borrow().is_some() {
-            return 1.0;
+            return f64::NAN;
         }
         asked().unwrap_or_else(|error| {
             *failure.borrow_mut() = Some(error);
-            1.0
+            f64::NAN
         })
     };
     let found = NonParametricTd { kappa: similarity, gamma, step_sizes }.run(&context.0);
@@ -134,7 +141,12 @@ pub fn least_squares<'py>(
         gamma,
         step_sizes: iterations(gamma, 0, &ictd_lab::studies::forward::StepSizes::All(1.0)).map_err(of_lab)?,
     };
-    let found = py.detach(|| algorithm.fixed_point(&context.0)).or_raise()?;
+    let (d, n) = (context.0.feature_dim(), context.0.num_columns());
+    admit_square(d)?;
+    let context = context.0.clone();
+    let is_small = is_small((d as f64).powi(2) * (d + n) as f64);
+    let found = Manner::default()
+        .run_sized(py, "least squares", is_small, move |_| Ok(algorithm.fixed_point(&context)?))?;
     Ok(PyArray1::from_vec(py, found))
 }
 
@@ -152,9 +164,9 @@ pub fn similarities<'py>(
     let queries = queries.map(|queries| Numbers::of(queries, "queries")?.matrix()).transpose()?;
     let (n, d) = (features.num_rows(), features.num_cols());
     let attention = attention(kernel, 1.0, 0.0).map_err(of_lab)?;
-    let block = score_block(score_matrix)?.unwrap_or_else(|| Matrix::identity(d));
-    if (block.num_rows(), block.num_cols()) != (d, d) {
-        let (rows, cols) = (block.num_rows(), block.num_cols());
+    let block = score_block(score_matrix)?;
+    let (rows, cols) = block.as_ref().map_or((d, d), |block| (block.num_rows(), block.num_cols()));
+    if (rows, cols) != (d, d) {
         return Err(input(format!(
             "A has shape [{rows}, {cols}], expected [{d}, {d}]: one row and column per feature"
         )));
@@ -164,6 +176,7 @@ pub fn similarities<'py>(
     }
     let columns = n + 1 + queries.as_ref().map_or(0, Matrix::num_rows);
     admit(&[columns, columns])?;
+    admit_square(d + 3)?;
     // Sources are left: a last row that is not looked at ends their episode.
     let rows: Vec<&[f64]> = features.rows().chain(features.rows().take(1)).collect();
     let mut builder = ictd::Context::builder().episode(&rows, &vec![0.0; n], End::Truncated);
@@ -171,18 +184,16 @@ pub fn similarities<'py>(
         builder = builder.query(query);
     }
     let context = builder.build().or_raise()?;
-    let params = AttentionParams::looped([0.0; 3], &block);
-    let found = py.detach(|| {
-        KernelWeights::similarities(
-            &attention,
-            params.score_matrix(),
-            &TokenMatrix::prompt(&context),
-            context.roles(),
-        )
-    });
-    let columns: Vec<usize> =
-        (0..context.num_columns()).filter(|&j| context.roles()[j] != Role::Last).collect();
-    to_array2(py, &Matrix::from_fn(n, columns.len(), |i, j| found[(i, columns[j])]))
+    let is_small = is_small(((d + 3) as f64).powi(2) * (n * columns) as f64);
+    let found = Manner::default().run_sized(py, "similarities", is_small, move |_| {
+        let block = block.unwrap_or_else(|| Matrix::identity(d));
+        let (params, roles) = (AttentionParams::looped([0.0; 3], &block), context.roles());
+        let tokens = TokenMatrix::prompt(&context);
+        let found = KernelWeights::similarities(&attention, params.score_matrix(), &tokens, roles);
+        let columns: Vec<usize> = (0..roles.len()).filter(|&j| roles[j] != Role::Last).collect();
+        Ok(Matrix::from_fn(n, columns.len(), |i, j| found[(i, columns[j])]))
+    })?;
+    to_array2(py, &found)
 }
 
 /// Weights of similarities: row i has those of source i, and column i is that source for i < n.
@@ -197,15 +208,22 @@ pub fn kernel_weights<'py>(
     let attention = attention(kernel, temperature, diagonal_mix).map_err(of_lab)?;
     let scores = Numbers::of(scores, "scores")?.matrix()?;
     let n = scores.num_rows();
-    let mut columns = scores.transpose();
-    for j in 0..columns.num_rows() {
-        let column = columns.row_mut(j);
-        if column.iter().any(|score| !score.is_finite()) {
-            return Err(AttentionError::ScoreOverflow { column: j }).or_raise();
+    admit(&[n, scores.num_cols()])?;
+    // An exponential is some dozens of multiplications.
+    let is_small = is_small(50.0 * scores.as_slice().len() as f64);
+    let found = Manner::default().run_sized(py, "kernel weights", is_small, move |progress| {
+        let mut columns = scores.transpose();
+        for j in 0..columns.num_rows() {
+            let column = columns.row_mut(j);
+            if column.iter().any(|score| !score.is_finite()) {
+                return Err(AttentionError::ScoreOverflow { column: j }.into());
+            }
+            attention.weigh_column(column, Some(j).filter(|j| *j < n));
+            progress.check()?;
         }
-        attention.weigh_column(column, Some(j).filter(|j| *j < n));
-    }
-    to_array2(py, &columns.transpose())
+        Ok(columns.transpose())
+    })?;
+    to_array2(py, &found)
 }
 
 /// As `ictd forward --construction` reports.

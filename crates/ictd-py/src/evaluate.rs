@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ictd_lab::logs::{self, Arrays, Kept, Queries, States, Values, queries, queries_of};
 use ictd_lab::studies::evaluate::{self, Logged, Options};
 use ictd_lab::{LabError, Progress};
-use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn};
+use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::arrays::{aligned, entries, to_array, to_array2};
-use crate::errors::{OrRaise, input, of_lab};
+use crate::arrays::{admit_entries, aligned, entries, to_array, to_array2};
+use crate::errors::{OrRaise, input};
 use crate::report::Report;
 use crate::work::Manner;
 
@@ -23,9 +23,11 @@ fn options(text: &str) -> PyResult<Options> {
 /// The entries of an array of `float64` or `int64`, or of a list of texts.
 fn values(given: &Bound<'_, PyAny>) -> PyResult<Values> {
     if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'_, f64>>() {
+        admit_entries(array.len(), "rows")?;
         return Ok(Values::Float(entries(&aligned(array)?)));
     }
     if let Ok(array) = given.extract::<PyReadonlyArrayDyn<'_, i64>>() {
+        admit_entries(array.len(), "rows")?;
         return Ok(Values::Whole(entries(&aligned(array)?)));
     }
     given.extract::<Vec<String>>().map(Values::Text)
@@ -74,10 +76,11 @@ pub fn _fit(
     asked: &str,
     columns: &Bound<'_, PyDict>,
     threads: Option<usize>,
+    callback: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Fitted> {
     let options = options(asked)?;
     let (arrays, config) = (arrays(columns, &options)?, options.config().or_raise()?);
-    let fitted = Manner::new(threads, None).run(py, "fit", move |progress| {
+    let fitted = Manner::new(threads, callback).run(py, "fit", move |progress| {
         let logged = Logged::of_arrays(arrays, &config, progress)?;
         evaluate::Fitted::new(logged, config, progress)
     })?;
@@ -93,12 +96,13 @@ pub fn _evaluate(
     asked: &str,
     query: Option<PathBuf>,
     threads: Option<usize>,
+    callback: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let options = options(asked)?;
     let given = columns.map(|columns| arrays(columns, &options)).transpose()?;
     let config = options.config().or_raise()?;
     let wanted = logs::Wanted { id_may_lack: query.is_some(), ..options.wanted().or_raise()? };
-    let found = Manner::new(threads, None).run(py, "evaluate", move |progress| {
+    let found = Manner::new(threads, callback).run(py, "evaluate", move |progress| {
         let logged = match (given, path) {
             (Some(arrays), _) => Logged::of_arrays(arrays, &config, progress)?,
             (None, Some(path)) => Logged::read(&path, &wanted, &config, progress)?,
@@ -168,7 +172,7 @@ impl Fitted {
         queries_of(values(states)?, self.fitted.reading()).or_raise()
     }
 
-    /// Asks: little by the thread that calls, as a process that forked has no other; much by threads of its own.
+    /// Asks: little by the thread that calls, much by threads of its own.
     fn ask<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -176,11 +180,9 @@ impl Fitted {
         threads: Option<usize>,
         question: impl FnOnce(&evaluate::Fitted, &Progress) -> Result<T, LabError> + Send + 'static,
     ) -> PyResult<T> {
-        if self.fitted.is_small(rows) {
-            return py.detach(|| question(&self.fitted, &Progress::default())).map_err(of_lab);
-        }
-        let fitted = self.fitted.clone();
-        Manner::new(threads, None).run(py, "predict", move |progress| question(&fitted, progress))
+        let (fitted, is_small) = (self.fitted.clone(), self.fitted.is_small(rows));
+        Manner::new(threads, None)
+            .run_sized(py, "predict", is_small, move |progress| question(&fitted, progress))
     }
 }
 
@@ -194,7 +196,9 @@ impl Fitted {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let queries = self.queries(states)?;
-        let found = self.ask(py, queries.states.len(), threads, move |fitted, _| fitted.values(&queries))?;
+        let found = self.ask(py, queries.states.len(), threads, move |fitted, progress| {
+            fitted.values(&queries, progress)
+        })?;
         Ok(PyArray1::from_vec(py, found))
     }
 
@@ -233,7 +237,7 @@ impl Fitted {
         let fitted = self.fitted.clone();
         Manner::new(threads, None).run(py, "score", move |progress| {
             let held_out = Logged::of_arrays(arrays, fitted.config(), progress)?;
-            fitted.score(&held_out)
+            fitted.score(&held_out, progress)
         })
     }
 
@@ -257,11 +261,6 @@ impl Fitted {
             States::Features { rows, .. } => to_array2(py, &rows)?.into_any(),
         };
         Ok((states, PyArray1::from_vec(py, visits)))
-    }
-
-    /// What the reader of the arrays remarks.
-    fn warnings(&self) -> Vec<String> {
-        self.fitted.reading().warnings.clone()
     }
 
     /// Everything that was found.

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ictd::transformer::{Evaluator, LayerValues, Transformer};
+use ictd::context::ContextError;
+use ictd::transformer::{Evaluator, LayerValues, Parameters, Transformer};
 use ictd_lab::memory::{self, DOUBLE};
 use ictd_lab::{LabError, Watched};
 use numpy::PyArrayDyn;
@@ -30,21 +31,63 @@ thread_local! {
 pub fn admit(numbers: &[usize]) -> PyResult<()> {
     let bytes: f64 = numbers.iter().map(|&n| n as f64).product::<f64>() * DOUBLE;
     // Beside results there are those that they are made of, and copies for Python.
-    memory::admit(3.0 * bytes, "layers, or the number of columns").or_raise()
+    memory::admit(3.0 * bytes, "layers, features, or the number of columns").or_raise()
 }
 
-/// Refuses a number of threads also where none are started.
-pub fn check_threads(manner: &Manner<'_>) -> PyResult<()> {
-    manner
-        .threads
-        .map_or(Ok(()), |threads| ictd_lab::error::check_range("threads", threads, 1..=1024))
-        .or_raise()
+/// Refuses matrices V and A, or others of their size, that do not fit into memory: six of them.
+pub fn admit_square(rows: usize) -> PyResult<()> {
+    admit(&[2, rows, rows])
 }
 
-/// Whether a forward pass over so many columns is done before threads could be started.
-pub fn is_small(columns: usize, feature_dim: usize, layers: usize) -> bool {
-    let [n, d, l] = [columns, feature_dim, layers].map(|x| x as f64);
-    columns <= FEW && n * n * (d + 3.0 + l) <= SMALL
+/// Whether so many multiplications are done before threads could be started.
+pub fn is_small(multiplications: f64) -> bool {
+    multiplications <= SMALL
+}
+
+/// The sizes of work on a context, as numbers.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    pub columns: usize,
+    pub feature_dim: usize,
+    pub layers: usize,
+}
+
+impl Sizes {
+    /// Of a Transformer on a context.
+    pub fn of(transformer: &Transformer, context: &ictd::Context) -> Self {
+        let (columns, feature_dim) = (context.num_columns(), context.feature_dim());
+        Self { columns, feature_dim, layers: transformer.num_layers() }
+    }
+
+    /// Multiplications of a forward pass: at theta_* of weights once and of sums layer by layer; parameters of one's own may need all tokens.
+    fn forward(self, transformer: &Transformer) -> f64 {
+        let [n, d, l] = [self.columns, self.feature_dim, self.layers].map(|x| x as f64);
+        match transformer.config().parameters {
+            Parameters::ThetaStar => n * n * (d + 3.0 + l),
+            _ => self.tokens(),
+        }
+    }
+
+    /// Multiplications of a pass over full token matrices.
+    pub fn tokens(self) -> f64 {
+        let [n, rows, l] = [self.columns, self.feature_dim + 3, self.layers].map(|x| x as f64);
+        (l + 1.0) * n * rows * (n + rows)
+    }
+
+    /// Whether these multiplications are done before threads could be started, and without those of the library.
+    pub fn are_small(self, multiplications: f64) -> bool {
+        self.columns <= FEW && is_small(multiplications)
+    }
+
+    /// Whether a forward pass is.
+    pub fn is_small(self, transformer: &Transformer) -> bool {
+        self.are_small(self.forward(transformer))
+    }
+
+    /// Refuses features and values of all layers that do not fit into memory.
+    pub fn admit(self) -> PyResult<()> {
+        admit(&[self.layers.saturating_add(1).saturating_add(2 * self.feature_dim), self.columns])
+    }
 }
 
 /// Row l has the values of all columns after l layers.
@@ -92,20 +135,14 @@ pub fn values<'py>(
     context: std::sync::Arc<ictd::Context>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let transformer = transformer.into();
-    let (columns, layers) = (context.num_columns(), transformer.num_layers());
-    admit(&[layers.saturating_add(1), columns])?;
-    let found = if is_small(columns, context.feature_dim(), layers) {
-        check_threads(manner)?;
-        let run = |evaluator: &mut Evaluator| evaluator.evaluate(&transformer, &context);
-        py.detach(|| EVALUATOR.with_borrow_mut(run).map(|values| rows(&values))).or_raise()?
-    } else {
-        manner.run(py, "forward", move |progress| {
-            let watched = Watched { progress, prefix: "forward" };
-            let found = Evaluator::default().evaluate_watched(&transformer, &context, &watched)?;
-            Ok(rows(&found))
-        })?
-    };
-    to_array(py, &[layers + 1, columns], found)
+    let sizes = Sizes::of(&transformer, &context);
+    sizes.admit()?;
+    let found = manner.run_sized(py, "forward", sizes.is_small(&transformer), move |progress| {
+        let watched = Watched { progress, prefix: "forward" };
+        let run = |evaluator: &mut Evaluator| evaluator.evaluate_watched(&transformer, &context, &watched);
+        Ok(EVALUATOR.with_borrow_mut(run).map(|values| rows(&values))?)
+    })?;
+    to_array(py, &[sizes.layers + 1, sizes.columns], found)
 }
 
 /// Contexts of equal sizes, in parallel.
@@ -188,21 +225,27 @@ fn batch<'py>(
     if terminated.as_ref().is_some_and(|each| each.len() != count && each.len() != 1) {
         return Err(input(format!("terminated: expected one flag, or one for each of the {count} contexts")));
     }
-    if rows != paid + 1 || dim == 0 {
-        // Said as of any context.
-        let error = context_of((&vec![0.0; rows * dim], dim), &vec![0.0; paid], None, None, None);
-        error.map_err(|error| of_context(0, error)).or_raise()?;
+    // Said as of any context, of which there may be none.
+    let shape_error = match (dim, rows) {
+        (0, _) => Some(ContextError::NoFeatures),
+        (_, rows) if rows != paid + 1 => {
+            Some(ContextError::EpisodeLength { episode: 0, features: rows, rewards: paid })
+        }
+        _ => None,
+    };
+    if let Some(error) = shape_error {
+        return Err(of_lab(of_context(0, error.into())));
     }
     let shape = Batch { count, rows, dim, rewards: paid, queries: asked, terminated };
     let [x, r] = [features.to_vec(), rewards.to_vec()];
     let q = queries.map(|numbers| numbers.to_vec()).unwrap_or_default();
-    let (columns, layers) = (rows + asked, transformer.num_layers());
-    admit(&[count, layers.saturating_add(1), columns])?;
-    let size = (layers + 1) * columns;
-    let total = count as f64 * (columns * columns) as f64 * (dim + 3 + layers) as f64;
+    let sizes = Sizes { columns: rows + asked, feature_dim: dim, layers: transformer.num_layers() };
+    // Shapes of no contexts have limits too.
+    admit(&[count.max(1), sizes.layers.saturating_add(1), sizes.columns])?;
+    let size = (sizes.layers + 1) * sizes.columns;
     let mut out = vec![0.0; count * size];
-    if is_small(columns, dim, layers) && total <= SMALL {
-        check_threads(manner)?;
+    if sizes.are_small(count as f64 * sizes.forward(&transformer)) {
+        manner.check_threads()?;
         let done = py.detach(|| {
             let mut evaluator = Evaluator::default();
             let mut all = out.chunks_exact_mut(size.max(1)).enumerate();
@@ -231,5 +274,5 @@ fn batch<'py>(
             Ok(out)
         })?;
     }
-    to_array(py, &[count, layers + 1, columns], out)
+    to_array(py, &[count, sizes.layers + 1, sizes.columns], out)
 }

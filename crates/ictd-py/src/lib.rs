@@ -36,6 +36,8 @@ mod _core {
 
     // Estimators and logs.
     #[pymodule_export]
+    use super::arrays::admit_entries;
+    #[pymodule_export]
     use super::evaluate::{_evaluate, _fit, _read_log, Fitted};
 
     // The laboratory: contexts, Transformers, algorithms, tasks, theory.

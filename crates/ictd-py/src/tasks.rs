@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ictd::linalg::LinalgError;
 use ictd::random::{Purpose, Stream};
-use ictd::task::{FiniteTask, Kind, Mrp, TaskError, TaskSource};
+use ictd::task::{FiniteTask, Kind, Mrp, TaskError, TaskSource, TransitionKernel};
 use ictd_lab::LabError;
 use ictd_lab::error::check_range;
 use ictd_lab::files::{AnyTask, TaskFile, read_task, task_of, to_json_17};
+use ictd_lab::memory;
 use ictd_lab::studies::{TaskChoice, TaskOptions, Tasks};
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
@@ -16,8 +18,9 @@ use pyo3::types::PyDict;
 use crate::arrays::{Numbers, to_array2};
 use crate::context::Context;
 use crate::errors::{OrRaise, internal};
-use crate::forward::admit;
+use crate::forward::{admit, admit_square, is_small};
 use crate::own_tasks::OwnTasks;
+use crate::work::Manner;
 
 /// Largest number of transitions of a sample.
 const MOST: usize = 100_000_000;
@@ -37,6 +40,32 @@ fn finite(task: AnyTask) -> Result<Task, LabError> {
     }
 }
 
+impl Task {
+    /// A task of m states as it is made, which takes m³.
+    fn of(
+        py: Python<'_>,
+        m: usize,
+        make: impl FnOnce() -> Result<FiniteTask, TaskError> + Send + 'static,
+    ) -> PyResult<Self> {
+        let is_small = is_small((m as f64).powi(3));
+        let made = Manner::default().run_sized(py, "task", is_small, move |_| Ok(make()?))?;
+        Ok(Self(Arc::new(made)))
+    }
+
+    /// What is known of its m transition probabilities, which takes some m³.
+    fn of_transitions<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        find: impl FnOnce(&TransitionKernel) -> Result<T, LinalgError> + Send + 'static,
+    ) -> PyResult<T> {
+        let (task, m) = (self.0.clone(), self.0.mrp().num_states());
+        // Of 2m × 2m matrices, of which there are some.
+        admit_square(2 * m)?;
+        let is_small = is_small(100.0 * (m as f64).powi(3));
+        Manner::default().run_sized(py, "eigenvalues", is_small, move |_| Ok(find(task.mrp().transitions())?))
+    }
+}
+
 #[pymethods]
 impl Task {
     #[new]
@@ -49,18 +78,22 @@ impl Task {
         initial: Option<&Bound<'_, PyAny>>,
         values: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let py = transitions.py();
         let list = |given: &Bound<'_, PyAny>, name| Numbers::of(given, name)?.vector();
         let (transitions, features) =
             (Numbers::of(transitions, "P")?.matrix()?, Numbers::of(features, "features")?.matrix()?);
         let m = transitions.num_rows();
+        memory::admit(memory::task(m, features.num_cols()), "the number of states").or_raise()?;
         let initial = initial.map_or_else(|| Ok(vec![1.0 / m as f64; m]), |given| list(given, "initial"))?;
-        let mrp = Mrp::new(transitions, list(rewards, "rewards")?, gamma, initial);
-        let mrp = mrp.map_err(TaskError::from).or_raise()?;
-        let made = match values {
-            Some(values) => FiniteTask::with_values(mrp, features, list(values, "values")?),
-            None => FiniteTask::new(mrp, features),
-        };
-        Ok(Self(Arc::new(made.or_raise()?)))
+        let (rewards, values) =
+            (list(rewards, "rewards")?, values.map(|values| list(values, "values")).transpose()?);
+        Self::of(py, m, move || {
+            let mrp = Mrp::new(transitions, rewards, gamma, initial)?;
+            match values {
+                Some(values) => FiniteTask::with_values(mrp, features, values),
+                None => FiniteTask::new(mrp, features),
+            }
+        })
     }
 
     /// From a file.
@@ -103,20 +136,20 @@ impl Task {
 
     /// Real and imaginary parts of P's eigenvalues, by decreasing modulus.
     fn eigenvalues<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyArray1<f64>>; 2]> {
-        let found = py.detach(|| self.0.mrp().transitions().eigenvalues()).or_raise()?;
+        let found = self.of_transitions(py, TransitionKernel::eigenvalues)?;
         let (re, im): (Vec<f64>, Vec<f64>) = found.into_iter().map(|z| (z.re, z.im)).unzip();
         Ok([re, im].map(|part| PyArray1::from_vec(py, part)))
     }
 
     /// Eigenvalues of the additive reversibilisation, decreasing.
     fn reversibilisation_spectrum<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let found = py.detach(|| self.0.mrp().transitions().reversibilisation_spectrum()).or_raise()?;
+        let found = self.of_transitions(py, TransitionKernel::reversibilisation_spectrum)?;
         Ok(PyArray1::from_vec(py, found))
     }
 
     /// The second of those of the chain of pairs.
     fn pair_lambda_r(&self, py: Python<'_>) -> PyResult<f64> {
-        py.detach(|| self.0.mrp().transitions().pair_lambda_r()).or_raise()
+        self.of_transitions(py, TransitionKernel::pair_lambda_r)
     }
 
     /// A context of one trajectory, and its states.
@@ -128,10 +161,16 @@ impl Task {
         index: u64,
     ) -> PyResult<(Context, Bound<'py, PyArray1<u64>>)> {
         check_range("n", n, 1..=MOST).or_raise()?;
-        admit(&[n, self.0.features().num_cols() + 4])?;
-        let mut stream = Stream::new(seed, Purpose::Trajectory, index);
-        let (context, states) = py.detach(|| self.0.sample_context(n, &mut stream));
-        let states = states.into_iter().map(|s| s as u64).collect();
+        let row = self.0.features().num_cols() + 4;
+        admit(&[n, row])?;
+        let task = self.0.clone();
+        // A draw costs more than a number of features.
+        let is_small = is_small(100.0 * n as f64 * row as f64);
+        let (context, states) = Manner::default().run_sized(py, "sample", is_small, move |_| {
+            let (context, states) =
+                task.sample_context(n, &mut Stream::new(seed, Purpose::Trajectory, index));
+            Ok((context, states.into_iter().map(|s| s as u64).collect()))
+        })?;
         Ok((Context(Arc::new(context)), PyArray1::from_vec(py, states)))
     }
 
@@ -171,9 +210,7 @@ impl Family {
 
     /// Task number `index` of a seed.
     fn draw(&self, py: Python<'_>, seed: u64, index: u64) -> PyResult<Task> {
-        let tasks = Tasks::of_family(self.0.clone(), seed);
-        let drawn = py.detach(|| tasks.draw(index)).or_raise()?;
-        Ok(Task(Arc::new(drawn)))
+        drawn(py, Tasks::of_family(self.0.clone(), seed), index)
     }
 
     /// In words.
@@ -262,5 +299,12 @@ pub fn draw(
 ) -> PyResult<Task> {
     let tasks = tasks_of(Some(name), &task_options(options)?, ictd::Family::paper(), seed)?.tasks;
     tasks.check().or_raise()?;
-    py.detach(|| tasks.draw(index)).or_raise().map(|task| Task(Arc::new(task)))
+    drawn(py, tasks, index)
+}
+
+/// Task number `index`.
+fn drawn(py: Python<'_>, tasks: Tasks, index: u64) -> PyResult<Task> {
+    let m = tasks.num_states();
+    memory::admit(memory::task(m, tasks.feature_dim()), "states or features").or_raise()?;
+    Task::of(py, m, move || tasks.draw(index))
 }

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::arrays::{Numbers, to_array};
 use crate::context::Context;
 use crate::errors::{OrRaise, input, of_lab};
-use crate::forward::{admit, check_threads, is_small, values};
+use crate::forward::{Sizes, admit, admit_square, values};
 use crate::params::{Model, Spec, step_sizes};
 use crate::report::Report;
 use crate::work::Manner;
@@ -29,17 +29,13 @@ fn on_context<'py, T: Send + 'static>(
     py: Python<'py>,
     (transformer, context): (&Transformer, &Context),
     threads: Option<usize>,
-    (rows, numbers): (usize, &[usize]),
+    (is_small, numbers): (bool, &[usize]),
     work: impl FnOnce(&ictd::Transformer, &ictd::Context) -> Result<T, LabError> + Send + 'static,
 ) -> PyResult<T> {
-    let manner = Manner::new(threads, None);
+    transformer.sizes(context).admit()?;
     admit(numbers)?;
     let (transformer, context) = (transformer.0.clone(), context.0.clone());
-    if is_small(context.num_columns(), rows * rows, transformer.num_layers()) {
-        check_threads(&manner)?;
-        return py.detach(|| work(&transformer, &context)).map_err(of_lab);
-    }
-    manner.run(py, "forward", move |_| work(&transformer, &context))
+    Manner::new(threads, None).run_sized(py, "forward", is_small, move |_| work(&transformer, &context))
 }
 
 /// Matrices of equal shape one after another.
@@ -48,6 +44,17 @@ fn stacked(matrices: &[&Matrix]) -> Vec<f64> {
 }
 
 impl Transformer {
+    fn sizes(&self, context: &Context) -> Sizes {
+        Sizes::of(&self.0, &context.0)
+    }
+
+    /// Whether all token matrices of a context are made before threads could be started; refuses V and A that do not fit into memory.
+    fn tokens_are_small(&self, context: &Context) -> PyResult<bool> {
+        let sizes = self.sizes(context);
+        admit_square(sizes.feature_dim + 3)?;
+        Ok(sizes.are_small(sizes.tokens()))
+    }
+
     /// Number of depths from 0 to that of all layers.
     fn depths(&self) -> usize {
         self.0.num_layers().saturating_add(1)
@@ -117,7 +124,7 @@ impl Transformer {
         layer: usize,
         feature_dim: usize,
     ) -> PyResult<[Bound<'py, PyAny>; 2]> {
-        admit(&[4, feature_dim.saturating_add(3), feature_dim.saturating_add(3)])?;
+        admit_square(feature_dim.saturating_add(3))?;
         let pair = self.0.params(layer, feature_dim);
         let size = pair.feature_dim() + 3;
         let array = |matrix: &Matrix| {
@@ -155,8 +162,8 @@ impl Transformer {
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let all = |found: LayerValues| (0..=found.num_layers()).flat_map(|l| found.targets(l)).collect();
         let numbers = [self.depths(), context.0.num_columns()];
-        let found =
-            on_context(py, (self, context), threads, (1, &numbers), move |t, c| Ok(all(t.values(c)?)))?;
+        let size = (self.sizes(context).is_small(&self.0), &numbers[..]);
+        let found = on_context(py, (self, context), threads, size, move |t, c| Ok(all(t.values(c)?)))?;
         to_array(py, &[self.0.num_layers() + 1, context.0.num_columns()], found)
     }
 
@@ -168,7 +175,8 @@ impl Transformer {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let numbers = [self.depths(), context.0.num_columns()];
-        let found = on_context(py, (self, context), threads, (1, &numbers), |t, c| {
+        let size = (self.sizes(context).is_small(&self.0), &numbers[..]);
+        let found = on_context(py, (self, context), threads, size, |t, c| {
             let (found, gamma) = (t.values(c)?, t.config().gamma);
             Ok((0..=found.num_layers()).flat_map(|l| td_errors(c, gamma, &found.values(l))).collect())
         })?;
@@ -184,7 +192,8 @@ impl Transformer {
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let rows = context.0.feature_dim() + 3;
         let numbers = [self.depths(), rows, context.0.num_columns()];
-        let found = on_context(py, (self, context), threads, (rows, &numbers), |t, c| {
+        let size = (self.tokens_are_small(context)?, &numbers[..]);
+        let found = on_context(py, (self, context), threads, size, |t, c| {
             Ok(stacked(&t.tokens(c)?.iter().map(|z| z.matrix()).collect::<Vec<_>>()))
         })?;
         to_array(py, &[self.0.num_layers() + 1, rows, context.0.num_columns()], found)
@@ -201,7 +210,8 @@ impl Transformer {
         // At theta_* all layers have the same.
         let matrices = if self.shape().is_none() { 1 } else { self.depths() };
         let numbers = [matrices, columns.max(rows), columns];
-        let (count, found) = on_context(py, (self, context), threads, (rows, &numbers), |t, c| {
+        let size = (self.tokens_are_small(context)?, &numbers[..]);
+        let (count, found) = on_context(py, (self, context), threads, size, |t, c| {
             let weights = t.trace(c)?.1;
             Ok((weights.len(), stacked(&weights.iter().map(|k| k.matrix()).collect::<Vec<_>>())))
         })?;
@@ -232,7 +242,12 @@ impl Transformer {
         let pairs =
             if self.shape().is_none_or(|(_, tied)| tied) { 2 } else { self.depths().saturating_mul(2) };
         let numbers = [pairs, columns.max(layers), columns];
-        let found = on_context(py, (self, context), threads, (rows, &numbers), move |t, c| {
+        // Gradients are as large as what they are by, and cost at most as much per pair of columns.
+        admit(&[pairs, rows, rows])?;
+        let sizes = self.sizes(context);
+        let by_pairs = (columns as f64).powi(2) * (rows as f64).powi(2);
+        let size = (sizes.are_small(pairs as f64 * by_pairs + sizes.tokens()), &numbers[..]);
+        let found = on_context(py, (self, context), threads, size, move |t, c| {
             let statistics = ContextStatistics::per_column(c);
             let mut direction = vec![0.0; statistics.num_groups()];
             for (column, weight) in weights.iter().enumerate() {
@@ -264,6 +279,10 @@ impl Transformer {
     ) -> PyResult<Report> {
         let precision = precision.map(str::parse).transpose().map_err(|text: String| input(text))?;
         let [tokens, attention, last, fixed_point] = flags;
+        if tokens || attention {
+            // For these V and A are written out.
+            admit_square(context.0.feature_dim() + 3)?;
+        }
         let options = Options {
             precision,
             tolerance,

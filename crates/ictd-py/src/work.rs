@@ -39,6 +39,28 @@ impl<'py> Manner<'py> {
         Self { threads, callback }
     }
 
+    /// Refuses a number of threads also where none are started.
+    pub fn check_threads(&self) -> PyResult<()> {
+        self.threads
+            .map_or(Ok(()), |threads| ictd_lab::error::check_range("threads", threads, 1..=1024))
+            .map_err(of_lab)
+    }
+
+    /// Does little work where it is asked for, as a process that forked has no other threads, and more as [`run`](Self::run) does.
+    pub fn run_sized<T: Send + 'static>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        is_small: bool,
+        work: impl FnOnce(&Arc<Progress>) -> Result<T, LabError> + Send + 'static,
+    ) -> PyResult<T> {
+        if !is_small {
+            return self.run(py, name, work);
+        }
+        self.check_threads()?;
+        py.detach(|| work(&Arc::default())).map_err(of_lab)
+    }
+
     /// Does it, on threads of its own: a process that forks has none of its parent's.
     pub fn run<T: Send + 'static>(
         &self,
@@ -46,9 +68,7 @@ impl<'py> Manner<'py> {
         name: &str,
         work: impl FnOnce(&Arc<Progress>) -> Result<T, LabError> + Send + 'static,
     ) -> PyResult<T> {
-        if let Some(threads) = self.threads {
-            ictd_lab::error::check_range("threads", threads, 1..=1024).map_err(of_lab)?;
-        }
+        self.check_threads()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build();
         let pool = pool.map_err(no_thread)?;
         let stop = Arc::new(AtomicBool::new(false));

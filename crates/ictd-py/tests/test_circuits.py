@@ -1,6 +1,8 @@
 """Circuits: their matrices do what their cards say."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -55,6 +57,20 @@ def test_a_trained_circuit_is_what_its_parameters_say():
     block = ictd.Block(V, A, 0.8, 2, kernel="rbf", temperature=3.0, step_size=0.01)
     found = ictd.circuit("trained", params=block)
     assert found.block == block and found["kernel"] == "rbf"
+
+
+@pytest.mark.parametrize("name", BLOCKS + LINEAR)
+def test_circuits_are_copied_and_pickled(name, tmp_path):
+    found = ictd.circuit(name, features=2)
+    x, r = np.array(found["example"]["features"]), np.array(found["example"]["rewards"])
+    for again in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert type(again) is ictd.Circuit and again.card == found.card and again.block == found.block
+        np.testing.assert_array_equal(again.prompt(x, r), found.prompt(x, r))
+    assert copy.deepcopy(found).text() == found.text()
+    kept = pickle.loads(pickle.dumps(found))
+    assert repr(kept) == f"<circuit {name}>" and repr(found) == found.text()
+    with pytest.raises(InputError, match="was pickled"):
+        kept.save(tmp_path)
 
 
 def test_mistakes_are_said():

@@ -57,6 +57,40 @@ def test_values_are_those_of_the_equations(model: Any, expected: Any, repeats: b
     np.testing.assert_allclose(found, expected(Table(episodes, GAMMA), queries), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize(("model", "expected"), CASES, ids=[f"{type(m).__name__}-{k}" for k, (m, _) in enumerate(CASES)])
+def test_values_of_many_states_are_those_of_few(model: Any, expected: Any) -> None:
+    model = model.clone().fit(X, Y, **REST)
+    many = np.random.default_rng(0).normal(size=(3000, 2))
+    parts = [model.predict(many[first : first + 7]) for first in range(0, 3000, 7)]
+    np.testing.assert_array_equal(model.predict(many), np.concatenate(parts))
+
+
+def test_values_of_more_states_than_weights_fit() -> None:
+    # A table of the weights of all of them would have 1.4e8 numbers, more than are kept at a time.
+    x = np.random.default_rng(0).normal(size=(600, 1))
+    model = ictd.KBRL(0.9, temperature=0.5).fit(x, x[:, 0], episode=np.arange(600), terminated=np.ones(600))
+    found = model.predict(np.repeat(np.linspace(-1.0, 1.0, 115_000), 2)[:, None])
+    np.testing.assert_array_equal(found[::2], found[1::2])
+    np.testing.assert_array_equal(found[:10:2], model.predict(np.linspace(-1.0, 1.0, 115_000)[:5, None]))
+
+
+def test_views_larger_than_memory_are_refused() -> None:
+    model = ictd.LSTD(GAMMA).fit(X, Y, **REST)
+    for kind in (np.float64, np.int64, np.float32, np.bool_):
+        wide = np.broadcast_to(np.array([0, 1], dtype=kind), (10**10, 2))
+        long = np.broadcast_to(np.array(1, dtype=kind), 10**10)
+        for call in (
+            lambda: model.predict(wide),
+            lambda: model.interval(wide),
+            lambda: ictd.LSTD(GAMMA).fit(wide, long),
+            lambda: ictd.LSTD(GAMMA).fit(X, Y, episode=long),
+            lambda: ictd.targets(long),
+            lambda: ictd.as_log([{"observations": wide, "rewards": [1.0]}]),
+        ):
+            with pytest.raises(InputError, match="memory is about"):
+                call()
+
+
 def test_attention_is_the_kernel_times_visits() -> None:
     model = ictd.SoftmaxTD(GAMMA, temperature=0.3, layers=5).fit(X, Y, **REST)
     table = Table(EPISODES, GAMMA)
@@ -236,15 +270,15 @@ def test_what_makes_no_sense_is_refused_in_one_line(x: Any, y: Any, rest: dict[s
 PARAMETERS: list[tuple[Any, str]] = [
     (ictd.SoftmaxTD(1.5), "gamma is 1.5"),
     (ictd.SoftmaxTD(float("nan")), "gamma|options"),
-    (ictd.SoftmaxTD("a"), "options"),  # type: ignore[arg-type]
+    (ictd.SoftmaxTD("a"), "gamma is of type str, expected a number"),  # type: ignore[arg-type]
     (ictd.SoftmaxTD(0.9, kernel="rfb"), "rfb"),
     (ictd.SoftmaxTD(0.9, temperature=-1.0), "temperature"),
-    (ictd.SoftmaxTD(0.9, layers=-1), "options"),
-    (ictd.SoftmaxTD(0.9, layers="deep"), "options"),  # type: ignore[arg-type]
+    (ictd.SoftmaxTD(0.9, layers=-1), "layers is -1, expected a whole number"),
+    (ictd.SoftmaxTD(0.9, layers="deep"), "layers is of type str, expected a whole number"),  # type: ignore[arg-type]
     (ictd.SoftmaxTD(0.9, scale="max"), "options"),  # type: ignore[arg-type]
     (ictd.SoftmaxTD(0.9, missing="ignore"), "missing"),  # type: ignore[arg-type]
     (ictd.SoftmaxTD(0.9, threads=0), "threads"),
-    (ictd.SoftmaxTD(0.9, seed=-1), "options"),
+    (ictd.SoftmaxTD(0.9, seed=-1), "seed is -1, expected a whole number"),
     (ictd.LinearLSTD(0.9, ridge=-1.0), "ridge"),
     (ictd.LSTDLambda(0.9, lambda_=2.0), "lambda"),
 ]
@@ -252,7 +286,7 @@ PARAMETERS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("model", "text"), PARAMETERS, ids=[repr(m) for m, _ in PARAMETERS])
 def test_parameters_out_of_range_are_refused_by_name(model: Any, text: str) -> None:
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((InputError, InputTypeError), match=text):
         model.fit(X, Y, **REST)
 
 

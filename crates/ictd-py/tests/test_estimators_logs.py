@@ -13,6 +13,8 @@ import ictd
 from ictd.errors import FileError, InputError, RefusedWarning
 from estimator_data import columns, walks
 
+pd = pytest.importorskip("pandas")
+
 CUSTOMERS = Path(__file__).parents[3] / "docs/data/customers.csv"
 EPISODES = walks()
 X, Y, REST = columns(EPISODES)
@@ -134,7 +136,6 @@ def test_frames_are_states(make: Any) -> None:
 
 
 def test_pandas_may_lack_values_and_have_other_kinds() -> None:
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(table())
     frame["speed"] = frame["speed"].astype("Float64")
     frame["episode"] = frame["episode"].astype("category")
@@ -199,10 +200,72 @@ def test_minari_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         np.testing.assert_allclose(values(ictd.read_log(path)), EXPECTED, rtol=1e-9)
 
 
+def test_a_log_takes_whatever_estimators_take() -> None:
+    plain = ictd.Log(X, Y, **REST)
+    expected = ictd.LSTD(0.9).fit(plain).predict(X)
+    names = [f"e{k:03}" for k in REST["episode"]]
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for log in (
+        ictd.Log(X.tolist(), Y.tolist(), names, REST["terminated"].astype(bool)),
+        ictd.Log(np.asfortranarray(X), Y.astype(object), np.array(names), REST["terminated"].tolist()),
+        ictd.Log(frame, pd.Series(Y), pd.Series(names, dtype="string"), pd.Series(REST["terminated"])),
+    ):
+        np.testing.assert_array_equal(ictd.LSTD(0.9).fit(log).predict(X), expected)
+        assert log.states.dtype == np.float64 and log.rewards.dtype == np.float64 and len(log) == len(X)
+    assert ictd.Log(frame, Y).columns == ("a", "b")
+    for labels in (["a", "b", "a"], np.array(["a", "b", "a"], object), pd.Series(["a", "b", "a"])):
+        log = ictd.Log(labels, [1, 2, 3], [0, 0, 1], np.array([False, True, True]))
+        assert log.is_label and ictd.LSTD(0.9).fit(log).predict(["a"]).shape == (1,)
+    for given in ({"states": np.ones(3) / 3}, {"rewards": np.ones((2, 2))}, {"time": np.ones((2, 2))}, {"next_state": [[1j, 1j]]}):
+        with pytest.raises(InputError):
+            ictd.Log(**{"states": X[:2], "rewards": Y[:2], **given})
+
+
+def test_targets_have_no_place_for_times_and_next_states() -> None:
+    for name, given in (("time", np.arange(len(X))), ("next_state", X)):
+        with pytest.raises(InputError, match=f"targets: the log has {name}"):
+            _ = ictd.Log(X, Y, **REST, **{name: given}).targets
+
+
+def test_what_frames_cannot_say_is_refused() -> None:
+    twice = pd.DataFrame(X, columns=["a", "a"])
+    for call in (lambda: ictd.LSTD(0.9).fit(twice, Y, **REST), lambda: ictd.as_log(twice)):
+        with pytest.raises(InputError, match="two columns 'a', expected names that differ"):
+            call()
+    masked = np.ma.masked_array(X, mask=X > 2)
+    for given in ({"X": masked}, {"y": np.ma.masked_array(Y, mask=Y > 0)}, {"episode": np.ma.masked_array(REST["episode"], mask=X[:, 0] > 0)}):
+        name = next(iter(given))
+        with pytest.raises(InputError, match=f"{name} has masked entries, expected none"):
+            ictd.LSTD(0.9).fit(**{"X": X, "y": Y, **REST, **given})
+    model = ictd.LSTD(0.9).fit(X, Y, **REST)
+    with pytest.raises(InputError, match="X has masked entries"):
+        model.predict(masked)
+    with pytest.raises(InputError, match="too large"):
+        model.predict([[10**400, 1]])
+
+
+def test_missing_numbers_of_pandas_are_missing() -> None:
+    gone = np.isnan(Y)
+    objects = [pd.NA if lost else paid for lost, paid in zip(gone, Y, strict=True)]
+    expected = ictd.LSTD(0.9).fit(X, Y, **REST).predict(X)
+    for y in (np.array(objects, dtype=object), pd.Series(objects, dtype=object), pd.Series(objects, dtype="Float64")):
+        np.testing.assert_array_equal(ictd.LSTD(0.9).fit(X, y, **REST).predict(X), expected)
+    with pytest.raises(InputError, match="expected the name of an episode"):
+        ictd.LSTD(0.9).fit(X, Y, episode=np.array([pd.NA, *REST["episode"][1:]], dtype=object), terminated=REST["terminated"])
+
+
 def test_targets_keep_rewards_episodes_and_ends() -> None:
     made = ictd.targets([1, 2, 3], ["b", "a", "b"], [0, 0, 1], [False, True, False])
     np.testing.assert_array_equal(made, [[1, 1, 0], [2, 0, 2], [3, 1, 1]])
     assert np.isnan(ictd.targets([1.0])[:, 1:]).all()
+    # Names that float64 cannot tell apart.
+    for names in ([2**53, 2**53 + 1, 2**53], np.array([2**63, 2**63 + 1, 2**63], np.uint64), [-(2**62), 1 - 2**62, -(2**62)]):
+        assert ictd.targets([1.0, 2.0, 3.0], names)[:, 1].tolist() == [0, 1, 0]
+    for names in ([5.5, -1.0, 5.5], [True, False, True]):
+        assert ictd.targets([1.0, 2.0, 3.0], names)[:, 1].tolist() == [1, 0, 1]
+    large = REST | {"episode": REST["episode"] + 2**60}
+    expected = ictd.LSTD(0.9).fit(X, Y, **REST).predict(X)
+    np.testing.assert_array_equal(ictd.LSTD(0.9).fit(X, ictd.targets(Y, **large)).predict(X), expected)
     for given in ({"episode": [1]}, {"terminated": [1]}, {"terminated": [0.5, 1.0]}):
         with pytest.raises(InputError):
             ictd.targets([1.0, 2.0], **given)

@@ -2,9 +2,6 @@
 
 import os
 import pickle
-import signal
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -97,6 +94,16 @@ def test_a_mistake_in_a_batch_is_located():
             ictd.forward(x, wrong, gamma=0.9)
     with pytest.raises(InputError, match="queries"):
         ictd.forward(x, r, gamma=0.9, queries=x[0])
+    for count in (0, 3):
+        with pytest.raises(InputError, match="context 0: rewards: episode 0 has 10 rewards and 5 feature rows"):
+            ictd.forward(np.zeros((count, 5, 4)), np.zeros((count, 10)), gamma=0.9)
+        with pytest.raises(InputError, match="context 0: features: row 0 of episode 0 has no entries"):
+            ictd.forward(np.zeros((count, 5, 0)), np.zeros((count, 4)), gamma=0.9)
+    # Shapes that no numbers of which would fit into memory.
+    with pytest.raises(InputError, match="episode 0 has 3 rewards and 1000000 feature rows"):
+        ictd.forward(np.zeros((0, 10**6, 10**6)), np.zeros((0, 3)), gamma=0.9)
+    with pytest.raises(InputError, match="memory"):
+        ictd.forward(np.zeros((0, 2**40, 4)), np.zeros((0, 2**40 - 1)), gamma=0.9)
     with pytest.raises(InputError, match="episode"):
         ictd.forward(x, r, gamma=0.9, episode=[0] * 11)
     with pytest.raises(DivergedError, match="context 2"):
@@ -124,7 +131,7 @@ def transformations():
         "big-endian": (x.astype(">f8"), r.astype(">f4")),
         "lists": (x.tolist(), r.tolist()),
         "tuples": (tuple(map(tuple, x)), tuple(r)),
-        "masked": (np.ma.masked_array(x), r),
+        "with a mask that hides nothing": (np.ma.masked_array(x, mask=np.zeros(x.shape, bool)), np.ma.masked_array(r)),
         "unaligned": (np.frombuffer(b"0" + x.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(x.shape), r),
     }, (x, r)
 
@@ -167,7 +174,17 @@ NAN = np.where(np.arange(44).reshape(11, 4) == 9, np.nan, X)
         (np.full((11, 4), "a", dtype=object), R, {}, InputTypeError, "expected real numbers"),
         (X, R, {"gamma": 1.0}, InputError, "gamma is 1.0, expected 0 <= gamma < 1"),
         (X, R, {"gamma": float("nan")}, InputError, "gamma is NaN"),
-        (X, R, {"gamma": "x"}, TypeError, "gamma"),
+        (X, R, {"gamma": "x"}, InputTypeError, "gamma is of type str, expected a number"),
+        (X, R, {"gamma": None}, InputTypeError, "gamma is of type NoneType, expected a number"),
+        (X, R, {"gamma": 10**400}, InputError, "gamma is beyond the numbers of double precision"),
+        (X, R, {"temperature": [1.0, 2.0]}, InputTypeError, "temperature is of type list, expected a number"),
+        (X, R, {"diagonal_mix": "0.5"}, InputTypeError, "diagonal_mix is of type str, expected a number"),
+        (np.ma.masked_array(X, mask=X > 0.9), R, {}, InputError, "features has masked entries, expected none"),
+        (X, np.ma.masked_array(R, mask=R > 0), {}, InputError, "rewards has masked entries"),
+        (X, R, {"queries": np.ma.masked_array(X, mask=X > 0)}, InputError, "queries has masked entries"),
+        (X, R, {"episode": np.ma.masked_array([0] * 11, mask=[1] * 11)}, InputError, "episode has masked entries"),
+        (X, R, {"terminated": np.ma.masked_array([True], mask=[True])}, InputError, "terminated has masked entries"),
+        (X, R, {"params": (np.ma.masked_array(np.eye(7), mask=np.eye(7)), np.eye(7))}, InputError, "V has masked entries"),
         (X, R, {"kernel": "cosine"}, InputError, "kernel is 'cosine', expected one of softmax, relu"),
         (X, R, {"block": "triple"}, InputError, "block is 'triple', expected dual or tsm"),
         (X, R, {"temperature": 0.0}, InputError, "temperature is 0.0"),
@@ -201,8 +218,7 @@ NAN = np.where(np.arange(44).reshape(11, 4) == 9, np.nan, X)
 def test_mistakes_are_said(features, rewards, words, error, text):
     with pytest.raises(error, match=text) as raised:
         ictd.forward(features, rewards, **{"gamma": 0.9, **words})
-    if error is not TypeError:
-        assert isinstance(raised.value, IctdError)
+    assert isinstance(raised.value, IctdError)
 
 
 def test_errors_are_those_that_callers_expect():
@@ -279,32 +295,6 @@ if pid == 0:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     assert child(code) == "0\n"
-
-
-@pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals")
-def test_an_interrupt_ends_a_long_call_within_a_second():
-    x, r = trajectory(0, n=3000, d=8)
-    x, r = np.stack([x] * 40), np.stack([r] * 40)
-    started = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    begin = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        started.start()
-        ictd.forward(x, r, gamma=0.9, layers=400)
-    assert time.monotonic() - begin < 2.5
-
-
-def test_a_call_takes_microseconds():
-    # 20 µs on a machine of its own; what others do there may take ten times as long.
-    best = min(_time(1000) for _ in range(20))
-    print(f"forward of 10 transitions: {1e6 * best:.1f} µs")
-    assert best < 200e-6
-
-
-def _time(times):
-    begin = time.perf_counter()
-    for _ in range(times):
-        ictd.forward(X, R, gamma=0.9)
-    return (time.perf_counter() - begin) / times
 
 
 def test_errors_survive_pickling():

@@ -495,7 +495,7 @@ def test_files_say_the_same_as_arrays(tmp_path):
             np.testing.assert_array_equal(columns[key], getattr(table, key))
 
 
-PROGRAM = os.environ.get("ICTD") or shutil.which("ictd")
+PROGRAM = os.environ.get("ICTD_BINARY") or shutil.which("ictd")
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="no ictd on the path")

@@ -1,8 +1,7 @@
 """The notebooks in docs/notebooks: kept small and without outputs, and every cell runs.
 
 Cells are executed in order in one namespace, each notebook in an interpreter of its own, without Jupyter. What a cell shows is asked for its
-picture or its table, as Jupyter would. A notebook that needs a package which is not installed is skipped; with ICTD_NOTEBOOKS=all that is
-a failure. `python test_notebooks.py FILE` executes one and prints what it prints.
+picture or its table, as Jupyter would. A notebook that needs a package which is not installed is skipped. `python test_notebooks.py FILE` executes one and prints what it prints.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def test_links_of_a_notebook_lead_somewhere(path):
 def test_a_notebook_runs(path, tmp_path):
     needs = json.loads(path.read_text(encoding="utf-8"))["metadata"]["ictd"]["needs"]
     missing = [name for name in needs if importlib.util.find_spec(name) is None]
-    if missing and os.environ.get("ICTD_NOTEBOOKS") != "all":
+    if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
     began = time.monotonic()
     command = [sys.executable, "-X", "utf8", __file__, str(path)]

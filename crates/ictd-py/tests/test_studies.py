@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-import signal
+import pickle
 import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from interrupts import ends_by_callback
 
 import ictd
+from ictd import results
 from ictd.errors import InputError, InputTypeError
 
 BINARY = Path(os.environ.get("ICTD_BINARY", Path(__file__).parents[3] / "target/release/ictd"))
@@ -114,30 +115,29 @@ def test_control_is_that_of_the_command_line(tmp_path: Path) -> None:
     assert isinstance(found.holds, bool)
 
 
-def test_a_study_is_told_of_and_interrupted(tmp_path: Path) -> None:
-    class Enough(Exception):
-        pass
+def test_copies_of_results_show_themselves(found: ictd.Reproduction, tmp_path: Path) -> None:
+    study = ictd.regimes("dense", tasks=1, states=3)
+    for result in (study, found):
+        for again in (copy.copy(result), copy.deepcopy(result)):
+            assert type(again) is type(result) and again == result and again.text() == result.text()
+            assert list(again.figures) == list(result.figures) and again.holds == result.holds
+        again["new"] = [1]
+        assert "new" not in result
+        kept = pickle.loads(pickle.dumps(result))
+        assert type(kept) is dict and kept == result
+    deep = copy.deepcopy(study)
+    deep["cells"].clear()
+    assert study["cells"] and copy.copy(found).directory == found.directory
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = study.nothing
 
-    def enough(**standing: object) -> None:
-        raise Enough(standing["name"])
 
-    start = time.monotonic()
-    with pytest.raises(Enough, match="mirror"):
-        ictd.mirror(40, callback=enough)
-    assert time.monotonic() - start < 5
+def test_tables_keep_names_that_look_like_numbers() -> None:
+    assert results.column(["007", "12"]).tolist() == ["007", "12"]
+    assert results.column(["1_000", "2"]).tolist() == ["1_000", "2"]
+    assert results.column(["7", "-12", "0"]).tolist() == [7, -12, 0]
+    assert np.array_equal(results.column(["0.5", "", "-1e05"]), [0.5, np.nan, -1e5], equal_nan=True)
 
 
-def test_an_interrupt_ends_a_reproduction(tmp_path: Path) -> None:
-    text = """
-        import sys, ictd
-        ictd.reproduce(out=sys.argv[1], callback=lambda **_: print("on", flush=True))
-    """
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(text), str(tmp_path)], stdout=pipe, stderr=pipe, text=True)
-    assert process.stdout is not None and "on" in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    start = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert "KeyboardInterrupt" in errors
-    # A second is the promise; the machine of the tests may be busy.
-    assert time.monotonic() - start < 4
+def test_a_study_is_told_of_and_interrupted() -> None:
+    assert "mirror" in ends_by_callback(lambda enough: ictd.mirror(40, callback=enough))["name"]

@@ -1,5 +1,6 @@
 """Blocks in PyTorch: the library's values, tokens, attention and gradients; skipped where PyTorch is not installed."""
 
+import copy
 import pickle
 import sys
 from types import SimpleNamespace
@@ -70,6 +71,17 @@ def test_gradients_are_the_librarys(kernel, tied):
         row, block = made.gradient(context, layer, w)
         np.testing.assert_allclose(module.V.grad[..., -1, :], row, rtol=0, atol=1e-10)
         np.testing.assert_allclose(module.A.grad[..., :3, :3], block, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ictd.circuits)
+def test_modules_of_circuits_can_be_saved(name, tmp_path):
+    params = ictd.Block.theta_star(2, gamma=0.9, layers=2) if name == "trained" else None
+    module = ictd.to_torch(ictd.circuit(name, features=None if params else 2, params=params))
+    torch.save(module, tmp_path / "module.pt")
+    x, r = trajectory(0, n=6, d=2)
+    expected = module(x, r).detach()
+    for again in (torch.load(tmp_path / "module.pt", weights_only=False), pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+        np.testing.assert_array_equal(again(x, r).detach(), expected)
 
 
 @pytest.mark.parametrize("name", [name for name in ictd.circuits if name != "trained"])

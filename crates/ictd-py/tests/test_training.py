@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupts import ends_by_callback, least
 
 import ictd
 from ictd.errors import DivergedError, FileError, IctdError, InputError, InputTypeError
@@ -191,25 +192,9 @@ def test_any_number_of_threads_gives_the_same_bytes() -> None:
     assert parts(1) == parts(2) == parts(7)
 
 
-def test_a_callback_is_told_how_far_training_is() -> None:
-    told: list[dict[str, object]] = []
-    ictd.pretrain(seeds=2, epochs=6000, threads=1, callback=lambda **standing: told.append(standing))
-    assert told and {*told[0]} == {"name", "done", "total", "unit", "seconds"}
-    first = told[0]
-    assert first["name"] == "training paper" and first["unit"] == "epochs" and first["total"] == 12000
-
-
-def test_what_a_callback_raises_ends_training_as_it_was() -> None:
-    class Enough(Exception):
-        pass
-
-    def enough(**_: object) -> None:
-        raise Enough("now")
-
-    start = time.monotonic()
-    with pytest.raises(Enough, match="now"):
-        ictd.pretrain(seeds=4, epochs=100_000, callback=enough)
-    assert time.monotonic() - start < 5
+def test_a_callback_is_told_how_far_training_is_and_ends_it() -> None:
+    standing = ends_by_callback(lambda enough: ictd.pretrain(seeds=4, epochs=100_000, threads=1, callback=enough))
+    assert standing["name"] == "training paper" and standing["unit"] == "epochs" and standing["total"] == 400_000
 
 
 def script(text: str, *arguments: object) -> subprocess.Popen[str]:
@@ -221,8 +206,10 @@ def test_an_interrupt_ends_training_within_a_second_and_resume_ends_with_the_sam
     process = script(
         """
         import sys, ictd
-        print("ready", flush=True)
-        ictd.pretrain(seeds=2, epochs=20_000, batch=64, out=sys.argv[1], callback=lambda **_: print("on", flush=True))
+        try:
+            ictd.pretrain(seeds=2, epochs=20_000, batch=64, out=sys.argv[1], callback=lambda **_: print("on", flush=True))
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
         """,
         tmp_path / "stopped",
     )
@@ -231,11 +218,11 @@ def test_an_interrupt_ends_training_within_a_second_and_resume_ends_with_the_sam
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     start = time.monotonic()
-    _, errors = process.communicate(timeout=30)
-    took = time.monotonic() - start
-    assert "KeyboardInterrupt" in errors
-    # A second is the promise; the machine of the tests may be busy.
-    assert took < 3, took
+    while (said := process.stdout.readline()) != "stopped\n":
+        assert said, "training ended before it was interrupted"
+    # Here no second attempt is made: the machine may be busy.
+    assert time.monotonic() - start < 2.0 + least()
+    process.communicate(timeout=30)
     left = list((tmp_path / "stopped").rglob("step_*.safetensors"))
     assert left and not list((tmp_path / "stopped").rglob("result.json"))
     resumed = ictd.pretrain(seeds=2, epochs=20_000, batch=64, out=tmp_path / "stopped", resume=True)

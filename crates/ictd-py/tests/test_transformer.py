@@ -268,6 +268,46 @@ def test_transformers_and_blocks_are_copied_and_kept():
         ictd.Block(*stack, 0.9, 3)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_theta_star_is_the_same_written_out(kernel):
+    # Short contexts, long ones, and ones whose states repeat, which go other ways.
+    for n, states in ((10, None), (600, None), (60, 5)):
+        x, r = trajectory(2, n=n, d=3, states=states)
+        for words in ({}, {"diagonal_mix": 0.2}, {"block": "dual"}):
+            words = {"gamma": 0.8, "kernel": kernel, "layers": 4, "temperature": 0.7, "step_size": 0.5, **words}
+            np.testing.assert_array_equal(ictd.forward(x, r, **words), ictd.forward(x, r, params=theta_star(3), **words))
+
+
+def test_wide_features_need_no_matrices_of_their_size():
+    # A score block of θ_* for these would have 10^10 numbers.
+    d = 10**5
+    x, r = trajectory(0, n=5, d=d)
+    x, of = x / 300, ictd.Context(x / 300, r)
+    narrow = x @ np.linalg.svd(x, full_matrices=False)[2].T  # the same inner products and distances
+    for kernel in KERNELS:
+        words = {"gamma": 0.9, "kernel": kernel, "layers": 3}
+        expected = one(narrow, r, gamma=0.9, kernel=kernel, depth=3)[0][:, -1]
+        for found in (ictd.forward(x, r, **words), ictd.forward(x[None], r[None], **words)[0], ictd.td.weighted_softmax_td(x, r, **words)):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+    made = ictd.Transformer(0.9)
+    assert made.report(of)["values"] == made.values(of).tolist() and made.targets(of).shape == (16, 6)
+    for call in (
+        lambda: made.tokens(of),
+        lambda: made.attention(of),
+        lambda: made.report(of, tokens=True),
+        lambda: made.report(of, attention=True),
+        lambda: made.gradient(of),
+        lambda: made.as_block(d),
+        lambda: ictd.similarities(x),
+        lambda: ictd.kernel_weights(x),
+        lambda: ictd.td.least_squares_td(of, gamma=0.9),
+        lambda: ictd.certify(x, r),
+        lambda: ictd.construct("td", x, r),
+    ):
+        with pytest.raises(InputError, match="memory is about"):
+            call()
+
+
 def test_what_does_not_fit_into_memory_is_refused():
     deep, of = ictd.Transformer(0.9, layers=10**12), context()
     wide = ictd.Context(np.zeros((200_001, 1)), np.zeros(200_000))

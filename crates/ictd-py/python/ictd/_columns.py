@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ictd import _core
+from ictd._checks import unmasked
 from ictd.errors import InputError, InputTypeError
 
 __all__: list[str] = []
@@ -32,8 +34,19 @@ def frame_columns(frame: Any) -> dict[Any, Any]:
         except ImportError:
             raise InputTypeError(f"{type(frame).__name__} needs pyarrow to be read, or give a frame of pandas or polars") from None
         table = pyarrow.table(frame)
+        _differ(table.column_names)
         return {name: table.column(name).to_numpy() for name in table.column_names}
+    _differ(frame.columns)
     return {name: _plain(frame[name]) for name in frame.columns}
+
+
+def _differ(names: Iterable[Any]) -> None:
+    """Refuses two columns of one name."""
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"the frame has two columns {name!r}, expected names that differ")
+        seen.add(name)
 
 
 def _plain(series: Any) -> npt.NDArray[Any]:
@@ -44,18 +57,31 @@ def _plain(series: Any) -> npt.NDArray[Any]:
             kind = np.float64 if bool(series.isna().any()) else np.dtype(getattr(dtype, "numpy_dtype", np.float64))
             return np.asarray(series.to_numpy(dtype=kind, na_value=np.nan))
         return np.asarray(series.to_numpy(dtype=object, na_value=None))
-    return np.asarray(series.to_numpy())
+    return _known(np.asarray(series.to_numpy()))
+
+
+def _known(made: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Objects with NaN for pandas.NA, which cannot be compared."""
+    missing = getattr(sys.modules.get("pandas"), "NA", None)
+    if made.dtype.kind != "O" or missing is None:
+        return made
+    kept = [np.nan if entry is missing else entry for entry in made.ravel().tolist()]
+    found = np.empty(made.size, dtype=object)
+    found[:] = kept
+    return found.reshape(made.shape)
 
 
 def array(given: object, name: str) -> npt.NDArray[Any]:
     """Whatever NumPy makes an array of; sparse matrices and complex numbers are refused."""
     if hasattr(given, "toarray") and hasattr(given, "nnz"):
         raise InputTypeError(f"{name} is a sparse matrix, expected a dense array: X.toarray() makes one")
+    unmasked(name, given)
     try:
         # A column of pandas may have a kind of its own for what is missing.
-        made = _plain(given) if hasattr(given, "isna") and hasattr(given, "dtype") else np.asarray(given)
+        made = _plain(given) if hasattr(given, "isna") and hasattr(given, "dtype") else _known(np.asarray(given))
     except (ValueError, TypeError) as error:
         raise InputError(f"{name}: {error}") from error
+    _core.admit_entries(made.size, name)
     if made.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {name} has dtype {made.dtype}, expected real numbers")
     return made
@@ -72,7 +98,7 @@ def floats(given: object, name: str) -> Floats:
         return np.asarray(made.astype(np.float64))
     except TypeError as error:
         raise InputTypeError(f"{name}: {error}") from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{name}: {error}") from error
 
 

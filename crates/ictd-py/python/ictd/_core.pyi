@@ -1,16 +1,25 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+_Path = str | PathLike[str]
+_Callback = Callable[..., object] | None
 
-
+__all__ = [
+    "Context", "Family", "Fitted", "Report", "Task", "Trained", "Transformer", "__version__", "_evaluate", "_fit", "_read_log",
+    "admit_entries", "algorithms", "bound", "branch_map", "certify", "circuit", "circuits", "construct", "construction_prompt", "draw",
+    "families", "forward", "improve_policies", "kernel_weights", "kernels", "least_squares", "lemmas", "list_runs", "load_run",
+    "mirror_block", "msve", "neu", "nonparametric_td", "pretrain_seeds", "print_config", "read_checkpoint", "regimes", "reproduce_paper",
+    "run_sweep", "search_readings", "show_sweep", "similarities", "sweep_table", "td", "verify",
+]
 __version__: str
 
 # --- results
 
+@final
 class Report:
     def json(self) -> str: ...
     def text(self, width: int) -> str: ...
@@ -24,6 +33,9 @@ class Report:
 
 # --- estimators and logs
 
+def admit_entries(len: int, name: str) -> None: ...
+
+@final
 class Fitted:
     def predict(self, states: Any, threads: int | None) -> npt.NDArray[np.float64]: ...
     def interval(self, states: Any, threads: int | None) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]: ...
@@ -32,15 +44,17 @@ class Fitted:
     def judgement(self) -> tuple[str, list[tuple[str, str]]]: ...
     def settings(self) -> tuple[float | None, int | None, float | None]: ...
     def states(self) -> tuple[Any, npt.NDArray[np.uint64]]: ...
-    def warnings(self) -> list[str]: ...
     def report(self, threads: int | None) -> Report: ...
 
-def _fit(asked: str, columns: dict[str, Any], threads: int | None) -> Fitted: ...
-def _evaluate(path: str | None, columns: dict[str, Any] | None, asked: str, query: str | None, threads: int | None) -> Report: ...
+def _fit(asked: str, columns: dict[str, Any], threads: int | None, callback: _Callback) -> Fitted: ...
+def _evaluate(
+    path: str | None, columns: dict[str, Any] | None, asked: str, query: str | None, threads: int | None, callback: _Callback
+) -> Report: ...
 def _read_log(path: str | None, columns: dict[str, Any] | None, asked: str, threads: int | None) -> dict[str, Any]: ...
 
 # --- contexts, Transformers, algorithms, tasks, theory
 
+@final
 class Context:
     def __new__(
         cls, features: npt.ArrayLike, rewards: npt.ArrayLike, rows: list[int] | None, terminated: list[bool] | None, queries: npt.ArrayLike | None
@@ -58,6 +72,7 @@ class Context:
     @property
     def num_queries(self) -> int: ...
 
+@final
 class Transformer:
     def __new__(
         cls, gamma: float, kernel: str, temperature: float, layers: int, step_size: Any, block: str, diagonal_mix: float, params: Any
@@ -95,6 +110,7 @@ class Transformer:
         callback: Callable[..., object] | None,
     ) -> Report: ...
 
+@final
 class Task:
     def __new__(
         cls,
@@ -121,6 +137,7 @@ class Task:
     def sample(self, n: int, seed: int, index: int) -> tuple[Context, npt.NDArray[np.uint64]]: ...
     def context(self, states: Sequence[int], queries: Sequence[int]) -> Context: ...
 
+@final
 class Family:
     def __new__(cls, name: str, options: dict[str, Any]) -> Family: ...
     def draw(self, seed: int, index: int) -> Task: ...
@@ -257,9 +274,7 @@ def msve(
 
 # --- training and studies
 
-_Path = str | PathLike[str]
-_Callback = Callable[..., object] | None
-
+@final
 class Trained:
     def report(self) -> Report: ...
     @property

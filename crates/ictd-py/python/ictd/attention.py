@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from ictd import _core
+from ictd._checks import real, word
 from ictd.blocks import Floats
 from ictd.errors import InputError
 
@@ -44,7 +45,7 @@ def similarities(
     array([[1., 1., 0.],
            [1., 2., 2.]])
     """
-    return _core.similarities(features, queries, kernel, A)
+    return _core.similarities(features, queries, word("kernel", kernel), A)
 
 
 def kernel_weights(
@@ -72,4 +73,4 @@ def kernel_weights(
         scores = similarities(features, queries, kernel=kernel, A=A)
     if scores is None:
         raise InputError("scores: missing")
-    return _core.kernel_weights(scores, kernel, temperature, diagonal_mix)
+    return _core.kernel_weights(scores, word("kernel", kernel), real("temperature", temperature), real("diagonal_mix", diagonal_mix))

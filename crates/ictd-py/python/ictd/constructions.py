@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, given
+from ictd._checks import StepSize, flag, given, some_real, whole, word
 from ictd.blocks import Block, Floats
 from ictd.contexts import Context, as_context
 from ictd.results import Result
@@ -48,12 +48,14 @@ def construct(
     [0.0, 0.5, 0.9125]
     """
     context = as_context(features, rewards)._inner
-    depth = given("layers", layers)
-    return Result(_core.construct(algorithm, context, gamma, depth, step_size, lam, tokens, given("threads", threads), callback))
+    how = (some_real("gamma", gamma), given("layers", layers), step_size, some_real("lam", lam))
+    return Result(_core.construct(word("algorithm", algorithm), context, *how, flag("tokens", tokens), given("threads", threads), callback))
 
 
 class Circuit(Result):
     """A block whose algorithm is known, or a trained one. Its keys are those of the card; :meth:`save` writes the files of ``ictd circuit``.
+
+    A pickle keeps the card and the matrices, of which it is a circuit again: ``block`` and ``prompt`` are there, files and text are not.
 
     >>> found = circuit("td", features=2)
     >>> found["algorithm"], sorted(found.arrays)
@@ -66,6 +68,12 @@ class Circuit(Result):
     def __init__(self, report: _core.Report, arrays: dict[str, Floats]) -> None:
         super().__init__(report)
         self.arrays = arrays
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_again, (dict(self), self.arrays))
+
+    def __repr__(self) -> str:
+        return self.text() if "_report" in self.__dict__ else f"<circuit {self['name']}>"
 
     @property
     def card(self) -> dict[str, Any]:
@@ -87,13 +95,26 @@ class Circuit(Result):
 
     def prompt(self, features: npt.ArrayLike, rewards: npt.ArrayLike) -> Floats:
         """(rows, n + 1): the tokens that the first layer is given for a trajectory whose last state is the query."""
-        context = as_context(features, rewards)
-        linear = {"td-linear": "td", "lstd": "td", "residual-gradient": "residual-gradient", "monte-carlo": "monte-carlo"}
-        if self["name"] in linear:
-            return _core.construction_prompt(linear[self["name"]], context._inner, self["gamma"])
-        plain = _core.Transformer(self["gamma"], "softmax", 1.0, 0, 1.0, "tsm", 0.0, None)
-        found: Floats = plain.tokens(context._inner, None)[0]
-        return found
+        return prompt_of(self["name"], self["gamma"], features, rewards)
+
+
+def _again(card: dict[str, Any], arrays: dict[str, Floats]) -> Circuit:
+    """A circuit of its card and its matrices."""
+    made = Circuit.__new__(Circuit)
+    dict.update(made, card)
+    made.arrays = arrays
+    return made
+
+
+def prompt_of(name: str, gamma: float, features: npt.ArrayLike, rewards: npt.ArrayLike) -> Floats:
+    """The tokens that the first layer of a circuit of that name is given."""
+    context = as_context(features, rewards)
+    linear = {"td-linear": "td", "lstd": "td", "residual-gradient": "residual-gradient", "monte-carlo": "monte-carlo"}
+    if name in linear:
+        return _core.construction_prompt(linear[name], context._inner, gamma)
+    plain = _core.Transformer(gamma, "softmax", 1.0, 0, 1.0, "tsm", 0.0, None)
+    found: Floats = plain.tokens(context._inner, None)[0]
+    return found
 
 
 def circuit(
@@ -114,6 +135,6 @@ def circuit(
     >>> circuit("td-linear", features=1, layers=2)["formula"]
     'w += (α/n) Σ_i (r_i + γ w·x_{i+1} − w·x_i) x_i, v = w·x'
     """
-    sizes = (given("features", features), given("layers", layers))
-    report, arrays = _core.circuit(name, *sizes, gamma, step_size, params, given("seed", seed) or 0)
+    sizes = (given("features", features), given("layers", layers), some_real("gamma", gamma), some_real("step_size", step_size))
+    report, arrays = _core.circuit(word("circuit", name), *sizes, params, whole("seed", seed))
     return Circuit(report, dict(arrays))

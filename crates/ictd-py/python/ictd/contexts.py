@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import plain_path
+from ictd._checks import plain_path, unmasked
 from ictd.blocks import Floats
 from ictd.errors import InputError, InputTypeError
 
@@ -75,7 +75,7 @@ class Context:
         for k, episode in enumerate(episodes):
             if not isinstance(episode, Sequence) or isinstance(episode, (str, bytes)) or not 2 <= len(episode) <= 3:
                 raise InputTypeError(f"episode {k} is of type {type(episode).__name__}, expected (features, rewards) or with terminated beside them")
-            rows, paid = np.asarray(episode[0]), np.asarray(episode[1])
+            rows, paid = _array(k, "features", episode[0]), _array(k, "rewards", episode[1])
             if rows.ndim != 2 or paid.ndim != 1:
                 raise InputError(f"episode {k}: features have shape {rows.shape} and rewards {paid.shape}, expected (T + 1, d) and (T,)")
             if len(rows) != len(paid) + 1:
@@ -179,6 +179,16 @@ class Context:
         return f"<Context: {', '.join(words)}>"
 
 
+def _array(k: int, name: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
+    """An array of episode k."""
+    try:
+        return np.asarray(unmasked(f"episode {k}: {name}", given))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"episode {k}: {name}: {error}") from None
+
+
 def _rebuilt(episodes: list[Any], queries: Floats | None) -> Context:
     return Context.from_episodes(episodes, queries=queries)
 
@@ -206,7 +216,7 @@ def rows_of(episode: npt.ArrayLike | None) -> list[int] | None:
     """The number of rows of every episode, from a label for every row."""
     if episode is None:
         return None
-    labels = np.asarray(episode)
+    labels = np.asarray(unmasked("episode", episode))
     if labels.ndim != 1:
         raise InputError(f"episode has shape {labels.shape}, expected one label for every row of features")
     if len(labels) == 0:
@@ -227,7 +237,7 @@ def flags_of(terminated: Flags | None) -> list[bool] | None:
     """Whether each episode ends in a terminal state; one flag is for all."""
     if terminated is None:
         return None
-    found = np.asarray(terminated)
+    found = np.asarray(unmasked("terminated", terminated))
     if found.ndim > 1 or found.size and not np.isin(found, (False, True)).all():
         raise InputError(f"terminated is {terminated!r}, expected true or false, for all episodes or for each")
     return [bool(flag) for flag in found.ravel()]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from ictd import _core
+from ictd._checks import given as whole_or_none
+from ictd._checks import real
 from ictd._columns import Column, Floats, States, array, column, floats, frame_columns, is_frame, options
 from ictd.errors import InputError, InputTypeError
+from ictd._progress import Callback, watched
 from ictd.results import Result
 
 __all__ = ["Log", "as_log", "evaluate", "read_log", "targets"]
@@ -24,7 +27,7 @@ class Log:
     An episode of T steps that was cut short has a last row without a reward (NaN), the state that it ended in; one that terminated has T rows.
 
     Attributes:
-        states: (N, d) numbers, or a list of N labels.
+        states: (N, d) numbers, or N labels.
         rewards: (N,); NaN in the last row of an episode that was cut short.
         episode: the name of the episode of every row.
         terminated: 1 where a transition led to a terminal state.
@@ -50,6 +53,25 @@ class Log:
     columns: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        names = self.columns
+        for name in ("states", "next_state"):
+            given = getattr(self, name)
+            if given is not None and not _is_plain(given, dimensions=2):
+                states = States(given, name)
+                object.__setattr__(self, name, states.values)
+                names = names or tuple(states.names or ())
+        object.__setattr__(self, "columns", tuple(names))
+        object.__setattr__(self, "warnings", tuple(self.warnings))
+        paid = floats(self.rewards, "rewards")
+        if paid.ndim != 1:
+            raise InputError(f"rewards has shape {paid.shape}, expected one dimension")
+        object.__setattr__(self, "rewards", np.ascontiguousarray(paid))
+        for name in ("episode", "terminated", "truncated", "time"):
+            given = getattr(self, name)
+            if given is not None and not _is_plain(given, dimensions=1):
+                object.__setattr__(self, name, column(given, name))
+
     def __len__(self) -> int:
         return len(self.rewards)
 
@@ -60,7 +82,13 @@ class Log:
 
     @property
     def targets(self) -> Floats:
-        """Rewards, episodes and ends as one array that scikit-learn slices: see :func:`targets`."""
+        """Rewards, episodes and ends as one array that scikit-learn slices: see :func:`targets`.
+
+        They have no place for times and next states: a log with these is for ``fit(log)``.
+        """
+        for name in ("next_state", "time"):
+            if getattr(self, name) is not None:
+                raise InputError(f"targets: the log has {name}, for which targets have no place: give the log to fit")
         return targets(self.rewards, self.episode, self.terminated, self.truncated)
 
     def arrays(self) -> dict[str, Any]:
@@ -83,6 +111,13 @@ class Log:
         return f"<log of {len(self)} rows, {episodes} episodes, {kind}>"
 
 
+def _is_plain(given: object, dimensions: int) -> bool:
+    """Whether it is as the library takes it: ``int64`` of one dimension, ``float64`` of so many, or a list of texts."""
+    if type(given) is np.ndarray:
+        return given.dtype == np.int64 and given.ndim == 1 or given.dtype == np.float64 and given.ndim == dimensions
+    return isinstance(given, list) and all(type(entry) is str for entry in given)
+
+
 def targets(rewards: object, episode: object = None, terminated: object = None, truncated: object = None) -> Floats:
     """Rewards, episodes and ends as one (N, 3) array of ``float64``, which ``fit`` and ``score`` of the estimators understand as ``y``.
 
@@ -103,7 +138,9 @@ def targets(rewards: object, episode: object = None, terminated: object = None, 
         names = column(episode, "episode")
         if len(names) != len(paid):
             raise InputError(f"episode: found {len(names)} rows, expected {len(paid)} as there are rewards")
-        found[:, 1] = np.unique(np.asarray(names), return_inverse=True)[1] if isinstance(names, list) else names
+        # Numbers of one's own may be too large to be told apart as float64. NaN, which is no name, stays.
+        numbers = np.unique(np.asarray(names), return_inverse=True)[1].astype(np.float64)
+        found[:, 1] = numbers if isinstance(names, list) else np.where(np.isnan(names), np.nan, numbers)
     for name, given, code in (("terminated", terminated, 1), ("truncated", truncated, 2)):
         if given is None:
             continue
@@ -136,7 +173,7 @@ def _of_library(found: Mapping[str, Any]) -> Log:
     return Log(**fields, columns=tuple(found["columns"]), warnings=tuple(found["warnings"]))
 
 
-def read_log(path: str | os.PathLike[str], *, threads: int | None = None, **columns: object) -> Log:
+def read_log(path: str | os.PathLike[str], *, threads: SupportsIndex | None = None, **columns: object) -> Log:
     """Reads a log from a file that ``ictd evaluate`` reads: CSV, TSV, JSON lines, NPY, NPZ, HDF5, Arrow, Parquet, a Minari data set by folder or id.
 
     Columns are guessed from their names, or said: ``episode=``, ``time=``, ``state=``, ``reward=``, ``terminated=``, ``truncated=``; ``missing=``
@@ -149,10 +186,10 @@ def read_log(path: str | os.PathLike[str], *, threads: int | None = None, **colu
     >>> ictd.read_log(path)
     <log of 4 rows, 2 episodes, 1 features>
     """
-    return _of_library(_core._read_log(os.fspath(path), None, options(**columns), threads))
+    return _of_library(_core._read_log(os.fspath(path), None, options(**columns), whole_or_none("threads", threads)))
 
 
-def as_log(data: Any, *, threads: int | None = None, **columns: object) -> Log:
+def as_log(data: Any, *, threads: SupportsIndex | None = None, **columns: object) -> Log:
     """A log from whatever holds one.
 
     ``data`` is a path (see :func:`read_log`); a frame of pandas or polars or anything with Arrow's ``__arrow_c_stream__`` (through pyarrow), whose
@@ -173,7 +210,7 @@ def as_log(data: Any, *, threads: int | None = None, **columns: object) -> Log:
         return _of_episodes(data.iterate_episodes())
     if is_frame(data):
         found = {str(name): _entries(part, str(name)) for name, part in frame_columns(data).items()}
-        return _of_library(_core._read_log(None, found, options(**columns), threads))
+        return _of_library(_core._read_log(None, found, options(**columns), whole_or_none("threads", threads)))
     if isinstance(data, Iterable):
         return _of_episodes(data)
     raise InputTypeError(f"log is {type(data).__name__}, expected a path, a frame, a Minari data set or episodes")
@@ -246,13 +283,21 @@ def _of_episodes(episodes: Iterable[Any]) -> Log:
 
 
 def evaluate(
-    log: Any, gamma: float, *, query: str | os.PathLike[str] | None = None, threads: int | None = None, **given: object
+    log: Any,
+    gamma: float,
+    *,
+    query: str | os.PathLike[str] | None = None,
+    threads: SupportsIndex | None = None,
+    callback: Callback | None = None,
+    progress: bool | None = None,
+    **given: object,
 ) -> Result:
     """The value of every state in a log, with intervals and a judgement: what ``ictd evaluate`` does.
 
     ``log`` is a path, or whatever :func:`as_log` takes. Options are those of the command: ``estimator``, ``scale``, ``kernel``, ``temperature``,
     ``layers``, ``ridge``, ``lambda_``, ``compare``, ``seed``, ``strict``, the columns (``episode``, ``time``, ``state``, ``reward``, ``terminated``,
-    ``truncated``, ``id``), ``missing``; ``query`` is a file with the states that values are wanted of.
+    ``truncated``, ``id``), ``missing``; ``query`` is a file with the states that values are wanted of. ``callback`` is told how far it is, and
+    ends it by raising; ``progress`` writes a line to stderr (default: where that is a terminal).
 
     Returns a :class:`Result` with the keys of the command's JSON: ``judgement``, ``reasons``, ``chosen``, ``rows``, ``mean``, ….
 
@@ -264,13 +309,17 @@ def evaluate(
     """
     if "lambda_" in given:
         given["lambda"] = given.pop("lambda_")
+    place = None if query is None else os.fspath(query)
+    workers = whole_or_none("threads", threads)
     if isinstance(log, (str, os.PathLike)):
-        asked = options(gamma=gamma, **given)
-        return Result(_core._evaluate(os.fspath(log), None, asked, None if query is None else os.fspath(query), threads))
+        asked = options(gamma=real("gamma", gamma), **given)
+        with watched(callback, progress) as told:
+            return Result(_core._evaluate(os.fspath(log), None, asked, place, workers, told))
     names = ("episode", "time", "state", "reward", "terminated", "truncated", "missing")
     if given.get("id") is not None:
         raise InputError("id: expected a path beside it; a log in memory has none")
     columns = {name: given.pop(name) for name in names if name in given}
     found = as_log(log, threads=threads, **columns)
-    asked = options(gamma=gamma, **given)
-    return Result(_core._evaluate(None, found.arrays(), asked, None if query is None else os.fspath(query), threads))
+    asked = options(gamma=real("gamma", gamma), **given)
+    with watched(callback, progress) as told:
+        return Result(_core._evaluate(None, found.arrays(), asked, place, workers, told))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = ["DivergedError", "FileError", "IctdError", "InputError", "InputTypeError", "InternalError", "RefusedWarning"]
 
 
@@ -24,17 +26,29 @@ class DivergedError(IctdError, ArithmeticError, ValueError):
 class FileError(IctdError, OSError):
     """A file that cannot be read or written."""
 
-    @classmethod
-    def of(cls, code: int | None, text: str, path: str) -> FileError:
+    @staticmethod
+    def of(code: int | None, text: str, path: str) -> FileError:
         """An error of that number of the system's, as the class that Python has for it."""
-        kind = type(OSError(code, "")) if code is not None else OSError
-        found = cls if kind is OSError else _file_errors.setdefault(kind, type(cls.__name__, (cls, kind), {"__module__": __name__}))
-        error = found(text)
+        error = _file_error(type(OSError(code, "")) if code is not None else OSError)(text)
         error.errno, error.filename = code, path
         return error
 
+    def __str__(self) -> str:
+        # That of OSError is made of the number and the path, which the library's text has.
+        return str(self.args[0]) if self.args else ""
 
-_file_errors: dict[type[OSError], type[FileError]] = {}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (FileError.of, (self.errno, str(self), self.filename))
+
+
+_file_errors: dict[type[OSError], type[FileError]] = {OSError: FileError}
+
+
+def _file_error(kind: type[OSError]) -> type[FileError]:
+    """The class that is a FileError and one of Python's: always the same."""
+    if kind not in _file_errors:
+        _file_errors[kind] = type("FileError", (FileError, kind), {"__module__": __name__})
+    return _file_errors[kind]
 
 
 class InternalError(IctdError, RuntimeError):

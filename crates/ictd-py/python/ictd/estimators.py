@@ -14,6 +14,8 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
+from collections.abc import Callable
+from functools import cache
 from html import escape
 from typing import Any, ClassVar, Literal, Self
 
@@ -21,7 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
+from ictd._checks import given as whole_or_none
+from ictd._checks import real, whole
 from ictd._columns import Column, Floats, States, column, floats, has_sklearn, options
+from ictd._progress import Callback, watched
 from ictd.episodes import Log, of_targets
 from ictd.errors import IctdError, InputError, RefusedWarning
 from ictd.results import Result
@@ -49,21 +54,30 @@ Missing = Literal["refuse", "drop", "mean"]
 _FLOAT64 = np.dtype(np.float64)
 #: What tells scikit-learn that a request is left as it is.
 _UNCHANGED = "$UNCHANGED$"
+#: Parameters that are numbers, and of which kind.
+_NUMBERS: dict[str, Callable[[str, Any], float]] = {
+    "gamma": real, "temperature": real, "ridge": real, "lambda": real, "layers": whole, "seed": whole,
+}
 _ROUTED = ("episode", "time", "terminated", "truncated", "next_state")
 
 
 class NotFittedError(IctdError, ValueError, AttributeError):
     """An estimator was asked before it was fitted."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (NotFittedError if type(self) is NotFittedError else _not_fitted, self.args)
 
-def _not_fitted(name: str) -> Exception:
-    text = f"This {name} instance is not fitted yet: call fit first"
-    if has_sklearn():
-        from sklearn.exceptions import NotFittedError as Theirs  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-        kind = type("NotFittedError", (NotFittedError, Theirs), {"__module__": __name__})
-        return kind(text)  # type: ignore[no-any-return]
-    return NotFittedError(text)
+def _not_fitted(text: str) -> NotFittedError:
+    """The error, which is scikit-learn's too where that is imported."""
+    return (_not_fitted_kind() if has_sklearn() else NotFittedError)(text)
+
+
+@cache
+def _not_fitted_kind() -> type[NotFittedError]:
+    from sklearn.exceptions import NotFittedError as Theirs  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+    return type("NotFittedError", (NotFittedError, Theirs), {"__module__": __name__})
 
 
 class Judgement:
@@ -150,7 +164,12 @@ class _Estimator:
         if tuned.get("scale") is not None and states.is_label and tuned["scale"] == "standardize":
             tuned["scale"] = None
         tuned["lambda"] = getattr(self, "lambda_", None)
+        tuned |= {name: check(name, tuned[name]) for name, check in _NUMBERS.items() if name == "gamma" or tuned.get(name) is not None}
         return options(estimator=self._name, **tuned)
+
+    @property
+    def _threads(self) -> int | None:
+        return whole_or_none("threads", self.threads)
 
     # --- transitions
 
@@ -221,6 +240,8 @@ class _Estimator:
         truncated: Any = None,
         time: Any = None,
         next_state: Any = None,
+        callback: Callback | None = None,
+        progress: bool | None = False,
     ) -> Self:
         """Fits the estimator to transitions; returns it.
 
@@ -232,6 +253,8 @@ class _Estimator:
             truncated: whether recording ended there.
             time: times of the rows; rows of an episode are then put in this order.
             next_state: states that followed, as X.
+            callback: is told how far the fit is, and ends it by raising.
+            progress: whether to write a line to stderr; None for where that is a terminal.
 
         Where the judgement is to refuse a :class:`ictd.errors.RefusedWarning` says why; where values diverge a
         :class:`ictd.errors.DivergedError` is raised.
@@ -244,7 +267,8 @@ class _Estimator:
             states = States(X)
             columns = self._columns(X, y, given, states)
         asked = self._asked(states)
-        fitted = _core._fit(asked, columns, self.threads)
+        with watched(callback, progress) as told:
+            fitted = _core._fit(asked, columns, self._threads, told)
         # As they were when it was fitted: they may be written over.
         kept = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in columns.items()}
         self._given: tuple[str, dict[str, Any]] = (asked, kept)
@@ -273,10 +297,10 @@ class _Estimator:
     def _engine(self) -> _core.Fitted:
         """The fitted estimator; made anew from its transitions in a copy that came from elsewhere."""
         if "_given" not in self.__dict__:
-            raise _not_fitted(type(self).__name__)
+            raise _not_fitted(f"This {type(self).__name__} instance is not fitted yet: call fit first")
         if self._fitted is None:
             asked, columns = self._given
-            self._fitted = _core._fit(asked, columns, self.threads)
+            self._fitted = _core._fit(asked, columns, self._threads, None)
         return self._fitted
 
     # --- answers
@@ -315,19 +339,19 @@ class _Estimator:
         """The values of states: (n,) for n states. A state that the log knows nothing of has the mean."""
         fitted = self.__dict__.get("_fitted") or self._engine()
         if type(X) is np.ndarray and X.dtype == _FLOAT64 and X.ndim == 2 and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_"):
-            return fitted.predict(X, self.threads)
-        return fitted.predict(self._states(X), self.threads)
+            return fitted.predict(X, self._threads)
+        return fitted.predict(self._states(X), self._threads)
 
     def interval(self, X: Any) -> Floats:
         """Where the values of n states lie at 95 %: low and high ends, (n, 2).
 
         Ends come from resampled episodes and, of softmax TD, an estimate of the bias of stopping early. They stay within the returns that were seen.
         """
-        return self._engine().interval(self._states(X), self.threads)[0]
+        return self._engine().interval(self._states(X), self._threads)[0]
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
         """Which of n states are like none that was left in the log, or mostly lead to such."""
-        return self._engine().interval(self._states(X), self.threads)[1]
+        return self._engine().interval(self._states(X), self._threads)[1]
 
     def judgement(self) -> Judgement:
         """How far the values of the log's states can be relied on, and why."""
@@ -338,7 +362,7 @@ class _Estimator:
         """Everything that ``ictd evaluate`` says of the log: its JSON, text, figures and tables."""
         fitted = self._engine()
         if self._result is None:
-            self._result = Result(fitted.report(self.threads))
+            self._result = Result(fitted.report(self._threads))
         return self._result
 
     @property
@@ -371,7 +395,7 @@ class _Estimator:
         given = {"episode": episode, "terminated": terminated, "truncated": truncated, "time": time, "next_state": next_state}
         if not isinstance(X, Log):
             self._states(X)
-        return fitted.score(self._columns(X, y, given), self.threads)
+        return fitted.score(self._columns(X, y, given), self._threads)
 
     # --- copies
 
@@ -479,7 +503,7 @@ class _Averaging(_Estimator):
 
         K[i, j] = n_j k(x_i, s_j) / Σ_l n_l k(x_i, s_l) with n the visits; rows sum to 1 for kernels that are normalised by column.
         """
-        return self._engine().attention(self._states(X), self.threads)
+        return self._engine().attention(self._states(X), self._threads)
 
 
 class SoftmaxTD(_Averaging):

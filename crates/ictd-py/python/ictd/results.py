@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
 import os
-from typing import Any
+import re
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
+from ictd.errors import InputError
 
 __all__ = ["Figure", "Result"]
 
@@ -33,8 +36,6 @@ class Figure:
         ending = os.fspath(path).rpartition(".")[2].lower()
         made = {"svg": lambda: self.svg().encode(), "pdf": lambda: self._report.pdf(self.name), "png": lambda: self._report.png(self.name)}
         if ending not in made:
-            from ictd.errors import InputError
-
             raise InputError(f"figure is to be written to '{os.fspath(path)}', expected a name that ends in .svg, .pdf or .png")
         content = made[ending]()
         with open(path, "wb") as file:
@@ -50,13 +51,19 @@ class Figure:
 class Result(dict[str, Any]):
     """What a study found: the keys of the command line's ``--json``, with its text, figures and tables.
 
-    Where the JSON of the command is a list, as of several settings at once, it is the value of the key ``"results"``.
+    Where the JSON of the command is a list, as of several settings at once, it is the value of the key ``"results"``. Copies show
+    themselves too; a pickle keeps the numbers alone, and is read as a plain dictionary.
     """
 
     def __init__(self, report: _core.Report) -> None:
         found = json.loads(report.json())
         super().__init__(found if isinstance(found, dict) else {"results": found})
         self._report = report
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_report":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        raise InputError("this result was pickled, which keeps its numbers alone, expected the one that was pickled for text, figures and tables")
 
     def text(self, width: int = 100) -> str:
         """What the command line prints, in lines of at most ``width`` characters."""
@@ -90,6 +97,20 @@ class Result(dict[str, Any]):
         pictures = "".join(figure.svg() for figure in self.figures.values())
         return f"<pre>{escape(self.text())}</pre>{pictures}"
 
+    def __copy__(self) -> Self:
+        new = type(self).__new__(type(self))
+        dict.update(new, self)
+        new.__dict__.update(self.__dict__)
+        return new
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        new = self.__copy__()
+        dict.update(new, copy.deepcopy(dict(self), memo))
+        # What shows itself never changes: copies share it.
+        others = {name: value for name, value in self.__dict__.items() if name != "_report"}
+        new.__dict__.update(copy.deepcopy(others, memo))
+        return new
+
     def __reduce__(self) -> tuple[Any, ...]:
         # What shows itself is the library's own: elsewhere the numbers are what there is.
         return (dict, (dict(self),))
@@ -102,12 +123,20 @@ def columns(text: str) -> dict[str, Column]:
     return {name: column([row[k] for row in body]) for k, name in enumerate(header)}
 
 
+#: What Python reads as a number and is a name: texts with leading zeros or underscores.
+_NAME = re.compile(r"[+-]?0[0-9]|.*_")
+
+
 def column(cells: list[str]) -> Column:
     """Whole numbers, numbers, truth values or texts, whichever all cells are."""
-    if cells and all(cell in ("true", "false") for cell in cells):
+    if not cells:
+        return np.array([], dtype=np.float64)
+    if all(cell in ("true", "false") for cell in cells):
         return np.array([cell == "true" for cell in cells])
+    if any(_NAME.match(cell) for cell in cells):
+        return np.array(cells)
     try:
-        return np.array([int(cell) for cell in cells], dtype=np.int64) if cells else np.array([], dtype=np.float64)
+        return np.array([int(cell) for cell in cells], dtype=np.int64)
     except (ValueError, OverflowError):
         pass
     try:

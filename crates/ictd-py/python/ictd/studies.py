@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, SupportsIndex
 
 from ictd import _core, _html
+from ictd._checks import flag, given, whole
 from ictd._given import Path, Seeds, assignments, seeds_text
 from ictd._progress import Callback, watched
 from ictd.errors import InputTypeError
@@ -83,10 +84,10 @@ def reproduce(
     quick: bool = False,
     *,
     seeds: Seeds | None = None,
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     fresh: bool = False,
     out: Path | None = None,
-    threads: int | None = None,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> Reproduction:
@@ -107,7 +108,7 @@ def reproduce(
     directory = os.fspath(out) if out is not None else f"out/{'predecessor' if paper == 'predecessor' else 'reproduce'}"
     with watched(callback, progress) as told:
         chosen = None if seeds is None else seeds_text(seeds)
-        found = _core.reproduce_paper(paper, _names(only), quick, chosen, seed, fresh, directory, threads, told)
+        found = _core.reproduce_paper(paper, _names(only), quick, chosen, whole("seed", seed), fresh, directory, given("threads", threads), told)
     return Reproduction(found, directory)
 
 
@@ -119,7 +120,7 @@ def branches(
     fresh: bool = False,
     extend: bool = False,
     out: Path = "out/branches",
-    threads: int | None = None,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
     **overrides: object,
@@ -139,7 +140,7 @@ def branches(
     """
     with watched(callback, progress) as told:
         changes = assignments(set, overrides)
-        found = Result(_core.branch_map(map, seeds_text(seeds), changes, fresh, extend, out, threads, told))
+        found = Result(_core.branch_map(map, seeds_text(seeds), changes, fresh, extend, out, given("threads", threads), told))
     found.save(out)
     return found
 
@@ -150,7 +151,7 @@ def readings(
     set: Mapping[str, object] | Iterable[str] | None = None,
     fresh: bool = False,
     out: Path = "out/readings",
-    threads: int | None = None,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
     **overrides: object,
@@ -160,10 +161,16 @@ def readings(
 
     Keys of every experiment are changed as in :func:`ictd.pretrain`. Finished experiments are kept in ``out``, and taken up by a
     later call of the same build unless ``fresh``. It takes minutes.
+
+    >>> import tempfile, ictd
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     found = ictd.readings(seeds=1, out=directory, epochs=1, batch=2, n=3)
+    >>> found["rows"][0]["figure"], found["rows"][0]["seeds"]
+    ('fig3a', 1)
     """
     with watched(callback, progress) as told:
         changes = assignments(set, overrides)
-        found = Result(_core.search_readings(seeds_text(seeds), changes, fresh, out, threads, told))
+        found = Result(_core.search_readings(seeds_text(seeds), changes, fresh, out, given("threads", threads), told))
     found.save(out)
     return found
 
@@ -171,9 +178,9 @@ def readings(
 def mirror(
     seeds: Seeds = range(40),
     *,
-    epochs: int = 3000,
-    tasks: int = 100,
-    threads: int | None = None,
+    epochs: SupportsIndex = 3000,
+    tasks: SupportsIndex = 100,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> Result:
@@ -181,22 +188,27 @@ def mirror(
 
     The path is that of all seeds; the first half of them are trained to every end, and the first quarter with A held. It takes
     minutes; :meth:`Result.save` writes its figures and tables.
+
+    >>> import ictd
+    >>> len(ictd.mirror(4, epochs=2, tasks=2)["ends"]) > 0
+    True
     """
     with watched(callback, progress) as told:
-        return Result(_core.mirror_block(seeds_text(seeds), epochs, tasks, threads, told))
+        sizes = (whole("epochs", epochs), whole("tasks", tasks))
+        return Result(_core.mirror_block(seeds_text(seeds), *sizes, given("threads", threads), told))
 
 
 def control(
     *,
-    seed: int = 0,
-    mdps: int | None = None,
-    updates: int | None = None,
-    transitions: int | None = None,
-    exact_mdps: int | None = None,
-    sweeps: int | None = None,
-    trials: int | None = None,
+    seed: SupportsIndex = 0,
+    mdps: SupportsIndex | None = None,
+    updates: SupportsIndex | None = None,
+    transitions: SupportsIndex | None = None,
+    exact_mdps: SupportsIndex | None = None,
+    sweeps: SupportsIndex | None = None,
+    trials: SupportsIndex | None = None,
     verify: bool = False,
-    threads: int | None = None,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> Result:
@@ -209,7 +221,8 @@ def control(
     True
     """
     with watched(callback, progress) as told:
-        found = _core.improve_policies(
-            seed, mdps, updates, transitions, exact_mdps, sweeps, trials, verify, threads, told
-        )
+        sampled = (given("mdps", mdps), given("updates", updates), given("transitions", transitions))
+        exact = (given("exact_mdps", exact_mdps), given("sweeps", sweeps), given("trials", trials))
+        how = (flag("verify", verify), given("threads", threads), told)
+        found = _core.improve_policies(whole("seed", seed), *sampled, *exact, *how)
     return Result(found)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from ictd import _core, _html
+from ictd._checks import given
 from ictd._given import Path, Seeds, assignments, seeds_text, toml
 from ictd._progress import Callback, watched
 from ictd.errors import InputTypeError
@@ -112,7 +113,7 @@ def sweep(
     set: Mapping[str, object] | Iterable[str] | None = None,
     fresh: bool = False,
     extend: bool = False,
-    threads: int | None = None,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> SweepTable:
@@ -141,12 +142,21 @@ def sweep(
     with watched(callback, progress) as told:
         chosen = None if seeds is None else seeds_text(seeds)
         changes = assignments(set, {})
-        directory = _core.run_sweep(path, written, out, changes, chosen, fresh, extend, threads, told)
+        directory = _core.run_sweep(path, written, out, changes, chosen, fresh, extend, given("threads", threads), told)
     return read_sweep(directory)
 
 
 def read_sweep(directory: Path) -> SweepTable:
-    """The table of a sweep, whoever ran it; of one that goes on, the runs that are done."""
+    """The table of a sweep, whoever ran it; of one that goes on, the runs that are done.
+
+    >>> import tempfile, ictd
+    >>> plan = {"seeds": 2, "set": {"epochs": 2, "batch": 4}, "grid": {"n": [3, 5]}}
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = ictd.sweep(plan, directory)
+    ...     table = ictd.read_sweep(directory)
+    >>> table.done, table.runs, table.varied
+    (4, 4, ['n'])
+    """
     return SweepTable(os.fspath(directory), *_core.sweep_table(directory))
 
 
@@ -162,5 +172,12 @@ def sweep_show(
     """Looks at a sweep, finished or not, as ``ictd sweep show``: what its runs ended in by setting, a map over two of the keys
     that vary, curves. ``metric`` is a column of the table, ``x`` and ``y`` are keys (``y="none"`` puts all others together), and
     ``statistic`` is ``td``, ``mirror``, ``none``, ``diverged``, ``iqm`` or another that the library lists.
+
+    >>> import tempfile, ictd
+    >>> plan = {"seeds": 2, "set": {"epochs": 2, "batch": 4}, "grid": {"n": [3, 5]}}
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     found = ictd.sweep(plan, directory).show()
+    >>> [(setting["values"], setting["runs"]) for setting in found["settings"]]
+    [(['3'], 2), (['5'], 2)]
     """
     return _Overview(_core.show_sweep(directory, metric, statistic, x, y, callback))

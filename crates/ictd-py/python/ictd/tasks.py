@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import flag, given, listed, plain_path, whole
+from ictd._checks import flag, given, listed, plain_path, real, some_real, whole, word
 from ictd.blocks import Floats
 from ictd.contexts import Context
 
@@ -74,7 +74,7 @@ class Task:
         features: npt.ArrayLike,
         initial: npt.ArrayLike | None = None,
     ) -> None:
-        self._fill(_core.Task(P, rewards, gamma, features, initial, None))
+        self._fill(_core.Task(P, rewards, real("gamma", gamma), features, initial, None))
 
     def _fill(self, core: _core.Task) -> None:
         arrays = dict(zip(("rewards", "initial", "values", "stationary"), core.lists(), strict=True))
@@ -205,7 +205,7 @@ class Family:
         score_scale: float | None = None,
     ) -> None:
         options = sizes(states, features, gamma, not flag("representable", representable), threshold, one_hot, unit_norm, continuous, score_scale)
-        object.__setattr__(self, "_inner", _core.Family(name, options))
+        object.__setattr__(self, "_inner", _core.Family(word("family", name), options))
         object.__setattr__(self, "_options", options)
         object.__setattr__(self, "name", name)
 
@@ -257,13 +257,13 @@ def sizes(
     options = {
         "states": given("states", states),
         "features": given("features", features),
-        "gamma": gamma,
+        "gamma": some_real("gamma", gamma),
         "free": flag("free", free),
-        "threshold": threshold,
+        "threshold": some_real("threshold", threshold),
         "one_hot": flag("one_hot", one_hot),
         "unit_norm": flag("unit_norm", unit_norm),
         "continuous": flag("continuous", continuous),
-        "score_scale": score_scale,
+        "score_scale": some_real("score_scale", score_scale),
     }
     return {name: value for name, value in options.items() if value is not None and value is not False}
 

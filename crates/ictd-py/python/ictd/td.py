@@ -17,7 +17,7 @@ from typing import SupportsIndex
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, given, whole
+from ictd._checks import StepSize, given, real, whole, word
 from ictd.blocks import Floats
 from ictd.contexts import Context, Flags, as_context
 
@@ -48,8 +48,9 @@ def _run(
     diagonal_mix: float = 0.0,
     lam: float = 0.0,
 ) -> Floats:
-    sizes = (whole("layers", layers), step_size)
-    return _core.td(name, context._inner, gamma, *sizes, kernel, temperature, diagonal_mix, lam, given("threads", threads))
+    sizes = (real("gamma", gamma), whole("layers", layers), step_size)
+    weights = (real("temperature", temperature), real("diagonal_mix", diagonal_mix), real("lam", lam))
+    return _core.td(name, context._inner, *sizes, word("kernel", kernel), *weights, given("threads", threads))
 
 
 def weighted_softmax_td(
@@ -70,6 +71,10 @@ def weighted_softmax_td(
     """Weighted softmax TD: v(s_j) ← v(s_j) + α Σ_k δ_k K(x_k, x_j), δ_k = R_k + γ v(s_{k+1}) − v(s_k).
 
     Theorem 1: the same as :func:`ictd.forward` at θ_*.
+
+    >>> weighted_softmax_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9, layers=1).round(6)
+    array([[0.      , 0.      , 0.      ],
+           [0.622459, 0.562177, 0.622459]])
     """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run(
@@ -101,6 +106,10 @@ def reflected_td(
     """Softmax TD on reflected transitions (−x, −R, −x'), a reflected state being worth −v: what the mirror block computes.
 
     v(s_j) ← v(s_j) + α Σ_k K(−x_k, x_j)·(−R_k − γ v(s_{k+1}) + v(s_k)).
+
+    >>> reflected_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9, layers=1).round(6)
+    array([[ 0.      ,  0.      ,  0.      ],
+           [-0.377541, -0.437823, -0.377541]])
     """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run("reflected", context, gamma, layers, step_size, threads, temperature=temperature)
@@ -121,6 +130,10 @@ def tabular_td(
     """Expected tabular TD on the empirical model: v(s) ← v(s) + α (r̂(s) + γ Σ p̂(s'|s) v(s') − v(s)) for every state that was left.
 
     States are the same where their features are.
+
+    >>> tabular_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9, layers=1).round(6)
+    array([[0., 0., 0.],
+           [1., 0., 1.]])
     """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run("tabular", context, gamma, layers, step_size, threads)
@@ -138,7 +151,12 @@ def linear_td(
     queries: npt.ArrayLike | None = None,
     threads: SupportsIndex | None = None,
 ) -> Floats:
-    """Batch linear TD: w ← w + (α/n) Σ_k δ_k x_k and v(s) = ⟨w, x(s)⟩, from w = 0."""
+    """Batch linear TD: w ← w + (α/n) Σ_k δ_k x_k and v(s) = ⟨w, x(s)⟩, from w = 0.
+
+    >>> linear_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9, layers=1).round(6)
+    array([[0.  , 0.  , 0.  ],
+           [0.5 , 0.25, 0.5 ]])
+    """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run("linear", context, gamma, layers, step_size, threads)
 
@@ -159,6 +177,10 @@ def lambda_td(
     """Batch linear TD(λ): w ← w + (α/n) Σ_k δ_k e_k with traces e_k = λ e_{k−1} + x_k, which start anew with every episode.
 
     Traces decay by λ, not by γλ (arXiv 2405.13861).
+
+    >>> lambda_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9, lam=0.5, layers=1).round(6)
+    array([[0.  , 0.  , 0.  ],
+           [0.5 , 0.25, 0.5 ]])
     """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run("lambda", context, gamma, layers, step_size, threads, lam=lam)
@@ -176,7 +198,12 @@ def residual_gradient_td(
     queries: npt.ArrayLike | None = None,
     threads: SupportsIndex | None = None,
 ) -> Floats:
-    """The batch residual gradient: w ← w + (α/n) Σ_k δ_k (x_k − γ x_{k+1})."""
+    """The batch residual gradient: w ← w + (α/n) Σ_k δ_k (x_k − γ x_{k+1}).
+
+    >>> residual_gradient_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9, layers=1).round(6)
+    array([[0.    , 0.    , 0.    ],
+           [0.275 , 0.1375, 0.275 ]])
+    """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run("residual_gradient", context, gamma, layers, step_size, threads)
 
@@ -192,7 +219,12 @@ def average_reward_td(
     queries: npt.ArrayLike | None = None,
     threads: SupportsIndex | None = None,
 ) -> Floats:
-    """Batch average-reward TD: w ← w + (α/n) Σ_k (R_k − R̄_k + v(s_{k+1}) − v(s_k)) x_k, R̄_k being the mean of the first k rewards."""
+    """Batch average-reward TD: w ← w + (α/n) Σ_k (R_k − R̄_k + v(s_{k+1}) − v(s_k)) x_k, R̄_k being the mean of the first k rewards.
+
+    >>> average_reward_td([[1.0], [0.5], [1.0]], [1.0, 0.0], layers=1).round(6)
+    array([[ 0.    ,  0.    ,  0.    ],
+           [-0.125 , -0.0625, -0.125 ]])
+    """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run("average_reward", context, 0.0, layers, step_size, threads)
 
@@ -209,7 +241,12 @@ def monte_carlo_regression(
     queries: npt.ArrayLike | None = None,
     threads: SupportsIndex | None = None,
 ) -> Floats:
-    """Regression on returns: w ← w + (α/n) Σ_k (G_k − ⟨w, x_k⟩) x_k with G_k = R_k + γ G_{k+1} to the end of the episode."""
+    """Regression on returns: w ← w + (α/n) Σ_k (G_k − ⟨w, x_k⟩) x_k with G_k = R_k + γ G_{k+1} to the end of the episode.
+
+    >>> monte_carlo_regression([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9, layers=1).round(6)
+    array([[0.  , 0.  , 0.  ],
+           [0.5 , 0.25, 0.5 ]])
+    """
     context = as_context(features, rewards, episode, terminated, queries)
     return _run("monte_carlo", context, gamma, layers, step_size, threads)
 
@@ -236,7 +273,7 @@ def nonparametric_td(
            [0.555556, 0.444444, 0.555556]])
     """
     context = as_context(features, rewards, episode, terminated, queries)
-    return _core.nonparametric_td(context._inner, kappa, gamma, whole("layers", layers), step_size)
+    return _core.nonparametric_td(context._inner, kappa, real("gamma", gamma), whole("layers", layers), step_size)
 
 
 def least_squares_td(
@@ -252,4 +289,4 @@ def least_squares_td(
     >>> least_squares_td([[1.0], [0.5], [1.0]], [1.0, 0.0], gamma=0.9)
     array([2.85714286])
     """
-    return _core.least_squares(as_context(features, rewards, episode, terminated)._inner, gamma)
+    return _core.least_squares(as_context(features, rewards, episode, terminated)._inner, real("gamma", gamma))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import given, listed, whole
+from ictd._checks import flag, given, listed, real, some_real, whole, word
 from ictd.contexts import Context, Flags, as_context
 from ictd.errors import InputError
 from ictd.results import Result
@@ -82,7 +82,8 @@ def certify(
     if context is None and (episode is not None or terminated is not None):
         raise InputError("features: missing, expected beside episode and terminated")
     options = sizes(states, number, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
-    layer = (kernel, temperature, step_size, given("layers", layers), tolerance, params, attention)
+    sizes_of = (some_real("temperature", temperature), some_real("step_size", step_size), given("layers", layers))
+    layer = (None if kernel is None else word("kernel", kernel), *sizes_of, some_real("tolerance", tolerance), params, flag("attention", attention))
     which = (given("tasks", tasks), given("n", n), given("index", index), whole("seed", seed))
     return Result(_core.certify(context, source_of(task), options, *layer, *which, given("threads", threads), callback))
 
@@ -109,6 +110,10 @@ def bound(
 ) -> Result:
     """Lemmas 4 to 7 and Theorem 2 with all constants, beside sampled contexts: ``ictd bound``.
 
+    With C = min_s M(s, s) − (1 + γ)/2 (``margin``), the chain's mixing c_λ = (1 + λ)/(1 − λ) and C_x the largest ‖x(s)‖, Lemma 4 has
+    ‖M̂ − M‖∞ ≤ |S|·√(c_λ/2)·2·exp(4·C_x²)·√(log(2|S|/(μ_min δ))/n), Lemma 6 (with λ of the chain of pairs)
+    ‖T̂(v) − v‖∞ ≤ 2γ‖v‖∞·√(2·c_λ)·|S|·exp(2·C_x²)·√(log(4|S|/(μ_pair δ))/n) = b, and Theorem 2 ‖v_L − v‖∞ ≤ (1 − C)^L·‖v‖∞ + b/C.
+
     Statements hold with probability 1 − ``delta``. Without a task, an index or lengths three settings are compared. ``"results"`` has one
     report per setting.
 
@@ -117,7 +122,7 @@ def bound(
     [100]
     """
     options = sizes(states, features, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
-    which = (given("index", index), listed("lengths", lengths), whole("contexts", contexts), delta, whole("seed", seed))
+    which = (given("index", index), listed("lengths", lengths), whole("contexts", contexts), real("delta", delta), whole("seed", seed))
     return Result(_core.bound(source_of(task), options, *which, given("threads", threads), callback))
 
 
@@ -172,7 +177,9 @@ def regimes(
 ) -> Result:
     """A map of where depth converges, over score scale and discount, and of what repairs it: ``ictd regimes``.
 
-    ``tasks`` per cell. The discount and the scores of the map take the place of the tasks'.
+    A layer multiplies errors by I − α(M − γMP), M(s, u) = μ(u)·k(s, u)/Σ_w μ(w)·k(s, w). Cells count the tasks where Assumption 5.1 holds
+    (min_s M(s, s) > (1 + γ)/2), where small steps converge by proof, where they do in fact (all eigenvalues of M − γMP have positive real
+    parts), and where none does (``unstable``). ``tasks`` per cell; the discount and the scores of the map take the place of the tasks'.
 
     >>> sorted(regimes("dense", tasks=1, states=3)["cells"][0])[:3]
     ['assumption', 'gamma', 'in_fact']
@@ -230,7 +237,7 @@ def verify(
     True
     """
     sizes = (given("trials", trials), given("layers", layers), given("length", length), given("features", features), given("states", states))
-    how = (gamma, tolerance, whole("seed", seed), given("threads", threads), callback)
+    how = (some_real("gamma", gamma), some_real("tolerance", tolerance), whole("seed", seed), given("threads", threads), callback)
     return Result(_core.verify(*sizes, *how))
 
 
@@ -264,5 +271,6 @@ def msve(
     [1, 10]
     """
     options = sizes(states, features, gamma, free, threshold, one_hot, unit_norm, continuous, score_scale)
-    how = (given("tasks", tasks), given("layers", layers), listed("lengths", lengths), kernel, temperature, step_size)
+    layer = (word("kernel", kernel), real("temperature", temperature), real("step_size", step_size))
+    how = (given("tasks", tasks), given("layers", layers), listed("lengths", lengths), *layer)
     return Result(_core.msve(source_of(task), options, *how, whole("seed", seed), given("threads", threads), callback))

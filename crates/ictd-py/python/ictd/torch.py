@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from ictd.blocks import BlockLike, as_block
-from ictd.constructions import Circuit
+from ictd.constructions import Circuit, prompt_of
 from ictd.errors import InputError
 from ictd.transformers import Transformer
 
@@ -24,13 +25,21 @@ def to_torch(block: BlockLike | Circuit | Transformer, *, features: SupportsInde
     :class:`~ictd.torch_block.AttentionBlock` on how it is called.
 
     Raises ImportError where PyTorch is not installed.
+
+    >>> import ictd
+    >>> module = to_torch(ictd.Transformer(0.9, layers=1), features=1)
+    >>> module([[1.0], [0.5], [1.0]], [1.0, 0.0]).detach().numpy().round(6)
+    array([[0.      , 0.      , 0.      ],
+           [0.622459, 0.562177, 0.622459]])
     """
     if importlib.util.find_spec("torch") is None:
         raise ImportError("to_torch needs PyTorch, which is not installed: pip install torch")
     from ictd.torch_block import AttentionBlock
 
     if isinstance(block, Circuit):
-        return AttentionBlock(block.block, prompt=block.prompt, value_sign=block["value_sign"], dtype=dtype)
+        # A function of this package, so that the module can be saved without the circuit.
+        prompt = partial(prompt_of, block["name"], block["gamma"])
+        return AttentionBlock(block.block, prompt=prompt, value_sign=block["value_sign"], dtype=dtype)
     if isinstance(block, Transformer):
         return AttentionBlock(block.as_block(features), dtype=dtype)
     if features is not None:

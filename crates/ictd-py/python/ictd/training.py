@@ -6,12 +6,13 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from ictd import _core, _html
+from ictd._checks import given, whole
 from ictd._given import Path, Seeds, assignments, seeds_text, toml
 from ictd._progress import Callback, watched
 from ictd.errors import InputTypeError
@@ -170,9 +171,9 @@ class Run(list[dict[str, Any]]):
             flat.append({key: value for key, value in found.items() if key != "best"} | best)
         return pandas.DataFrame(flat)
 
-    def checkpoint(self, seed: int, which: Which = "final") -> Checkpoint:
+    def checkpoint(self, seed: SupportsIndex, which: Which = "final") -> Checkpoint:
         """The parameters of a seed, at the final step or at the one with the largest min(V_em, A_em)."""
-        return _checkpoint(f"seed {seed}, {which}", self._trained.checkpoint(seed, which))
+        return _checkpoint(f"seed {seed}, {which}", self._trained.checkpoint(whole("seed", seed), which))
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -234,8 +235,8 @@ def pretrain(
     out: Path | None = None,
     resume: bool = False,
     fresh: bool = False,
-    checkpoint_every: int | None = None,
-    threads: int | None = None,
+    checkpoint_every: SupportsIndex | None = None,
+    threads: SupportsIndex | None = None,
     callback: Callback | None = None,
     progress: bool | None = None,
     **overrides: object,
@@ -273,8 +274,8 @@ def pretrain(
             out,
             fresh,
             resume,
-            checkpoint_every,
-            threads,
+            given("checkpoint_every", checkpoint_every),
+            given("threads", threads),
             told,
         )
     return Run(trained)

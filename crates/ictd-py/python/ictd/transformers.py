@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ictd import _core
-from ictd._checks import StepSize, given, step, whole
+from ictd._checks import StepSize, given, real, some_real, step, whole, word
 from ictd.blocks import Block, BlockLike, Floats
 from ictd.contexts import Context, Flags, flags_of, rows_of
 from ictd.errors import InputError
@@ -62,13 +62,13 @@ def forward(
     return _core.forward(
         features,
         rewards,
-        gamma,
-        kernel,
-        temperature,
+        real("gamma", gamma),
+        word("kernel", kernel),
+        real("temperature", temperature),
         whole("layers", layers),
         step_size,
-        block,
-        diagonal_mix,
+        word("block", block),
+        real("diagonal_mix", diagonal_mix),
         params,
         queries,
         rows,
@@ -108,7 +108,9 @@ class Transformer:
         diagonal_mix: float = 0.0,
         params: Params | None = None,
     ) -> None:
-        self._inner = _core.Transformer(gamma, kernel, temperature, whole("layers", layers), step_size, block, diagonal_mix, params)
+        weights, depth = (word("kernel", kernel), real("temperature", temperature)), whole("layers", layers)
+        mix = real("diagonal_mix", diagonal_mix)
+        self._inner = _core.Transformer(real("gamma", gamma), *weights, depth, step_size, word("block", block), mix, params)
 
     @property
     def gamma(self) -> float:
@@ -250,7 +252,8 @@ class Transformer:
         'caution'
         """
         flags = (tokens, attention, last, fixed_point)
-        return Result(self._inner.report(_of(context), precision, tolerance, memory, flags, given("threads", threads), callback))
+        limits = (precision, some_real("tolerance", tolerance), some_real("memory", memory))
+        return Result(self._inner.report(_of(context), *limits, flags, given("threads", threads), callback))
 
     def __reduce__(self) -> tuple[Any, ...]:
         V, A = self.V, self.A

@@ -107,8 +107,7 @@ mod tests {
         let context = builder.episode(&walk, &[0.5; 29], End::Truncated).build().unwrap();
         let statistics = ContextStatistics::per_state(&context);
         let attention = Attention::new(KernelName::Rbf.at(0.5).unwrap(), 0.0).unwrap();
-        let block = Matrix::identity(2);
-        let scores = Scores { attention: &attention, block: &block, statistics: &statistics };
+        let scores = Scores { attention: &attention, block: None, statistics: &statistics };
         let embedding = Embedding::of(scores).unwrap();
         let (sources, groups) = (statistics.num_source_groups(), statistics.num_groups());
         let (visits, factors) = (statistics.visits(), embedding.factors());

@@ -365,11 +365,11 @@ fn add_factored(scores: Scores<'_>, step_size: f64, g: &[f64], out: &mut [f64]) 
     let Scores { attention, block, statistics } = scores;
     let rho = attention.diagonal_mix();
     let scale = attention.kernel().linear_scale().unwrap_or(0.0);
-    let y: Vec<f64> = (0..block.num_rows()).map(|a| vector::dot(g, statistics.source_feature(a))).collect();
+    let d = statistics.feature_dim();
+    let y: Vec<f64> = (0..d).map(|a| vector::dot(g, statistics.source_feature(a))).collect();
     let factor = step_size * (1.0 - rho) * scale / statistics.num_transitions() as f64;
-    let readout: Vec<f64> = (0..block.num_cols())
-        .map(|b| factor * (0..y.len()).map(|a| y[a] * block[(a, b)]).sum::<f64>())
-        .collect();
+    let key = |b: usize| block.map_or(y[b], |block| (0..d).map(|a| y[a] * block[(a, b)]).sum());
+    let readout: Vec<f64> = (0..d).map(|b| factor * key(b)).collect();
     for (u, value) in out.iter_mut().enumerate() {
         let x = statistics.features(u);
         *value += readout.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();

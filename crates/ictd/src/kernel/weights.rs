@@ -82,8 +82,8 @@ fn similarity(attention: &Attention, a: &Matrix, z_i: &[f64], z_j: &[f64]) -> f6
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scores<'a> {
     pub attention: &'a Attention,
-    /// The d×d score block B.
-    pub block: &'a Matrix,
+    /// The d×d score block B; none for the identity, theta_*'s, which is not written out: features may be many.
+    pub block: Option<&'a Matrix>,
     pub statistics: &'a ContextStatistics,
 }
 
@@ -154,7 +154,8 @@ impl Scores<'_> {
                 let is_free = attention.kernel().exponent().is_some()
                     && attention.kernel().normalization() == Normalization::ByColumn;
                 for a in 0..x.len() {
-                    let key: f64 = block.row(a).iter().zip(x).map(|(b, x)| b * x).sum();
+                    let key =
+                        block.map_or(x[a], |block| block.row(a).iter().zip(x).map(|(b, x)| b * x).sum());
                     let (features, centre) = (statistics.source_feature(a), statistics.centre(a));
                     if is_free && centre != 0.0 {
                         row.iter_mut().zip(features).for_each(|(score, x)| *score += key * (x - centre));
@@ -165,8 +166,8 @@ impl Scores<'_> {
             }
             Similarity::SquaredDistance => {
                 for a in 0..x.len() {
-                    for b in 0..x.len() {
-                        let weight = block[(a, b)];
+                    for b in if block.is_some() { 0..x.len() } else { a..a + 1 } {
+                        let weight = block.map_or(1.0, |block| block[(a, b)]);
                         if weight == 0.0 {
                             continue;
                         }

@@ -8,7 +8,6 @@ use super::state::never_left;
 use super::weight_errors::weight_error;
 use crate::context::ContextStatistics;
 use crate::kernel::{Attention, Effort, GroupWeights, Route, Scores};
-use crate::matrix::Matrix;
 use crate::statistics::largest;
 use crate::transformer::ValueRow;
 use crate::watch::{Stopped, Watch};
@@ -22,7 +21,6 @@ pub struct AppliedOperator<'a> {
     statistics: ContextStatistics,
     attention: Attention,
     gamma: f64,
-    block: Matrix,
     weights: GroupWeights,
     diagonal: Diagonal,
     never_left: Vec<usize>,
@@ -51,8 +49,7 @@ impl<'a> AppliedOperator<'a> {
         if attention.diagonal_mix() != 0.0 {
             return Err(OperatorError::DiagonalMix(attention.diagonal_mix()));
         }
-        let block = Matrix::identity(statistics.feature_dim());
-        let scores = Scores { attention, block: &block, statistics: &statistics };
+        let scores = Scores { attention, block: None, statistics: &statistics };
         let mut weights = GroupWeights::default();
         weights.fill(scores, effort, PRODUCTS, watch)?;
         watch.begin("weights", weights.unit(), weights.units())?;
@@ -62,7 +59,7 @@ impl<'a> AppliedOperator<'a> {
         };
         let never_left = never_left(&statistics);
         let attention = attention.clone();
-        Ok(Self { statistics, attention, gamma, block, weights, diagonal, never_left, watch })
+        Ok(Self { statistics, attention, gamma, weights, diagonal, never_left, watch })
     }
 
     /// How products would be computed, before any weight is where weights are not kept.
@@ -72,9 +69,8 @@ impl<'a> AppliedOperator<'a> {
         effort: &Effort,
         watch: &dyn Watch,
     ) -> Result<Route, OperatorError> {
-        let block = Matrix::identity(statistics.feature_dim());
         let mut weights = GroupWeights::default();
-        weights.fill(Scores { attention, block: &block, statistics }, effort, PRODUCTS, watch)?;
+        weights.fill(Scores { attention, block: None, statistics }, effort, PRODUCTS, watch)?;
         Ok(weights.route())
     }
 
@@ -175,7 +171,7 @@ impl<'a> AppliedOperator<'a> {
     }
 
     fn scores(&self) -> Scores<'_> {
-        Scores { attention: &self.attention, block: &self.block, statistics: &self.statistics }
+        Scores { attention: &self.attention, block: None, statistics: &self.statistics }
     }
 
     fn messages(&self, row: ValueRow<'_>, v: &[f64]) -> Vec<f64> {
@@ -190,7 +186,7 @@ impl<'a> AppliedOperator<'a> {
         out: &mut [f64],
     ) -> Result<(), OperatorError> {
         messages.resize(self.statistics.stride(), 0.0);
-        let scores = Scores { attention: &self.attention, block: &self.block, statistics: &self.statistics };
+        let scores = Scores { attention: &self.attention, block: None, statistics: &self.statistics };
         Ok(self.weights.add_product(scores, step_size, &messages, out, self.watch)?)
     }
 }

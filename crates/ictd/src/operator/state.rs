@@ -128,11 +128,9 @@ impl StateOperator {
         if attention.diagonal_mix() != 0.0 {
             return Err(OperatorError::DiagonalMix(attention.diagonal_mix()));
         }
-        let identity = Matrix::identity(statistics.feature_dim());
         let mut weights = Matrix::zeros(statistics.num_groups(), statistics.num_source_groups());
         for u in 0..statistics.num_groups() {
-            let block = block.as_ref().unwrap_or(&identity);
-            let scores = Scores { attention, block, statistics: &statistics };
+            let scores = Scores { attention, block: block.as_ref(), statistics: &statistics };
             weights.row_mut(u).copy_from_slice(&scores.column(u)?);
         }
         let mass = |u| log_mass(attention, &statistics, weights.row(u), u);

@@ -13,7 +13,7 @@ pub fn self_weights(
     score_block: &Matrix,
 ) -> Result<Vec<f64>, AttentionError> {
     let statistics = ContextStatistics::expected(task);
-    let scores = Scores { attention, block: score_block, statistics: &statistics };
+    let scores = Scores { attention, block: Some(score_block), statistics: &statistics };
     let own = |s: usize| Ok(scores.column(s)?[s] * statistics.visits()[s]);
     (0..statistics.num_source_groups()).map(own).collect()
 }

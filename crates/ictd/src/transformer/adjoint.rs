@@ -1,6 +1,6 @@
 //! The reverse pass: gradients of value estimates by the parameters, on a context's statistics.
 
-use super::{ForwardError, GroupPass, Transformer, ValueRow, bootstrap};
+use super::{ForwardError, GroupPass, Transformer, bootstrap};
 use crate::context::ContextStatistics;
 use crate::kernel::Effort;
 use crate::kernel::{Scores, add_block_gradient};
@@ -131,12 +131,12 @@ impl Adjoint {
         let attention = &transformer.config().attention;
         let (stride, groups) = (statistics.stride(), statistics.num_groups());
         for pair in self.columns.len()..pairs {
-            let block = transformer.params(pair, statistics.feature_dim()).score_block();
+            let block = transformer.score_block(pair);
             let mut table =
                 WeightTable { weights: vec![0.0; groups * stride], slopes: vec![0.0; groups * stride] };
             let rows = table.weights.chunks_exact_mut(stride).zip(table.slopes.chunks_exact_mut(stride));
             for (u, (weights, slopes)) in rows.enumerate() {
-                let scores = Scores { attention, block: &block, statistics };
+                let scores = Scores { attention, block: block.as_ref(), statistics };
                 if !scores.column_and_slopes(u, weights, slopes).map_err(ForwardError::from)? {
                     self.columns.clear();
                     return Err(AdjointError::NoSlope);
@@ -160,7 +160,7 @@ impl Adjoint {
         }
     }
 
-    /// Back through [`ValueRow::message`]: the gradients by V's last row, and by the values before the layer.
+    /// Back through [`ValueRow::message`](super::ValueRow::message): the gradients by V's last row, and by the values before the layer.
     fn through_messages(
         &mut self,
         transformer: &Transformer,
@@ -169,8 +169,7 @@ impl Adjoint {
         gradient: &mut [f64],
     ) {
         let (d, gamma) = (statistics.feature_dim(), transformer.config().gamma);
-        let params = transformer.params(layer, d);
-        let row = ValueRow::new(params.value_row());
+        let row = transformer.value_row(layer);
         let groups = self.pass.values.len();
         let values = &self.values[layer * groups..(layer + 1) * groups];
         let (by_features, by_memory) = gradient.split_at_mut(d);

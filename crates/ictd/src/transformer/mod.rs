@@ -79,11 +79,27 @@ impl Transformer {
 
     /// The parameters of a layer for d features.
     pub fn params(&self, layer: usize, feature_dim: usize) -> Cow<'_, AttentionParams> {
+        let given = self.given(layer).map(Cow::Borrowed);
+        given.unwrap_or_else(|| Cow::Owned(AttentionParams::theta_star(feature_dim)))
+    }
+
+    /// The given parameters of a layer; none for theta_*, whose matrices forward passes need not write out.
+    fn given(&self, layer: usize) -> Option<&AttentionParams> {
         match &self.config.parameters {
-            Parameters::ThetaStar => Cow::Owned(AttentionParams::theta_star(feature_dim)),
-            Parameters::Tied(params) => Cow::Borrowed(params),
-            Parameters::PerLayer(params) => Cow::Borrowed(&params[layer]),
+            Parameters::ThetaStar => None,
+            Parameters::Tied(params) => Some(params),
+            Parameters::PerLayer(params) => Some(&params[layer]),
         }
+    }
+
+    /// A's feature block of a layer; none for the identity of theta_*.
+    fn score_block(&self, layer: usize) -> Option<Matrix> {
+        self.given(layer).map(AttentionParams::score_block)
+    }
+
+    /// V's last row of a layer.
+    fn value_row(&self, layer: usize) -> ValueRow<'_> {
+        self.given(layer).map_or(ValueRow::TD, |params| ValueRow::new(params.value_row()))
     }
 
     fn is_tied(&self) -> bool {

@@ -83,7 +83,7 @@ impl GroupPass {
         mut after_layer: impl FnMut(&[f64], &[f64]),
     ) -> Result<(), ForwardError> {
         let Self { weights, messages, values, approximation } = self;
-        let (config, d) = (transformer.config(), statistics.feature_dim());
+        let config = transformer.config();
         values.clear();
         values.resize(statistics.num_groups(), 0.0);
         messages.clear();
@@ -93,24 +93,22 @@ impl GroupPass {
         if config.num_layers == 0 {
             return Ok(());
         }
-        let mut params = transformer.params(0, d);
-        let mut block = params.score_block();
+        let mut block = transformer.score_block(0);
         let mut growth = Growth::default();
         for layer in 0..config.num_layers {
             if layer == 0 || !transformer.is_tied() {
-                params = transformer.params(layer, d);
-                block = params.score_block();
+                block = transformer.score_block(layer);
                 let layers = if transformer.is_tied() { config.num_layers } else { 1 };
-                let scores = Scores { attention: &config.attention, block: &block, statistics };
+                let scores = Scores { attention: &config.attention, block: block.as_ref(), statistics };
                 weights.fill(scores, effort, layers, watch)?;
                 watch.begin("layers", weights.unit(), weights.units() * layers as u64)?;
             }
-            let row = ValueRow::new(params.value_row());
+            let row = transformer.value_row(layer);
             for s in 0..statistics.num_source_groups() {
                 messages[s] = row.message(statistics, config.gamma, values, s);
             }
             let step_size = transformer.step_size(layer);
-            let scores = Scores { attention: &config.attention, block: &block, statistics };
+            let scores = Scores { attention: &config.attention, block: block.as_ref(), statistics };
             weights.add_product(scores, step_size, messages, values, watch)?;
             if values.iter().any(|v| !v.is_finite()) {
                 return Err(ForwardError::Diverged { layer: layer + 1 });

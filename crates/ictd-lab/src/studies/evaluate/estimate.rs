@@ -20,6 +20,9 @@ use super::{Estimator, EvaluateConfig, Evaluation, FOLDS, Logged, REPEATS, RESAM
 use crate::logs::{Queries, States};
 use crate::{LabError, Progress, memory};
 
+/// States whose values are computed at a time.
+const PART: usize = 1024;
+
 /// What episodes that were held out in turn say.
 #[derive(Debug)]
 struct Held {
@@ -115,18 +118,35 @@ impl Estimate {
         asked.answers(&whole, self.keys.as_deref(), &self.intervals, &self.support, progress)
     }
 
-    /// The values at these features, which are not yet scaled.
-    pub fn values(&self, features: &Matrix) -> Result<Vec<f64>, LabError> {
-        self.intervals.estimates(&self.scaler.apply(features)).map_err(failed)
+    /// The values at these features, which are scaled: some rows at a time, so that weights of many states need little memory.
+    fn values(&self, features: &Matrix, progress: &Progress) -> Result<Vec<f64>, LabError> {
+        let (all, d) = (features.num_rows(), features.num_cols());
+        if all <= PART {
+            return self.intervals.estimates(features).map_err(failed);
+        }
+        progress.begin("evaluate: values", "rows", all as u64)?;
+        let mut values = Vec::with_capacity(all);
+        for first in (0..all).step_by(PART) {
+            let rows = PART.min(all - first);
+            let part = features.as_slice()[first * d..(first + rows) * d].to_vec();
+            values.extend(self.intervals.estimates(&Matrix::from_vec(rows, d, part)).map_err(failed)?);
+            progress.step(rows as u64)?;
+        }
+        Ok(values)
     }
 
     /// The values of queries alone.
-    pub fn values_of(&self, logged: &Logged, queries: &Queries) -> Result<Vec<f64>, LabError> {
+    pub fn values_of(
+        &self,
+        logged: &Logged,
+        queries: &Queries,
+        progress: &Progress,
+    ) -> Result<Vec<f64>, LabError> {
         if let States::Features { rows, .. } = &queries.states {
-            return self.values(rows);
+            return self.values(&self.scaler.apply(rows), progress);
         }
         let (features, known) = self.asked(logged, Some(queries)).known();
-        let mut values = self.intervals.estimates(&features).map_err(failed)?;
+        let mut values = self.values(&features, progress)?;
         // There is no place for others among the labels.
         let mean = self.log.whole().mean_value();
         values.iter_mut().zip(known).filter(|(_, known)| !known).for_each(|(value, _)| *value = mean);

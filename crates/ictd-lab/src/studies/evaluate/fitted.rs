@@ -97,8 +97,8 @@ impl Fitted {
     }
 
     /// The values of states.
-    pub fn values(&self, queries: &Queries) -> Result<Vec<f64>, LabError> {
-        self.estimate.values_of(&self.logged, queries)
+    pub fn values(&self, queries: &Queries, progress: &Progress) -> Result<Vec<f64>, LabError> {
+        self.estimate.values_of(&self.logged, queries, progress)
     }
 
     /// The values of states with their intervals.
@@ -123,7 +123,7 @@ impl Fitted {
 
     /// How well values predict another log: minus the mean over its visits of (v(s) − g − γᵏ v(s_k))², where g are the rewards that
     /// followed to the end of the episode, and s_k is its last state where it was cut short after k steps.
-    pub fn score(&self, held_out: &Logged) -> Result<f64, LabError> {
+    pub fn score(&self, held_out: &Logged, progress: &Progress) -> Result<f64, LabError> {
         let Logged { reading, log } = held_out;
         let states = match &reading.states {
             States::Labels(labels) => States::Labels(labels[..reading.visited].to_vec()),
@@ -132,7 +132,7 @@ impl Fitted {
                 States::Features { names: names.clone(), rows }
             }
         };
-        let given = self.values(&Queries { states, ids: Vec::new() })?;
+        let given = self.values(&Queries { states, ids: Vec::new() }, progress)?;
         let mut values = vec![0.0; log.num_states()];
         given.iter().enumerate().for_each(|(s, value)| values[log.number_of(s as u32)] = *value);
         Ok(-log.whole().return_loss(&values))

@@ -261,12 +261,16 @@ pub(crate) fn cut(transformer: &Transformer, num_layers: usize) -> Result<Transf
 fn memory(transformer: &Transformer, context: &Context, wanted: Wanted, solved_states: usize) -> f64 {
     let (layers, columns) = (transformer.num_layers() as f64 + 1.0, context.num_columns() as f64);
     // Numbers take 60 bytes as cells of a table or as tokens row by row, 92 as JSON or as a record, 110 as points of a curve.
-    let tokens = if wanted.tokens { 60.0 * (context.feature_dim() as f64 + 3.0) } else { 0.0 };
+    let rows = context.feature_dim() as f64 + 3.0;
+    let tokens = if wanted.tokens { 60.0 * rows } else { 0.0 };
+    // Tokens and attention write V and A out, with what is made of them.
+    let matrices = if wanted.tokens || wanted.attention { 6.0 * DOUBLE * rows * rows } else { 0.0 };
     let given = if wanted.last { context.num_queries().max(1) as f64 } else { columns };
     let printed = if wanted.json { 92.0 * given } else { 68.0 * (given.min(SHOWN as f64) + 3.0) };
     let files = if wanted.files { 92.0 * given + 110.0 * given.min(DRAWN as f64) } else { 0.0 };
     layers * (columns * (2.0 * DOUBLE + tokens) + DOUBLE * given + printed.max(files))
         + columns * (2.0 * DOUBLE * context.feature_dim() as f64 + 60.0)
+        + matrices
         + limit::memory(solved_states)
 }
 

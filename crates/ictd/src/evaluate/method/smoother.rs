@@ -28,8 +28,6 @@ pub(super) const SMALL: usize = 1 << 14;
 #[derive(Clone, Debug)]
 pub(super) struct Smoother {
     attention: Attention,
-    /// The identity: scores at theta_*.
-    block: Matrix,
     sources: Matrix,
 }
 
@@ -47,8 +45,7 @@ pub(super) struct Weights {
 impl Smoother {
     /// A kernel over states with these features.
     pub fn new(kernel: Arc<dyn Kernel>, sources: Matrix) -> Result<Self, FitError> {
-        let block = Matrix::identity(sources.num_cols());
-        Ok(Self { attention: Attention::new(kernel, 0.0)?, block, sources })
+        Ok(Self { attention: Attention::new(kernel, 0.0)?, sources })
     }
 
     pub fn num_sources(&self) -> usize {
@@ -59,9 +56,9 @@ impl Smoother {
         self.sources.num_cols()
     }
 
-    /// The scores between the sources and other states of these statistics.
+    /// The scores at theta_* between the sources and other states of these statistics.
     pub fn scores<'a>(&'a self, statistics: &'a ContextStatistics) -> Scores<'a> {
-        Scores { attention: &self.attention, block: &self.block, statistics }
+        Scores { attention: &self.attention, block: None, statistics }
     }
 
     /// Unnormalised weights: row u for state u.

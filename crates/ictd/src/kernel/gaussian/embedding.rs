@@ -50,7 +50,7 @@ impl Embedding {
         if !(rate > 0.0) {
             return None;
         }
-        let root = Root::of(block)?;
+        let root = block.map_or_else(|| Some(Root::identity(statistics.feature_dim())), Root::of)?;
         let scale = (rate * std::f64::consts::LOG2_E).sqrt();
         let (d, n) = (statistics.feature_dim(), statistics.num_groups());
         let mut centre = vec![0.0; d];
@@ -194,6 +194,10 @@ struct Root {
 }
 
 impl Root {
+    fn identity(d: usize) -> Self {
+        Self { form: RootForm::Diagonal(vec![1.0; d]), error: 0.0 }
+    }
+
     fn of(block: &Matrix) -> Option<Self> {
         let d = block.num_rows();
         let symmetric = (0..d).all(|a| (0..a).all(|b| block[(a, b)] == block[(b, a)]));
