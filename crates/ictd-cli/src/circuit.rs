@@ -45,7 +45,9 @@ pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, La
         message(&format!("warning: {warning}"));
     }
     if model.as_ref().is_some_and(|model| model.description.is_none()) {
-        message("warning: the file does not say its kernel, temperature and block: softmax, 1 and tsm are taken");
+        message(
+            "warning: the file does not say its kernel, temperature and block: softmax, 1 and tsm are taken",
+        );
     }
     let config = CircuitConfig { features, layers, gamma, step_size, seed: common.seed };
     common.output.announce(progress, OUT);
