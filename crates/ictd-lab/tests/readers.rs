@@ -14,7 +14,7 @@ use std::time::Duration;
 use common::{fuzz, readers};
 
 /// Inputs of a reader that only reads, and of one that also computes.
-const INPUTS: [(&str, u64); 33] = [
+const INPUTS: [(&str, u64); 35] = [
     ("context", 2000),
     ("context-npz", 2000),
     ("context-arrays", 2000),
@@ -26,6 +26,8 @@ const INPUTS: [(&str, u64); 33] = [
     ("set", 1500),
     ("checkpoint", 120),
     ("journal", 30),
+    ("sweep-plan", 600),
+    ("sweep-journal", 60),
     ("cache", 30),
     ("label", 500),
     ("log-csv", 600),

@@ -10,7 +10,6 @@ import ast
 import importlib.util
 import json
 import linecache
-import os
 import subprocess
 import sys
 import time

@@ -10,7 +10,7 @@ use super::trees::Tree;
 use super::{Attack, Case, Lab, small};
 
 /// Small settings of each command, without which most cases would take minutes.
-const SMALL: [(&str, &[&str]); 16] = [
+const SMALL: [(&str, &[&str]); 17] = [
     ("reproduce", &["--only=fig4", "--quick", "--seeds=1"]),
     ("verify", &["--trials=2", "--layers=2", "--length=3", "--features=2", "--states=3"]),
     ("msve", &["--tasks=2", "--layers=2", "--lengths=3,5"]),
@@ -22,6 +22,18 @@ const SMALL: [(&str, &[&str]); 16] = [
     (
         "branches",
         &["--seeds=1", "--set=epochs=1", "--set=batches=1", "--set=batch=1", "--set=n=1", "--set=layers=1"],
+    ),
+    (
+        "sweep",
+        &[
+            "quick",
+            "--seeds=1",
+            "--set=epochs=2",
+            "--set=batches=1",
+            "--set=batch=2",
+            "--set=n=2",
+            "--set=states=3",
+        ],
     ),
     ("mirror", &["--seeds=1", "--epochs=2", "--tasks=1"]),
     ("control", &["--verify", "--trials=1"]),

@@ -53,6 +53,23 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
     let certify = ["certify", "--task", "task.json", "--json"];
     let plain = ["forward", "--input", "context.json", "--json"];
     let with_params = ["forward", "--input", "context.json", "--params", "params.json", "--json"];
+    let swept = small::swept(lab)?;
+    let unchanged_sweep = small::again(lab, &lab.scratch.join("swept"), &small::SWEEP)?;
+    // All runs done, and no table yet.
+    let recorded = swept
+        .tree
+        .clone()
+        .only(|path| !["results", "curves/", "checkpoints.csv"].iter().any(|own| path.contains(own)));
+    let merged = {
+        let dir = lab.dir("merged")?;
+        recorded.write(&dir)?;
+        small::again(lab, &dir, &small::SWEEP)?
+    };
+    if let Some(difference) =
+        merged.tree.clone().only(small::is_swept).difference(&swept.tree.clone().only(small::is_swept))
+    {
+        return Err(io::Error::other(format!("a table that was made of a journal: {difference}")));
+    }
     let flips = [
         Flip::new("checkpoint-resume", stopped, "step_", &resume).judged_by(&resumed, |_| true),
         Flip::new("checkpoint-params", with_context, "model", &forward).judged_by(&values, |_| false),
@@ -63,6 +80,13 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
             .judged_by(&recalled, no_copies),
         Flip::new("readings-journal", searched.tree.clone(), "journal/", &small::READINGS)
             .judged_by(&searched, no_copies),
+        Flip::new("sweep-journal", recorded.clone(), "journal/", &small::SWEEP)
+            .judged_by(&merged, small::is_swept),
+        Flip::new("sweep-checkpoints", recorded.clone(), "checkpoints/", &small::SWEEP)
+            .judged_by(&merged, small::is_swept),
+        Flip::new("sweep-plan", recorded, "sweep.json", &small::SWEEP).judged_by(&merged, small::is_swept),
+        Flip::new("sweep-finished", swept.tree, "swept/", &small::SWEEP)
+            .judged_by(&unchanged_sweep, small::is_swept),
         Flip::new("task", one("task.json", small::TASK), "", &certify),
         Flip::new("context", one("context.json", small::CONTEXT), "", &plain),
         Flip::new("params-json", named, "params", &with_params),

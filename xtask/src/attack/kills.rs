@@ -32,13 +32,17 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
     let has_strace = traced.is_ok_and(|status| !status.success());
     let pretrain = small::finished(lab, "trained", &small::PRETRAIN)?;
     let reproduce = small::finished(lab, "reproduced", &small::REPRODUCE)?;
+    let sweep = small::swept(lab)?;
     let rerun = small::finished(lab, "trained", &small::PRETRAIN)?;
     let kill = |name: &'static str,
                 command: &'static [&'static str],
                 [start, more]: [&'static [&'static str]; 2],
-                finished: Finished| {
+                before: Tree,
+                finished: Finished,
+                is_result: fn(&str) -> bool| {
         move |number: u64, dir: &Path| {
             let mut draw = Draw::new(name, number);
+            before.write(dir)?;
             let [first, again] = [start, more].map(|words| lab.call(dir, command).and(words));
             let mut line = Vec::new();
             // Sometimes what takes it up is killed too.
@@ -48,7 +52,7 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
             }
             // A quarter starts over instead.
             let last = if draw.below(4) == 0 { &first } else { &again };
-            let faults = taken_up(last, &finished)?;
+            let faults = taken_up(last, &finished, is_result)?;
             line.push(last.line());
             Ok(Case { line: line.join("; "), faults })
         }
@@ -57,12 +61,24 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
         Attack::endless(
             "kills/pretrain",
             120,
-            kill("kills/pretrain", &small::PRETRAIN, [&["--fresh"], &["--resume"]], pretrain),
+            kill(
+                "kills/pretrain",
+                &small::PRETRAIN,
+                [&["--fresh"], &["--resume"]],
+                Tree::default(),
+                pretrain,
+                all,
+            ),
         ),
         Attack::endless(
             "kills/reproduce",
             80,
-            kill("kills/reproduce", &small::REPRODUCE, [&[], &[]], reproduce),
+            kill("kills/reproduce", &small::REPRODUCE, [&[], &[]], Tree::default(), reproduce, all),
+        ),
+        Attack::endless(
+            "kills/sweep",
+            120,
+            kill("kills/sweep", &small::SWEEP, [&["--fresh"], &[]], small::plan(), sweep, small::is_swept),
         ),
         Attack::endless("kills/rerun", 60, move |number, dir| {
             let mut draw = Draw::new("kills/rerun", number);
@@ -77,19 +93,26 @@ pub fn attacks(lab: &Lab) -> io::Result<Vec<Attack<'_>>> {
                 lost.map(|lost| Fault::new(Class::Other, format!("earlier results are lost: {lost}"))),
             );
             let again = lab.call(dir, &small::PRETRAIN).and([*draw.pick(&["--resume", "--fresh"])]);
-            faults.extend(taken_up(&again, &rerun)?);
+            faults.extend(taken_up(&again, &rerun, all)?);
             Ok(Case { line: format!("on a finished run, {line}; {}", again.line()), faults })
         }),
     ])
 }
 
+/// Every file is a result.
+fn all(_: &str) -> bool {
+    true
+}
+
 /// Runs it to its end: what is there then is what is there after a run that nobody disturbed.
-fn taken_up(call: &Call, expected: &Finished) -> io::Result<Vec<Fault>> {
+fn taken_up(call: &Call, expected: &Finished, is_result: fn(&str) -> bool) -> io::Result<Vec<Fault>> {
     let answer = call.run()?;
     let mut faults = answer.faults();
     if answer.code != Some(0) {
         faults.push(Fault::new(Class::Other, format!("is not taken up: {}", answer.last_line())));
-    } else if let Some(difference) = Tree::read(&call.dir).difference(&expected.tree) {
+    } else if let Some(difference) =
+        Tree::read(&call.dir).only(is_result).difference(&expected.tree.clone().only(is_result))
+    {
         let class = if difference.ends_with("differs") { Class::Silent } else { Class::Other };
         faults.push(Fault::new(class, difference));
     }

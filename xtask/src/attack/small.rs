@@ -62,6 +62,34 @@ pub const READINGS: [&str; 20] = [
     "--json",
 ];
 
+/// A sweep of twelve short runs; its plan is [`PLAN`].
+pub const SWEEP: [&str; 5] = ["sweep", "plan.toml", "--out", "swept", "--json"];
+
+/// Runs long enough that a moment between two of them is not hard to meet.
+const PLAN: &str = r#"seeds = "0..3"
+metrics = "every 20"
+checkpoints = "all"
+[set]
+epochs = 60
+batches = 2
+batch = 16
+n = 6
+task = { states = 5, features = 2 }
+[grid]
+kernel = ["softmax", "linear"]
+layers = [2, 3]
+"#;
+
+/// The plan in its file.
+pub fn plan() -> Tree {
+    Tree { files: [("plan.toml".into(), PLAN.as_bytes().to_vec())].into() }
+}
+
+/// Whether a file of a sweep is a result: journals are named by who wrote them, and differ in the order of their lines.
+pub fn is_swept(path: &str) -> bool {
+    !path.contains("journal/")
+}
+
 pub const CONTEXT: &str = r#"{"features": [[1.0, 0.5], [0.5, -0.25], [-1.0, 0.75], [0.5, -0.25]], "rewards": [1.0, -0.5, 0.25], "queries": [[0.5, 0.5]]}"#;
 
 pub const TASK: &str = r#"{"gamma": 0.8, "transitions": [[0.9, 0.1, 0.0], [0.2, 0.6, 0.2], [0.7, 0.0, 0.3]],
@@ -84,6 +112,13 @@ pub struct Finished {
 pub fn finished(lab: &Lab, name: &str, arguments: &[&str]) -> io::Result<Finished> {
     let dir = lab.dir(name)?;
     again(lab, &dir, arguments)
+}
+
+/// A sweep that nobody disturbed.
+pub fn swept(lab: &Lab) -> io::Result<Finished> {
+    let dir = lab.dir("swept")?;
+    plan().write(&dir)?;
+    again(lab, &dir, &SWEEP)
 }
 
 /// Runs a command that must succeed.

@@ -25,7 +25,9 @@ from ictd.estimators import (
     SoftmaxTD,
     TabularTD,
 )
-from ictd.gym import Episode, Episodes, collect, register_when_imported
+from ictd.gym import collect
+from ictd.recording import Episode, Episodes
+from ictd.registration import register_when_imported
 from ictd.results import Figure, Result
 from ictd.studies import Reproduction, branches, control, mirror, readings, reproduce
 from ictd.sweeps import SweepTable, read_sweep, sweep, sweep_show

@@ -20,14 +20,14 @@ StepSize = float | Sequence[float] | npt.NDArray[np.floating]
 """One step size for all layers, or one for each."""
 
 
-def whole(name: str, value: SupportsIndex) -> int:
-    """A whole number, 0 or more."""
+def whole(name: str, value: SupportsIndex, least: int = 0) -> int:
+    """A whole number, at least that."""
     try:
         found = operator.index(value)
     except TypeError:
-        raise InputTypeError(f"{name} is of type {type(value).__name__}, expected a whole number, 0 or more") from None
-    if not 0 <= found < 2**63:
-        raise InputError(f"{name} is {found}, expected a whole number, 0 or more and below 2^63")
+        raise InputTypeError(f"{name} is of type {type(value).__name__}, expected a whole number, {least} or more") from None
+    if not least <= found < 2**63:
+        raise InputError(f"{name} is {found}, expected a whole number, {least} or more and below 2^63")
     return found
 
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ictd._checks import whole
 from ictd.errors import InputError
-from ictd.gym import whole
 
 if TYPE_CHECKING:
     # As much of Gymnasium as is used here, so that types can be checked without it.
@@ -72,7 +72,7 @@ class TaskEnvironment(Env):
 
         sizes: dict[str, Any] = {"states": states, "features": features, "gamma": gamma}
         sizes = {name: size for name, size in sizes.items() if size is not None}
-        self.task: Any = Family(self.kind, **sizes, **family).draw(whole("task_seed", task_seed, 0), whole("task_index", task_index, 0))
+        self.task: Any = Family(self.kind, **sizes, **family).draw(whole("task_seed", task_seed), whole("task_index", task_index))
         self._features = np.array(self.task.features, dtype=np.float64)
         self._rewards = np.array(self.task.rewards, dtype=np.float64)
         self._start: npt.NDArray[np.float64] = np.cumsum(np.asarray(self.task.initial, dtype=np.float64))

@@ -59,6 +59,9 @@ pub struct LearningRow {
     /// The same when equal values favour the first action.
     pub start_first_action: f64,
     pub start_first_action_sem: Option<f64>,
+    /// The same where every process starts in its first state, too.
+    pub start_first_state: f64,
+    pub start_first_state_sem: Option<f64>,
     /// After the first update.
     pub first: f64,
     /// After the last one.
@@ -98,6 +101,7 @@ struct Learned {
     /// The return before the first and after every update.
     returns: Vec<f64>,
     start_first_action: f64,
+    start_first_state: f64,
     optimum: f64,
     epsilon_optimum: f64,
     end_average: f64,
@@ -134,10 +138,16 @@ fn learn(
     let earned = |epsilon| -> Result<f64, LabError> {
         Ok(mdp.policy_return(&epsilon_greedy(best.as_slice(), actions, epsilon)?)?)
     };
-    let first_action: Vec<f64> = (0..pairs).map(|pair| f64::from(u8::from(pair % actions == 0))).collect();
+    let first = |length: usize, every: usize| -> Vec<f64> {
+        (0..length).map(|k| f64::from(u8::from(k % every == 0))).collect()
+    };
+    let first_action = epsilon_greedy(&first(pairs, actions), actions, EPSILON)?;
+    let states = mdp.num_states();
+    let from_first_state = Mdp { initial_distribution: first(states, states), ..mdp.clone() };
     Ok(Learned {
         returns,
-        start_first_action: mdp.policy_return(&epsilon_greedy(&first_action, actions, EPSILON)?)?,
+        start_first_action: mdp.policy_return(&first_action)?,
+        start_first_state: from_first_state.policy_return(&first_action)?,
         optimum: earned(0.0)?,
         epsilon_optimum: earned(EPSILON)?,
         end_average: average_reward(&mdp, &policy)?,
@@ -170,6 +180,7 @@ pub fn run(
         let last = config.updates;
         let (start, end) = (mean(&|l| l.returns[0])?, mean(&|l| l.returns[last])?);
         let (optimum, first_action) = (mean(&|l| l.optimum)?, mean(&|l| l.start_first_action)?);
+        let first_state = mean(&|l| l.start_first_state)?;
         rows.push(LearningRow {
             update: setting.update.name(),
             features: setting.features.name(),
@@ -180,6 +191,8 @@ pub fn run(
             start_sem: known_sem(&start),
             start_first_action: first_action.mean,
             start_first_action_sem: known_sem(&first_action),
+            start_first_state: first_state.mean,
+            start_first_state_sem: known_sem(&first_state),
             first: mean(&|l| l.returns[1])?.mean,
             end: end.mean,
             end_sem: known_sem(&end),
