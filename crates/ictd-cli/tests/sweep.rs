@@ -337,7 +337,10 @@ fn a_job_that_is_under_way_is_not_forgotten() {
     let under_way = "slurm has job 7, which is under way, expected it to end or to be cancelled";
     assert_refused_last(&ictd(&[&sweep[..], &["hyperqueue"]].concat()), under_way);
     for fresh in [
-        &["sweep", "plan.toml", "--out", "out", "--fresh"][..],
+        // The runs would be done here and there, and workers there would find the directory in use.
+        &["sweep", "plan.toml", "--out", "out"][..],
+        &["sweep", "plan.toml", "--out", "out", "--extend", "--seeds", "3"],
+        &["sweep", "plan.toml", "--out", "out", "--fresh"],
         &[&sweep[..], &["slurm", "--fresh"]].concat(),
     ] {
         assert_refused_last(&ictd(fresh), under_way);
@@ -345,10 +348,14 @@ fn a_job_that_is_under_way_is_not_forgotten() {
             dir.path().join("out/engine/job.json").exists() && dir.path().join("out/sweep.json").exists()
         );
     }
+    // Its workers are no others.
+    assert!(ictd(&["sweep", "out", "--index", "0..1"]).status.success());
     // It is over: others may do the runs, and nobody is waited for.
     fs::write(dir.path().join("bin/queue"), "CLUSTER: far\n").unwrap();
     let watched = ictd(&["sweep", "show", "out", "--watch"]);
     assert_refused_last(&watched, "no process works on the others");
+    assert!(ictd(&["sweep", "plan.toml", "--out", "out"]).status.success());
+    assert!(!dir.path().join("out/engine/job.json").exists());
     assert!(ictd(&["sweep", "plan.toml", "--out", "out", "--fresh"]).status.success());
     assert!(!dir.path().join("out/engine").exists());
     assert_eq!(submitted(dir.path()), 2);

@@ -11,6 +11,7 @@ pub mod process;
 mod safetensors;
 mod seal;
 mod task;
+mod task_files;
 mod tensorboard;
 mod values;
 pub(crate) mod zip;
@@ -26,6 +27,7 @@ pub use numbers::to_json_17;
 pub use output::{OutputDir, Written, is_writing};
 pub use safetensors::Tensors;
 pub use task::{AnyTask, NamedTask, TaskFile, read_task, task_of};
+pub use task_files::TaskFiles;
 pub use tensorboard::EventFile;
 
 pub(crate) use lock::{DirLock, LOCK, Mode};

@@ -188,8 +188,8 @@ impl Gradients {
 /// The plan with these seeds and changes, without the settings that these tasks have no use for.
 fn fitted(mut plan: Plan, seeds: &Seeds, base: &[String]) -> Result<Plan, LabError> {
     plan.seeds = seeds.clone().sorted();
-    plan.set.extend(base.iter().cloned());
-    let config = Settings::preset(&plan.base.name, &plan.set)?.config;
+    plan.change(base)?;
+    let config = Settings::preset_among(&plan.base.name, &plan.set, &plan.tasks)?.config;
     // A query from the stationary law needs to know it; states that are not counted cannot be more or fewer.
     let is_exact = config.source()?.is_exact();
     let fixed_size = config.own.is_some() || !is_exact;

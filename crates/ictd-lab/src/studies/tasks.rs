@@ -7,7 +7,7 @@ use ictd::random::{Purpose, Stream};
 use ictd::task::{Family, FiniteTask, Kind, TaskError, TaskSource};
 use serde::Serialize;
 
-use crate::files::{NamedTask, read_task};
+use crate::files::{NamedTask, TaskFiles};
 use crate::{LabError, did_you_mean};
 
 /// What a user names where a task is asked for: a family, or a task file.
@@ -29,16 +29,21 @@ pub enum TaskChoice {
 impl TaskChoice {
     /// A family with its usual sizes by name, or else a file.
     pub fn named(text: &str) -> Result<Self, LabError> {
+        Self::among(text, &TaskFiles::default())
+    }
+
+    /// The same where some files are known by name.
+    pub(crate) fn among(text: &str, files: &TaskFiles) -> Result<Self, LabError> {
         match text.parse::<Kind>() {
             Ok(kind) => Ok(Self::Family(Family::of(kind))),
             // What is no path at all is more likely a mistyped name.
-            Err(_) if text != "-" && !Path::new(text).exists() => {
+            Err(_) if !files.has(text) && text != "-" && !Path::new(text).exists() => {
                 let meant = did_you_mean(text, Kind::NAMED.map(Kind::as_str));
                 let expected = format!("{} or a task file that exists{meant}", Kind::names());
                 Err(LabError::value("task", format!("'{text}'"), expected))
             }
             Err(_) => {
-                let file = Box::new(read_task(Path::new(text))?);
+                let file = Box::new(files.read(text)?);
                 Ok(Self::File { file, unit_norm: false, score_scale: 1.0 })
             }
         }

@@ -13,6 +13,8 @@ use crate::files::{OutputDir, process, read_sealed, sha256};
 
 /// The file's name.
 pub const FILE: &str = "sweep.json";
+/// Where copies of the task files are that the plan names.
+pub const TASKS: &str = "tasks";
 const SCHEMA: &str = "ictd.sweep/1";
 
 /// Removes manifests that killed processes had not put in their place yet.
@@ -54,10 +56,11 @@ impl Manifest {
         let damaged = || {
             LabError::parse(&path, "not as it was written, expected an undamaged file; --fresh starts over")
         };
-        let found: Self = read_sealed(&path).ok_or_else(damaged)?;
+        let mut found: Self = read_sealed(&path).ok_or_else(damaged)?;
         if found.schema != SCHEMA {
             return Err(LabError::parse(&path, format!("schema is '{}', expected '{SCHEMA}'", found.schema)));
         }
+        found.plan.tasks = std::mem::take(&mut found.plan.tasks).copied_to(&root.join(TASKS));
         Ok(Some(found))
     }
 

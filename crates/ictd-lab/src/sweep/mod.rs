@@ -9,6 +9,7 @@
 //! OUT/results.csv  OUT/results.json   the table; that it is whole, and of what
 //! OUT/curves/00000.csv                curves of a setting, where the plan asks for them
 //! OUT/checkpoints/KEY/seed_0000.…     parameters of a run, where the plan asks for them
+//! OUT/tasks/….json                    copies of the task files that the plan names
 //! OUT/checkpoints.csv                 which of these belong to which run, with their digests
 //! ```
 
@@ -47,7 +48,7 @@ use std::time::Duration;
 use ictd::pretrain::SimdLevel;
 
 use crate::error::check_range;
-use crate::files::{DirLock, Mode, OutputDir};
+use crate::files::{DirLock, Mode, OutputDir, TaskFiles};
 use crate::studies::pretrain::simd_level;
 use crate::{LabError, Progress, Seeds, counted, shell_word};
 
@@ -87,7 +88,7 @@ impl Request {
         set: Vec<String>,
         seeds: Option<Seeds>,
     ) -> Result<Self, LabError> {
-        plan.set.extend(set);
+        plan.change(&set)?;
         if let Some(seeds) = seeds {
             plan.seeds = seeds.sorted();
         }
@@ -152,7 +153,9 @@ impl Request {
     /// What has a table that can be looked at, whatever became of parameters.
     pub(crate) fn table(&self) -> Result<Option<Finished>, LabError> {
         match Manifest::read(&self.out) {
-            Ok(Some(known)) if known.plan == self.plan && !self.fresh => Finished::read(&self.out, &known),
+            Ok(Some(known)) if known.plan.difference(&self.plan).is_none() && !self.fresh => {
+                Finished::read(&self.out, &known)
+            }
             _ => Ok(None),
         }
     }
@@ -175,9 +178,11 @@ impl Request {
         }
         let Some(known) = Manifest::read(&self.out)? else { return Ok(None) };
         // What another plan left is kept only where that is asked for, as far as its runs are the same; of another program none is.
-        if known.plan != self.plan && !self.extend {
+        if let Some(difference) = self.plan.difference(&known.plan)
+            && !self.extend
+        {
             let problem = format!(
-                "{place} has another sweep, '{}', expected its plan, another directory, --extend to keep its runs for this plan, or --fresh",
+                "{place} has another sweep, '{}': {difference}; expected its plan, another directory, --extend to keep its runs for this plan, or --fresh",
                 known.plan.name
             );
             return Err(LabError::refused("out", problem));
@@ -202,6 +207,12 @@ impl Request {
         let known = self.admitted()?;
         let simd = self.simd(known.as_ref())?;
         let sweep = Sweep::of(self.plan.clone(), simd)?;
+        let is_same = known.as_ref().is_some_and(|known| known.plan.difference(&self.plan).is_none());
+        if alone || !is_same {
+            // Its workers would find the directory in use, or another plan.
+            engine::refuse_to_forget(&self.out)?;
+        }
+        let tasks = self.plan.tasks.contents()?;
         // The table is written by one process, while nobody else is there.
         let (out, shared) = if alone {
             (OutputDir::locked(&self.out, Duration::ZERO)?, None)
@@ -213,9 +224,12 @@ impl Request {
         if self.fresh {
             clear(&self.out)?;
         }
+        if !tasks.is_empty() {
+            TaskFiles::write(&tasks, &out.below(manifest::TASKS)?)?;
+        }
         let own = Manifest::new(&self.plan, simd);
         let manifest = match known {
-            Some(known) if known.plan == self.plan => known,
+            Some(known) if is_same => known,
             Some(_) => {
                 own.replace(&out)?;
                 own
@@ -237,8 +251,9 @@ impl Request {
 }
 
 /// What a sweep has in its directory; the manifest, which tells it from other directories, first.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     manifest::FILE,
+    manifest::TASKS,
     journal::FOLDER,
     results::DONE,
     TABLE,
@@ -269,6 +284,7 @@ fn clean_up(root: &Path) {
     checkpoints::remove_unfinished(root);
     journal::remove_locks(root);
     manifest::remove_unfinished(root);
+    engine::forget(root);
 }
 
 impl Opened {

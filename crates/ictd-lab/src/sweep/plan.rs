@@ -1,14 +1,17 @@
 //! What a sweep varies, and what it keeps of every run.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use ictd::task::Kind;
 use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 use crate::error::check_range;
+use crate::files::TaskFiles;
 use crate::seeds::Seeds;
-use crate::studies::pretrain::full_name;
+use crate::studies::pretrain::{assignment, full_name};
 
 /// Settings of one sweep at most: their configurations are held in memory.
 const MAX_SETTINGS: usize = 100_000;
@@ -32,6 +35,9 @@ pub struct Plan {
     pub checkpoints: Checkpoints,
     /// What is varied; the last axis changes fastest.
     pub axes: Vec<Axis>,
+    /// The task files that it names.
+    #[serde(default, skip_serializing_if = "TaskFiles::is_empty")]
+    pub tasks: TaskFiles,
 }
 
 /// A configuration of `pretrain` to start from.
@@ -129,6 +135,67 @@ impl Plan {
         Ok(())
     }
 
+    /// All changes that settings have.
+    fn changes(&self) -> impl Iterator<Item = &String> {
+        let chosen = self.axes.iter().flat_map(|axis| &axis.choices).flat_map(|choice| &choice.set);
+        self.set.iter().chain(chosen)
+    }
+
+    /// Takes the task files that it names from beside itself, or from the working directory: what others make of them later
+    /// is not this plan's.
+    pub(super) fn keep_tasks(&mut self, folder: &Path) -> Result<(), LabError> {
+        let names: Vec<String> = self.changes().filter_map(|change| named_task(change)).collect();
+        for name in names {
+            let beside = folder.join(&name);
+            let path = if beside.exists() { beside } else { PathBuf::from(&name) };
+            // What is nowhere is told of with its place, as other mistakes are.
+            if !self.tasks.has(&name) && (path.exists() || name == "-") {
+                self.tasks.keep(&name, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes of every setting that were typed beside the plan, with task files of the working directory.
+    pub(crate) fn change(&mut self, typed: &[String]) -> Result<(), LabError> {
+        for name in typed.iter().filter_map(|change| named_task(change)) {
+            if Path::new(&name).exists() || name == "-" {
+                self.tasks.keep(&name, Path::new(&name))?;
+            }
+        }
+        self.set.extend(typed.iter().cloned());
+        Ok(())
+    }
+
+    /// What another plan sweeps differently, in words, `None` where only its name is another: this one's comes first.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        let of = |what: &str, own: String, others: String| {
+            (own != others).then(|| format!("{what} '{own}' here and '{others}' there"))
+        };
+        let base = |plan: &Self| plan.base.name.clone();
+        let keys = |plan: &Self| plan.varied().join(", ");
+        let by_axis = || {
+            let axes = self.axes.iter().zip(&other.axes).find(|(own, others)| own != others);
+            axes.map(|(own, _)| format!("{} has other values", own.keys.join(", ")))
+        };
+        let tasks = || {
+            let other_file =
+                self.tasks.first_other(&other.tasks).or_else(|| other.tasks.first_other(&self.tasks));
+            other_file.map(|name| format!("the task file '{name}' has another content"))
+        };
+        of("it starts from", base(self), base(other))
+            .or_else(|| {
+                (self.base != other.base).then(|| format!("'{}' has another content", self.base.name))
+            })
+            .or_else(|| of("every setting has", self.set.join(" "), other.set.join(" ")))
+            .or_else(|| of("varied are", keys(self), keys(other)))
+            .or_else(by_axis)
+            .or_else(|| of("seeds are", self.seeds.to_string(), other.seeds.to_string()))
+            .or_else(|| of("metrics are", self.metrics.to_string(), other.metrics.to_string()))
+            .or_else(|| of("checkpoints are", self.checkpoints.to_string(), other.checkpoints.to_string()))
+            .or_else(tasks)
+    }
+
     /// How many settings there are.
     pub fn num_settings(&self) -> usize {
         self.axes.iter().map(|axis| axis.choices.len()).product()
@@ -162,6 +229,15 @@ impl Plan {
 /// The column of the names of cases.
 pub const CASE: &str = "case";
 
+/// What `task=…` names where that is no family: a task file.
+fn named_task(change: &str) -> Option<String> {
+    if full_name(key_of(change)) != "task" {
+        return None;
+    }
+    let table = assignment(change)?;
+    table.get("task")?.as_str().filter(|name| name.parse::<Kind>().is_err()).map(str::to_owned)
+}
+
 /// The key of `key=value`.
 pub(crate) fn key_of(change: &str) -> &str {
     change.split('=').next().unwrap_or_default().trim()
@@ -171,7 +247,8 @@ impl FromStr for Metrics {
     type Err = LabError;
 
     fn from_str(text: &str) -> Result<Self, LabError> {
-        let every = text.trim().trim_start_matches("every").trim();
+        let every = text.trim();
+        let every = every.strip_prefix("every ").unwrap_or(every).trim();
         match text {
             "none" => Ok(Self::None),
             "final" => Ok(Self::Final),
@@ -252,6 +329,7 @@ mod tests {
             metrics: Metrics::Final,
             checkpoints: Checkpoints::None,
             axes,
+            tasks: TaskFiles::default(),
         }
     }
 
@@ -299,13 +377,36 @@ mod tests {
         assert!(both.check().unwrap_err().to_string().contains("'n=3' is what an axis varies"));
     }
 
+    /// What a plan is called sweeps nothing.
+    #[test]
+    fn what_differs_is_named() {
+        let own = plan(vec![axis("n", 2)]);
+        let difference = |change: &dyn Fn(&mut Plan)| {
+            let mut other = own.clone();
+            change(&mut other);
+            own.difference(&other)
+        };
+        assert_eq!(difference(&|other| other.name = "another".into()), None);
+        let seeds = difference(&|other| other.seeds = "0..3".parse().unwrap());
+        assert_eq!(seeds.unwrap(), "seeds are '0..10' here and '0..3' there");
+        let set = difference(&|other| other.set = vec!["layers=2".into()]);
+        assert_eq!(set.unwrap(), "every setting has '' here and 'layers=2' there");
+        assert_eq!(difference(&|other| other.axes = vec![axis("n", 3)]).unwrap(), "n has other values");
+        let keys = difference(&|other| other.axes = vec![axis("layers", 2)]);
+        assert_eq!(keys.unwrap(), "varied are 'n' here and 'layers' there");
+        assert!(difference(&|other| other.metrics = Metrics::None).is_some());
+        assert!(difference(&|other| other.checkpoints = Checkpoints::All).is_some());
+        let toml = Base { toml: Some("n = 3".into()), ..own.base.clone() };
+        assert!(difference(&|other| other.base = toml.clone()).is_some());
+    }
+
     #[test]
     fn words_are_read_as_they_are_written() {
         for text in ["none", "final", "every 50"] {
             assert_eq!(text.parse::<Metrics>().unwrap().to_string(), text);
         }
         assert_eq!("7".parse::<Metrics>().unwrap(), Metrics::Every(7));
-        for text in ["", "every", "every 0", "0", "-1", "sometimes"] {
+        for text in ["", "every", "every 0", "every every 5", "everyevery 5", "0", "-1", "sometimes"] {
             assert!(text.parse::<Metrics>().unwrap_err().to_string().starts_with("metrics is '"), "{text}");
         }
         for (_, text) in Checkpoints::ALL {

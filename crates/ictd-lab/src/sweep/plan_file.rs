@@ -25,15 +25,15 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use ictd::task::Kind;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::blame::{self, Part};
 use super::plan::{Axis, Base, Checkpoints, Choice, Metrics, Plan, key_of};
+use crate::files::TaskFiles;
 use crate::seeds::Seeds;
 use crate::studies::pretrain::Settings;
-use crate::{LabError, did_you_mean};
+use crate::{LabError, counted, did_you_mean};
 
 /// Plans that the program brings along, by name.
 pub const SHIPPED: [(&str, &str); 3] = [
@@ -89,8 +89,7 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         let place = e.span().map_or_else(String::new, |span| format!("line {}: ", line(&span)));
         LabError::parse(path, place + e.message())
     })?;
-    let mut table: Table = text.parse().map_err(|e: toml::de::Error| LabError::parse(path, e.message()))?;
-    tasks_beside(&mut table, path.parent().unwrap_or(Path::new("")));
+    let table: Table = text.parse().map_err(|e: toml::de::Error| LabError::parse(path, e.message()))?;
     // Where a path of keys stands, as far as it is there.
     let place = |keys: &[&str]| place_in(spanned.get_ref(), keys).unwrap_or_default();
     let failed = |keys: &[&str], problem: String| {
@@ -98,7 +97,7 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
     };
     let reader = Reader { table: &table, failed: &failed };
     reader.known()?;
-    let base = reader.base(path)?;
+    let (base, base_tasks) = reader.base(path)?;
     let text_of = |key: &'static str| match table.get(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -125,7 +124,11 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         found.and_then(|(_, list)| list.get_ref().as_array()?.get(number))
     };
     let start = |name: &str, number: usize| block(name, number).map_or(0, |table| table.span().start);
-    let zips = reader.zip()?.into_iter().enumerate();
+    let in_zip = |number: usize, key: &str| {
+        let keys = block("zip", number).and_then(|list| place_in(list.get_ref().as_table()?, &[key]));
+        keys.map_or(0, |span| span.start)
+    };
+    let zips = reader.zip(in_zip)?.into_iter().enumerate();
     axes.extend(zips.map(|(k, axis)| (start("zip", 0), Origin::Zip(k), axis)));
     axes.extend(reader.cases()?.map(|axis| (start("case", 0), Origin::Cases, axis)));
     axes.sort_by_key(|(start, ..)| *start);
@@ -138,7 +141,7 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         let problem = format!(" is {name:?}, expected one line without / and \\, as a directory is called");
         return Err(failed(&["name"], problem));
     }
-    let plan = Plan {
+    let mut plan = Plan {
         name,
         base,
         set: reader.assignments("set")?,
@@ -146,7 +149,9 @@ fn parse(path: &Path, text: &str) -> Result<Plan, LabError> {
         metrics: metrics.map_err(|e| in_place("metrics", e))?,
         checkpoints: checkpoints.map_err(|e| in_place("checkpoints", e))?,
         axes: axes.into_iter().map(|(.., axis)| axis).collect(),
+        tasks: base_tasks,
     };
+    plan.keep_tasks(path.parent().unwrap_or(Path::new("")))?;
     // Where a key of a table among others stands, or the table where it does not have it.
     let in_block = |name: &str, number: usize, key: &str| {
         let Some(found) = block(name, number) else { return 0..0 };
@@ -223,35 +228,6 @@ enum Origin {
     Cases,
 }
 
-/// Task files that a plan names stand beside it, as its configuration does.
-fn tasks_beside(table: &mut Table, folder: &Path) {
-    let resolve = |value: &mut Value| {
-        if let Value::String(name) = value
-            && name.parse::<Kind>().is_err()
-            && folder.join(&*name).exists()
-        {
-            *name = folder.join(&*name).to_string_lossy().into_owned();
-        }
-    };
-    let in_table = |table: &mut Table| match table.get_mut("task") {
-        Some(Value::Array(names)) => names.iter_mut().for_each(resolve),
-        Some(name) => resolve(name),
-        None => {}
-    };
-    for section in ["set", "grid", "zip", "case"] {
-        match table.get_mut(section) {
-            Some(Value::Table(own)) => in_table(own),
-            Some(Value::Array(blocks)) => {
-                for block in blocks.iter_mut().filter_map(Value::as_table_mut) {
-                    in_table(block);
-                    block.get_mut("set").and_then(Value::as_table_mut).into_iter().for_each(in_table);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 /// A plan's table, and how what is wrong in it is said.
 struct Reader<'a> {
     table: &'a Table,
@@ -270,7 +246,9 @@ impl Reader<'_> {
         }
     }
 
-    fn base(&self, plan: &Path) -> Result<Base, LabError> {
+    /// What every setting starts from, and the task file that it names.
+    fn base(&self, plan: &Path) -> Result<(Base, TaskFiles), LabError> {
+        let mut tasks = TaskFiles::default();
         let text = |key| match self.table.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -283,9 +261,14 @@ impl Reader<'_> {
             (None, Some(file)) => {
                 let path = plan.parent().unwrap_or(Path::new("")).join(&file);
                 let settings = Settings::file(&path, &[])?;
-                Ok(Base { toml: Some(settings.to_toml()?), name: settings.name })
+                if let Some(own) = &settings.config.own {
+                    tasks.keep(&own.name, Path::new(&own.name))?;
+                }
+                Ok((Base { toml: Some(settings.to_toml()?), name: settings.name }, tasks))
             }
-            (preset, None) => Ok(Base { name: preset.unwrap_or_else(|| "paper".into()), toml: None }),
+            (preset, None) => {
+                Ok((Base { name: preset.unwrap_or_else(|| "paper".into()), toml: None }, tasks))
+            }
         }
     }
 
@@ -322,18 +305,22 @@ impl Reader<'_> {
     }
 
     /// Every `[[zip]]` an axis whose keys change together.
-    fn zip(&self) -> Result<Vec<Axis>, LabError> {
+    fn zip(&self, start: impl Fn(usize, &str) -> usize) -> Result<Vec<Axis>, LabError> {
         let failed = |problem: String| (self.failed)(&["zip"], problem);
-        let axis = |table: &Table| {
+        let axis = |(number, table): (usize, &Table)| {
             let lists = flat(table).into_iter().map(|(key, value)| match list(value) {
                 Ok(values) => Ok((key, values)),
                 Err(problem) => Err(failed(format!(".{key}{problem}"))),
             });
-            let lists = lists.collect::<Result<Vec<_>, _>>()?;
+            let mut lists = lists.collect::<Result<Vec<_>, _>>()?;
+            lists.sort_by_key(|(key, _)| start(number, key));
             let length = lists.first().map_or(0, |(_, values)| values.len());
             if let Some((key, values)) = lists.iter().find(|(_, values)| values.len() != length) {
                 let first = &lists[0].0;
-                let problem = format!(".{key} has {} values, expected {length} as {first} has", values.len());
+                let problem = format!(
+                    ".{key} has {}, expected {length} as {first} has",
+                    counted(values.len(), "value")
+                );
                 return Err(failed(problem));
             }
             if lists.is_empty() {
@@ -347,7 +334,7 @@ impl Reader<'_> {
             distinct(&choices).map_err(failed)?;
             Ok(Axis { keys: lists.into_iter().map(|(key, _)| key).collect(), choices })
         };
-        self.blocks("zip")?.into_iter().map(axis).collect()
+        self.blocks("zip")?.into_iter().enumerate().map(axis).collect()
     }
 
     /// All `[[case]]` together one axis of settings with names.
@@ -435,7 +422,7 @@ fn points(ends: &Table) -> Result<Vec<Value>, String> {
             return if k == 0 { from } else { to };
         }
         let share = k as f64 / (count - 1) as f64;
-        if is_log { from * (share * (to / from).ln()).exp() } else { from + share * (to - from) }
+        rounded(if is_log { from * (share * (to / from).ln()).exp() } else { from + share * (to - from) })
     };
     // Whole numbers between whole ends, where keys count things. Others would be rounded, and be somewhere else.
     let value = |x: f64| match whole {
@@ -449,6 +436,11 @@ fn points(ends: &Table) -> Result<Vec<Value>, String> {
         false => Ok(Value::Float(x)),
     };
     (0..count).map(|k| value(at(k))).collect()
+}
+
+/// A number without the last of its digits, where rounding leaves others than anybody would type: 0.3, not 0.30000000000000004.
+fn rounded(x: f64) -> f64 {
+    format!("{x:.13e}").parse().unwrap_or(x)
 }
 
 fn distinct(choices: &[Choice]) -> Result<(), String> {

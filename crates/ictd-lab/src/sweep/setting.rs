@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ictd::pretrain::SimdLevel;
 
-use super::plan::{CASE, Choice, Plan};
+use super::plan::{CASE, Choice, Metrics, Plan};
 use crate::files::{process, sha256};
 use crate::studies::pretrain::Settings;
 use crate::{LabError, memory};
@@ -64,10 +64,23 @@ impl Sweep {
             return Err(LabError::refused("PLAN", problem));
         }
         let sweep = Self { settings, varied, simd, plan, firsts };
+        sweep.check_metrics()?;
         // Runs train one per thread, each on its own.
         let at_once = memory::threads(sweep.num_runs() as f64) as usize;
         sweep.settings.iter().try_for_each(|setting| setting.settings.admit(at_once, false))?;
         Ok(sweep)
+    }
+
+    /// Refuses curves without a single point.
+    fn check_metrics(&self) -> Result<(), LabError> {
+        let longest = self.settings.iter().map(|setting| setting.settings.config.epochs).max().unwrap_or(0);
+        match self.plan.metrics {
+            metrics @ Metrics::Every(epochs) if epochs > longest => {
+                let expected = format!("at most the {longest} epochs of the longest run between two points");
+                Err(LabError::value("metrics", format!("'{metrics}'"), expected))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Settings times seeds.
@@ -127,8 +140,8 @@ impl Setting {
         let chosen = choices.iter().flat_map(|choice| choice.set.iter());
         let changes: Vec<String> = plan.set.iter().chain(chosen).cloned().collect();
         let mut settings = match &plan.base.toml {
-            Some(text) => Settings::written(&plan.base.name, text, &changes),
-            None => Settings::preset(&plan.base.name, &changes),
+            Some(text) => Settings::written_among(&plan.base.name, text, &changes, &plan.tasks),
+            None => Settings::preset_among(&plan.base.name, &changes, &plan.tasks),
         }?;
         settings.config.simd = simd;
         let title = choices.iter().find_map(|choice| choice.title.clone());

@@ -180,3 +180,42 @@ fn directories_of_others_are_refused() {
     swept(&request, 2);
     assert!(request.out.join("notes.txt").exists());
 }
+
+/// A sweep has the task files that it was begun with: others of their names are another sweep's, and a worker needs none of them.
+#[test]
+fn task_files_are_those_that_the_sweep_began_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("machine.json");
+    fs::write(&file, MACHINE).unwrap();
+    let text = "seeds = 2\n[set]\nepochs = 2\n[grid]\ntask = [\"machine.json\"]\nn = [3, 4]\n";
+    let whole = swept(&request(dir.path(), text, "whole"), 1);
+    let begun = request(dir.path(), text, "out");
+    begun.open(false).unwrap().work(&(0..1), &Progress::default()).unwrap();
+    fs::write(&file, MACHINE.replace("0.2]", "0.3]")).unwrap();
+    for out in ["whole", "out"] {
+        let changed = request(dir.path(), text, out);
+        assert!(changed.finished().unwrap().is_none());
+        let error = changed.open(true).unwrap_err().to_string();
+        assert!(error.contains("the task file 'machine.json' has another content"), "{error}");
+    }
+    let other = swept(&request(dir.path(), text, "other"), 1);
+    fs::remove_file(&file).unwrap();
+    let gone_on = swept(&Request::of_directory(&begun.out).unwrap(), 1);
+    let table = |out: &Path| fs::read_to_string(out.join(TABLE)).unwrap();
+    assert_eq!(table(&gone_on), table(&whole));
+    assert_ne!(table(&gone_on), table(&other));
+    let again = Request { fresh: true, ..Request::of_directory(&begun.out).unwrap() };
+    assert_eq!(table(&swept(&again, 1)), table(&whole));
+}
+
+/// What a plan is called is not what it sweeps.
+#[test]
+fn a_plan_by_another_name_is_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = swept(&request(dir.path(), PLAN, "out"), 2);
+    let named = request(dir.path(), &format!("name = \"another\"\n{PLAN}"), "out");
+    assert!(named.finished().unwrap().is_some());
+    let before = fs::read(out.join(TABLE)).unwrap();
+    swept(&named, 1);
+    assert_eq!(before, fs::read(out.join(TABLE)).unwrap());
+}

@@ -28,6 +28,9 @@ n = [5, 8]
 layers = [2, 3]
 "#;
 
+/// A task file.
+const MACHINE: &str = r#"{"gamma": 0.8, "transitions": [[0.9, 0.1], [0.2, 0.8]], "rewards": [1, 0.2], "features": [[3, 0], [0, 3]]}"#;
+
 fn plan(dir: &Path, text: &str) -> Result<Plan, LabError> {
     let path = dir.join("plan.toml");
     fs::write(&path, text).unwrap();

@@ -27,7 +27,7 @@ fn bad_plans_are_one_line_that_says_where() {
         ("[grid]\nn = { from = 1, to = 2, points = 1 }", "points is 1, expected 2 to"),
         ("[grid]\nn = { from = 0, to = 2, points = 3, scale = \"log\" }", "expected positive numbers"),
         ("[grid]\nn = { from = 1, to = nan, points = 3 }", "expected a finite number"),
-        ("[[zip]]\nn = [1, 2]\nlayers = [1]", "zip.n has 2 values, expected 1 as layers has"),
+        ("[[zip]]\nn = [1, 2]\nlayers = [1]", "zip.layers has 1 value, expected 2 as n has"),
         ("[[zip]]", "zip has no keys"),
         ("[zip]\nn = [1]", "expected [[zip]]"),
         ("[[case]]\nset = { n = 5 }", "case has no title"),
@@ -138,21 +138,35 @@ fn grids_may_be_given_by_their_ends() {
     let values: Vec<String> =
         found.axes.iter().flat_map(|axis| &axis.choices).flat_map(|c| c.set.clone()).collect();
     assert_eq!(values[0], "optimizer.lr=0.0001");
-    let middle: f64 = values[1].trim_start_matches("optimizer.lr=").parse().unwrap();
-    assert!((middle - 1e-3).abs() < 1e-15, "{middle}");
+    // As one would type it: the setting is that of `--set optimizer.lr=0.001`.
+    assert_eq!(values[1], "optimizer.lr=0.001");
     assert_eq!(values[3..], ["n=5", "n=10", "n=15", "n=20"]);
+}
+
+/// Curves of which no run has a point are a mistake.
+#[test]
+fn points_of_curves_must_be_within_the_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let sweep = |every: u64| {
+        let text = format!("metrics = \"every {every}\"\n[grid]\nepochs = [3, 7]\n");
+        request(dir.path(), &text, "out").sweep()
+    };
+    assert!(sweep(7).is_ok());
+    let error = sweep(8).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "metrics is 'every 8', expected at most the 7 epochs of the longest run between two points"
+    );
 }
 
 /// A task file is looked for beside the plan that names it, wherever the command is given.
 #[test]
 fn task_files_stand_beside_their_plan() {
     let dir = tempfile::tempdir().unwrap();
-    let machine = r#"{"gamma": 0.8, "transitions": [[0.9, 0.1], [0.2, 0.8]], "rewards": [1, 0.2], "features": [[3, 0], [0, 3]]}"#;
-    fs::write(dir.path().join("machine.json"), machine).unwrap();
+    fs::write(dir.path().join("machine.json"), MACHINE).unwrap();
     let text = "seeds = 1\n[set]\nepochs = 2\n[grid]\ntask = [\"boyan\", \"machine.json\"]\n";
     let out = swept(&request(dir.path(), text, "out"), 1);
-    let beside = dir.path().join("machine.json").display().to_string();
-    assert_eq!(rows(&out)[2][0], beside);
+    assert_eq!(rows(&out)[2][0], "machine.json");
     let error = plan(dir.path(), "[set]\ntask = \"absent.json\"").unwrap_err().to_string();
     assert!(error.contains("plan.toml: line 2, [set]: ") && error.contains("absent.json"), "{error}");
 }

@@ -31,16 +31,16 @@ fn rows_are_what_pretraining_finds() {
     let out = swept(&request(dir.path(), PLAN, "sweep"), 2);
     let rows = rows(&out);
     let header: Vec<String> =
-        ["kernel", "layers", "n", "seed"].map(String::from).into_iter().chain(columns()).collect();
+        ["kernel", "n", "layers", "seed"].map(String::from).into_iter().chain(columns()).collect();
     assert_eq!(rows[0], header);
     assert_eq!(rows.len(), 1 + 2 * 2 * 3);
     let keys: Vec<Vec<String>> = rows[1..].iter().map(|row| row[..4].to_vec()).collect();
-    let expected = |kernel: &str, layers: &str, n: &str, seed: u64| {
-        vec![kernel.to_owned(), layers.into(), n.into(), seed.to_string()]
+    let expected = |kernel: &str, n: &str, layers: &str, seed: u64| {
+        vec![kernel.to_owned(), n.into(), layers.into(), seed.to_string()]
     };
-    assert_eq!(keys[0], expected("softmax", "2", "5", 0));
-    assert_eq!(keys[4], expected("softmax", "3", "8", 1));
-    assert_eq!(keys[11], expected("linear", "3", "8", 2));
+    assert_eq!(keys[0], expected("softmax", "5", "2", 0));
+    assert_eq!(keys[4], expected("softmax", "8", "3", 1));
+    assert_eq!(keys[11], expected("linear", "8", "3", 2));
     let overrides = ["epochs=10", "batch=8", "kernel=linear", "n=8", "layers=3"].map(String::from);
     let settings = Settings::preset("paper", &overrides).unwrap();
     let result = run_in_memory(&settings, &[2], &Progress::default()).unwrap();
@@ -254,6 +254,6 @@ fn what_is_missing_is_named() {
     opened.work(&(0..4), &Progress::default()).unwrap();
     let error = opened.finish(&Progress::default(), |_| {}).unwrap_err().to_string();
     assert!(error.contains("8 runs without a record"), "{error}");
-    assert!(error.contains("run 4 (kernel=softmax, layers=3 n=8, seed 1) the first"), "{error}");
+    assert!(error.contains("run 4 (kernel=softmax, n=8 layers=3, seed 1) the first"), "{error}");
     assert!(error.contains(&format!("ictd sweep '{}'", request.out.display())), "{error}");
 }

@@ -22,8 +22,8 @@ pub use load::load;
 pub(crate) use result::MEASURED_TASKS;
 pub use result::{Point, SeedResult, seed_result, unmeasured_result};
 pub(super) use settings::computed_by;
-pub(crate) use settings::full_name;
 pub use settings::{SIMD_VARIABLE, Settings, simd_level};
+pub(crate) use settings::{assignment, full_name};
 pub use stored::{Step, Stored};
 
 use std::path::{Path, PathBuf};

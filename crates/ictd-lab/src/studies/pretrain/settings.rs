@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use super::differs::{self, Change};
 use super::place::{line, with_line};
-use crate::files::{process, read_task, sha256};
+use crate::files::{TaskFiles, process, sha256};
 use crate::studies::TaskChoice;
 use crate::{LabError, did_you_mean, memory};
 
@@ -41,13 +41,22 @@ pub struct Settings {
 impl Settings {
     /// A preset with overrides `key=value`.
     pub fn preset(name: &str, overrides: &[String]) -> Result<Self, LabError> {
+        Self::preset_among(name, overrides, &TaskFiles::default())
+    }
+
+    /// The same where some task files are known by name.
+    pub(crate) fn preset_among(
+        name: &str,
+        overrides: &[String],
+        files: &TaskFiles,
+    ) -> Result<Self, LabError> {
         let config = PretrainConfig::preset(name).ok_or_else(|| {
             let names = PretrainConfig::PRESETS.map(|(name, _)| name);
             let (known, meant) = (names.join(", "), did_you_mean(name, names));
             LabError::value("preset", format!("'{name}'"), format!("one of {known}{meant}"))
         })?;
         let table = table_of(&config)?;
-        Self::resolve(name, config, table, overrides)
+        Self::resolve(name, config, table, overrides, files)
     }
 
     /// A TOML file, on top of the paper's setting, with overrides `key=value`.
@@ -61,9 +70,10 @@ impl Settings {
         })?;
         let base = PretrainConfig::paper();
         let mut table = table_of(&base)?;
-        change(&mut table, file).map_err(failed)?;
+        let files = TaskFiles::default();
+        change(&mut table, file, &files).map_err(failed)?;
         let name = path.file_stem().map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
-        Self::resolve(&name, base, table, overrides).map_err(|error| {
+        Self::resolve(&name, base, table, overrides, &files).map_err(|error| {
             let message = error.to_string();
             let located = with_line(&text, &message);
             // What was typed has the last word.
@@ -73,12 +83,22 @@ impl Settings {
 
     /// A resolved configuration as it was written, under a name, with overrides `key=value`.
     pub fn written(name: &str, toml: &str, overrides: &[String]) -> Result<Self, LabError> {
+        Self::written_among(name, toml, overrides, &TaskFiles::default())
+    }
+
+    /// The same where some task files are known by name.
+    pub(crate) fn written_among(
+        name: &str,
+        toml: &str,
+        overrides: &[String],
+        files: &TaskFiles,
+    ) -> Result<Self, LabError> {
         let failed = |message: String| LabError::refused("config", message);
         let written: Table = toml.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let base = PretrainConfig::paper();
         let mut table = table_of(&base)?;
-        change(&mut table, written).map_err(failed)?;
-        Self::resolve(name, base, table, overrides)
+        change(&mut table, written, files).map_err(failed)?;
+        Self::resolve(name, base, table, overrides, files)
     }
 
     /// A configuration that was trained, as it was written, to be shown and not to be trained again: tasks of one's own are
@@ -87,7 +107,7 @@ impl Settings {
         let failed = |message: String| LabError::refused("config", message);
         let written: Table = toml.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
-        change(&mut table, written).map_err(failed)?;
+        change(&mut table, written, &TaskFiles::default()).map_err(failed)?;
         let config =
             Value::Table(table).try_into().map_err(|e: toml::de::Error| failed(in_words(e.message())))?;
         let base = PretrainConfig::preset(name).unwrap_or_else(PretrainConfig::paper);
@@ -142,17 +162,18 @@ impl Settings {
         let mut config = PretrainConfig::paper();
         let mut table = table_of(&config)?;
         let mut starts = false;
+        let files = TaskFiles::default();
         for (name, value) in changes {
             let nest = |value, key: &str| Value::Table(Table::from_iter([(key.to_owned(), value)]));
             if let Value::Table(changes) = name.rsplit('.').fold(value, nest) {
-                change(&mut table, changes).map_err(|problem| LabError::refused("set", problem))?;
+                change(&mut table, changes, &files).map_err(|problem| LabError::refused("set", problem))?;
             }
             // One after the other, so that the message can name the key.
             let read = table.clone().try_into::<PretrainConfig>();
             config = read.map_err(|e| invalid(&name, e.message()))?;
             starts |= name == "rho.start";
         }
-        let settings = Self::checked("paper", PretrainConfig::paper(), config)?;
+        let settings = Self::checked("paper", PretrainConfig::paper(), config, &files)?;
         if starts {
             check_ramp(&settings.config)?;
         }
@@ -164,27 +185,33 @@ impl Settings {
         base: PretrainConfig,
         mut table: Table,
         overrides: &[String],
+        files: &TaskFiles,
     ) -> Result<Self, LabError> {
         for text in overrides {
             let refused = |problem: String| LabError::refused("set", problem);
             let changes = assignment(text)
                 .ok_or_else(|| refused(format!("'{text}' is no assignment, expected key=value")))?;
-            change(&mut table, changes).map_err(refused)?;
+            change(&mut table, changes, files).map_err(refused)?;
         }
         let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| invalid(&e.path().to_string(), e.inner().message()))?;
         let names = |text: &String| text.split_once('=').is_some_and(|(key, _)| key.trim() == "rho.start");
-        let settings = Self { overrides: overrides.to_vec(), ..Self::checked(name, base, config)? };
+        let settings = Self { overrides: overrides.to_vec(), ..Self::checked(name, base, config, files)? };
         if overrides.iter().any(names) {
             check_ramp(&settings.config)?;
         }
         Ok(settings)
     }
 
-    fn checked(name: &str, base: PretrainConfig, mut config: PretrainConfig) -> Result<Self, LabError> {
+    fn checked(
+        name: &str,
+        base: PretrainConfig,
+        mut config: PretrainConfig,
+        files: &TaskFiles,
+    ) -> Result<Self, LabError> {
         config.simd = simd_level()?;
         config.check_family()?;
-        read_own(&mut config)?;
+        read_own(&mut config, files)?;
         config.check()?;
         Ok(Self { name: name.to_owned(), config, base, overrides: Vec::new() })
     }
@@ -320,10 +347,10 @@ pub(super) fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
 }
 
 /// Takes the tasks that `text` names, a family or a file, into the table.
-fn choose(table: &mut Table, text: &str) -> Result<(), String> {
+fn choose(table: &mut Table, text: &str, files: &TaskFiles) -> Result<(), String> {
     let failed = |e: LabError| e.to_string();
     table.remove("own");
-    let family = match TaskChoice::named(text).map_err(failed)? {
+    let family = match TaskChoice::among(text, files).map_err(failed)? {
         TaskChoice::Family(family) => family,
         TaskChoice::File { file, .. } => {
             let own = OwnTasks { name: file.name.clone(), sha256: Some(file.sha256.clone()), source: None };
@@ -352,16 +379,16 @@ impl Settings {
 }
 
 /// What `key=value` says. A bare word is a string: `query=skip` needs no quotes.
-fn assignment(text: &str) -> Option<Table> {
+pub(crate) fn assignment(text: &str) -> Option<Table> {
     let (key, value) = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()))?;
     let toml = |value: &str| format!("{key} = {value}").parse().ok();
     toml(value).or_else(|| toml(&Value::from(value).to_string()))
 }
 
 /// Changes what a file or an assignment says; keys of the task may stand outside its table, and `task` may name tasks.
-fn change(table: &mut Table, mut changes: Table) -> Result<(), String> {
+fn change(table: &mut Table, mut changes: Table, files: &TaskFiles) -> Result<(), String> {
     if let Some(Value::String(text)) = changes.get("task") {
-        choose(table, text)?;
+        choose(table, text, files)?;
         changes.remove("task");
     }
     if !table.contains_key("own") {
@@ -379,9 +406,9 @@ fn change(table: &mut Table, mut changes: Table) -> Result<(), String> {
 }
 
 /// Reads the task file that a configuration names, and checks that it is the one that was named.
-fn read_own(config: &mut PretrainConfig) -> Result<(), LabError> {
+fn read_own(config: &mut PretrainConfig, files: &TaskFiles) -> Result<(), LabError> {
     let Some(own) = &mut config.own else { return Ok(()) };
-    let file = read_task(Path::new(&own.name))?;
+    let file = files.read(&own.name)?;
     if let Some(expected) = own.sha256.as_ref().filter(|expected| **expected != file.sha256) {
         let (name, found) = (&own.name, file.sha256);
         let problem = format!(

@@ -111,7 +111,13 @@ impl Engine for HyperQueue {
             if !output.status.success() {
                 return Err(LabError::refused("engine", format!("hq: {}", complaint(&output))));
             }
-            job.id = Some(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+            let text = String::from_utf8_lossy(&output.stdout);
+            // Sites say this and that before it.
+            let number = text.split_whitespace().rfind(|word| word.parse::<u64>().is_ok());
+            job.id = Some(number.map(str::to_owned).ok_or_else(|| {
+                let said = crate::one_line(text.trim());
+                LabError::refused("engine", format!("hq submit said '{said}', expected the number of a job"))
+            })?);
             return Ok(());
         }
         let given = [("job-option", !work.options.extra.is_empty()), ("time", work.options.time.is_some())];

@@ -173,9 +173,15 @@ impl Job {
     }
 }
 
-/// Whether an engine says that it has a job of a sweep under way.
+/// Whether an engine has a job of a sweep under way, or does not say in this moment.
 pub(super) fn is_at_work(root: &Path) -> bool {
-    Job::noted(root).is_some_and(|job| matches!(job.state(), Ok(State::Active)))
+    Job::noted(root).is_some_and(|job| matches!(job.state(), Ok(State::Active | State::Unknown(_))))
+}
+
+/// Forgets the job of a sweep whose runs are all done.
+pub(super) fn forget(root: &Path) {
+    // One that stays is asked about once more, and found to be over.
+    let _ = std::fs::remove_file(root.join(FOLDER).join(JOB));
 }
 
 /// Refuses to forget the job of a sweep that its engine may have under way still: its runs would be done twice.
@@ -287,7 +293,8 @@ pub fn run(
     let program = std::env::current_exe().map_err(|e| LabError::internal("program", e))?;
     let (mut idle, mut number) = (0, 0);
     loop {
-        if let Some(job) = &job {
+        // What is written and not submitted waits for nothing.
+        if let Some(job) = job.as_ref().filter(|_| !options.write_only) {
             wait(opened, engine.as_mut(), job, progress, tell)?;
         }
         let (_, left) = opened.left(&all, progress)?;

@@ -81,10 +81,8 @@ impl Engine for Slurm {
         if !output.status.success() {
             return Err(LabError::refused("engine", format!("sbatch: {}", complaint(&output))));
         }
-        // With several clusters the cluster's name follows.
-        let text = String::from_utf8_lossy(&output.stdout);
-        let mut words = text.trim().split(';').map(String::from);
-        (job.id, job.cluster) = (words.next(), words.next());
+        // Where its answer has no number the job is known by its name.
+        (job.id, job.cluster) = number_and_cluster(&String::from_utf8_lossy(&output.stdout));
         Ok(())
     }
 
@@ -97,6 +95,17 @@ impl Engine for Slurm {
             return Ok(State::Unknown(complaint(&output)));
         }
         Ok(state(&String::from_utf8_lossy(&output.stdout)))
+    }
+}
+
+/// What `sbatch --parsable` answers in its last line, whatever a site says before: the number of a job, and with several clusters
+/// the name of one.
+fn number_and_cluster(answer: &str) -> (Option<String>, Option<String>) {
+    let last = answer.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+    let mut words = last.trim().split(';').map(String::from);
+    match words.next() {
+        Some(id) if id.parse::<u64>().is_ok() => (Some(id), words.next()),
+        _ => (None, None),
     }
 }
 
@@ -167,6 +176,17 @@ mod tests {
     fn units_are_listed_as_ranges() {
         for (units, list) in [(vec![0], "0"), (vec![0, 1, 2, 3], "0-3"), (vec![0, 1, 4, 6, 7], "0-1,4,6-7")] {
             assert_eq!(ranges(&units), list);
+        }
+    }
+
+    #[test]
+    fn answers_have_a_number() {
+        let of = |answer| number_and_cluster(answer);
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(of("17\n"), (some("17"), None));
+        assert_eq!(of("Welcome; be kind\n17;far\n\n"), (some("17"), some("far")));
+        for answer in ["", "\n", "submitted", ";far"] {
+            assert_eq!(of(answer), (None, None), "{answer:?}");
         }
     }
 

@@ -90,8 +90,8 @@ pub fn heat_map(x: &Key, y: &Key, cells: &[Vec<Estimate>], statistic: Statistic,
     let every = y.values.len().div_ceil(ROW_NAMES).max(1);
     let row_name = |(k, name): (usize, &String)| if k % every == 0 { name.clone() } else { String::new() };
     let map = Cells {
-        x: x.key.clone(),
-        y: y.key.clone(),
+        x: x.label.clone(),
+        y: y.label.clone(),
         columns: across,
         rows: down.iter().enumerate().map(row_name).collect(),
         cells: cells.iter().map(|row| row.iter().map(cell).collect()).collect(),
@@ -113,7 +113,7 @@ pub fn along(x: &Key, cells: &[Estimate], statistic: Statistic, words: &Words<'_
         let mut points: Vec<(f64, Estimate)> = numbers.into_iter().zip(cells.iter().copied()).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (low, high) = (points[0].0, points[points.len() - 1].0);
-        let axis = if low > 0.0 && high > WIDE * low { Axis::log(&x.key) } else { Axis::linear(&x.key) };
+        let axis = if low > 0.0 && high > WIDE * low { Axis::log(&x.label) } else { Axis::linear(&x.label) };
         let y = Axis::linear(words.label);
         let y = if let Statistic::Share(_) = statistic { y.over(0.0, 1.0) } else { y };
         let line = points.iter().map(|(x, cell)| (*x, cell.value)).collect();
@@ -123,7 +123,7 @@ pub fn along(x: &Key, cells: &[Estimate], statistic: Statistic, words: &Words<'_
     }
     let scale = Scale::of(statistic, cells.iter().flat_map(|cell| [cell.value, ends(cell).0, ends(cell).1]));
     let dots = Dots {
-        key: x.key.clone(),
+        key: x.label.clone(),
         label: words.label.to_owned(),
         rows: x.names().into_iter().zip(cells.iter().copied()).collect(),
         range: (scale.low, scale.high),

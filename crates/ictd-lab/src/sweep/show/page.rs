@@ -46,8 +46,10 @@ struct Data<'a> {
     /// The values of every key, and for every setting the places of its values.
     values: Vec<Vec<String>>,
     settings: Vec<Vec<usize>>,
-    /// The key of every axis of the plan: what tells settings apart.
-    axes: Vec<usize>,
+    /// The keys of every axis of the plan: what tells settings apart, and what changes together.
+    axes: Vec<Vec<usize>>,
+    /// Every key with those that change together with it.
+    labels: Vec<String>,
     ends: [&'static str; 4],
     metrics: Vec<&'a str>,
     metrics_left_out: usize,
@@ -151,6 +153,7 @@ fn data<'a>(runs: &'a Runs, view: &View) -> Result<Data<'a>, LabError> {
         values: keys.iter().map(|key| key.values.iter().map(|v| plain(&key.key, v)).collect()).collect(),
         settings: (0..count).map(|k| keys.iter().map(|key| key.places[k]).collect()).collect(),
         axes: axes_of_plan(runs),
+        labels: keys.iter().map(|key| key.label.clone()).collect(),
         ends: ENDS,
         metrics: shown.iter().map(|&k| runs.metrics[k].name.as_str()).collect(),
         metrics_left_out: all - shown.len(),

@@ -49,6 +49,8 @@ pub struct View {
 pub struct Axis {
     /// Its name.
     pub key: String,
+    /// The same with the keys that change together with it, as figures have it.
+    pub label: String,
     /// Its values in the order of the plan.
     pub values: Vec<String>,
     /// The place of every setting's value.
@@ -94,14 +96,15 @@ impl View {
             let name = shown(key, value);
             if value.parse::<f64>().is_ok() { format!("{key} = {name}") } else { name }
         };
-        axes_of_plan(runs).into_iter().map(part).collect::<Vec<_>>().join(", ")
+        axes_of_plan(runs).into_iter().flatten().map(part).collect::<Vec<_>>().join(", ")
     }
 
-    /// The keys that neither axis has, whose values stand in one cell.
+    /// The keys that neither axis has, whose values stand in one cell; not those that change together with an axis.
     pub fn pooled<'a>(&self, runs: &'a Runs) -> Vec<&'a str> {
-        let is_axis = |key: &str| [&self.x, &self.y].into_iter().flatten().any(|axis| axis.key == key);
-        let told = axes_of_plan(runs);
-        told.into_iter().map(|key| runs.varied[key].as_str()).filter(|key| !is_axis(key)).collect()
+        let is_axis =
+            |key: &usize| [&self.x, &self.y].into_iter().flatten().any(|axis| axis.key == runs.varied[*key]);
+        let others = axes_of_plan(runs).into_iter().filter(|keys| !keys.iter().any(is_axis));
+        others.flatten().map(|key| runs.varied[key].as_str()).collect()
     }
 }
 
@@ -129,7 +132,10 @@ fn axes(runs: &Runs, asked: &Asked) -> Result<(Option<usize>, Option<usize>), La
             format!("'{}' is on the other axis, expected another key", keys[x.unwrap_or(0)]),
         ));
     }
-    let mut rest = axes_of_plan(runs).into_iter().filter(|key| x != Some(*key) && y != Some(*key));
+    // Of keys that change together the first, unless one of them is chosen.
+    let is_chosen = |keys: &Vec<usize>| [x, y].into_iter().flatten().any(|key| keys.contains(&key));
+    let firsts = axes_of_plan(runs).into_iter().filter(|keys| !is_chosen(keys));
+    let mut rest = firsts.filter_map(|keys| keys.first().copied());
     Ok(match (x, y) {
         (None, None) if pooled => (rest.next(), None),
         (None, None) => match (rest.next(), rest.next()) {
@@ -145,15 +151,27 @@ fn axes(runs: &Runs, asked: &Asked) -> Result<(Option<usize>, Option<usize>), La
     })
 }
 
-/// A key for every axis of the plan that has several choices; of those that change together the first.
-pub fn axes_of_plan(runs: &Runs) -> Vec<usize> {
+/// The keys of every axis of the plan that has several choices: one, or those that change together. Cases are told by their names.
+pub fn axes_of_plan(runs: &Runs) -> Vec<Vec<usize>> {
     let axes = runs.plan.axes.iter().filter(|axis| axis.choices.len() > 1);
-    let key = |axis: &crate::sweep::Axis| {
-        let is_case = axis.choices.iter().any(|choice| choice.title.is_some());
-        let key = if is_case { Some(CASE) } else { axis.keys.first().map(String::as_str) };
-        runs.varied.iter().position(|known| Some(known.as_str()) == key)
+    let place = |key: &str| runs.varied.iter().position(|known| known == key);
+    let keys = |axis: &crate::sweep::Axis| -> Vec<usize> {
+        if axis.choices.iter().any(|choice| choice.title.is_some()) {
+            place(CASE).into_iter().collect()
+        } else {
+            axis.keys.iter().filter_map(|key| place(key)).collect()
+        }
     };
-    axes.filter_map(key).collect()
+    axes.map(keys).filter(|keys| !keys.is_empty()).collect()
+}
+
+/// A key with those that change together with it.
+pub fn label(runs: &Runs, key: usize) -> String {
+    let own = axes_of_plan(runs).into_iter().find(|keys| keys.contains(&key)).unwrap_or_default();
+    let others = own.into_iter().filter(|other| *other != key);
+    let others: Vec<&str> = others.map(|other| runs.varied[other].as_str()).collect();
+    let with = if others.is_empty() { String::new() } else { format!(" (with {})", others.join(", ")) };
+    format!("{}{with}", runs.varied[key])
 }
 
 impl Axis {
@@ -166,7 +184,7 @@ impl Axis {
             })
         };
         let places = runs.settings.iter().map(&mut place).collect();
-        Self { key: runs.varied[key].clone(), values, places }
+        Self { key: runs.varied[key].clone(), label: label(runs, key), values, places }
     }
 
     /// Its values as figures have them.

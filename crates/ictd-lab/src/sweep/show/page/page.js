@@ -9,6 +9,12 @@ const [shares, centres] = [data.ends, ["iqm", "median", "mean"]];
 const words = { td: "share of TD", mirror: "share of mirror", none: "share of neither", diverged: "share of diverged", iqm: "IQM", median: "median", mean: "mean" };
 const [MOST_ROWS, MOST_LISTED, MOST_LINES, FIRST_LINES, MOST_TYPED] = [500, 200, 8, 4, 20];
 
+/** Whether most runs of a setting have numbers: curves of those that diverge leave no room for others. */
+function isMostlyFinite(setting) {
+  const counts = data.counts[setting];
+  return 2 * counts[data.ends.indexOf("diverged")] <= counts.reduce((a, b) => a + b, 0);
+}
+
 const state = {
   metric: data.view.metric,
   statistic: data.view.statistic,
@@ -20,7 +26,7 @@ const state = {
   seed: null,
   curve: data.view.curve,
   isLog: false,
-  lines: new Set(data.bands.map((_, k) => k).filter((k) => data.bands[k]?.steps.length).slice(0, FIRST_LINES)),
+  lines: new Set(data.bands.map((_, k) => k).filter((k) => data.bands[k]?.steps.length && isMostlyFinite(k)).slice(0, FIRST_LINES)),
   sort: { column: 0, up: true },
 };
 
@@ -37,7 +43,7 @@ function isShown(setting) {
 }
 
 function name(setting) {
-  return data.axes.map((key) => `${data.keys[key]} = ${data.values[key][data.settings[setting][key]]}`).join(", ") || "the only setting";
+  return data.axes.flat().map((key) => `${data.keys[key]} = ${data.values[key][data.settings[setting][key]]}`).join(", ") || "the only setting";
 }
 
 /** Runs of some settings: how many ended in what, and the metric of those that have it. */
@@ -118,10 +124,10 @@ function drawMap() {
   const [low, high] = [numbers.reduce((a, b) => Math.min(a, b), Infinity), numbers.reduce((a, b) => Math.max(a, b), -Infinity)];
   const isShare = shares.includes(state.statistic);
   const range = isShare ? [0, 1] : [low, high];
-  const shared = { x: data.keys[state.x], xs, cells: all, range, isLog: !isShare && low > 0 && high > 100 * low, chosen: state.cell, room: find("map").clientWidth - 16 };
+  const shared = { x: data.labels[state.x], xs, cells: all, range, isLog: !isShare && low > 0 && high > 100 * low, chosen: state.cell, room: find("map").clientWidth - 16 };
   const isNumeric = xs.every((value) => Number.isFinite(Number(value)));
-  find("map").innerHTML = !numbers.length ? "No runs." : ys ? heatMap({ ...shared, y: data.keys[state.y], ys }) : along({ ...shared, isNumeric, label: title() });
-  const pooled = data.axes.filter((key) => key !== state.x && key !== state.y).map((key) => data.keys[key]);
+  find("map").innerHTML = !numbers.length ? "No runs." : ys ? heatMap({ ...shared, y: data.labels[state.y], ys }) : along({ ...shared, isNumeric, label: title() });
+  const pooled = data.axes.filter((keys) => !keys.includes(state.x) && !keys.includes(state.y)).flat().map((key) => data.keys[key]);
   const interval = isShare ? "95 % intervals: Wilson" : "95 % intervals: bootstrap";
   const mixed = !data.runs && !isShare && pooled.length ? " A cell of several settings has the mean of theirs, weighted by runs." : "";
   find("map-note").textContent = `${pooled.length ? `Over all values of ${pooled.join(", ")}. ` : ""}${interval}. Choose a cell to see its runs.${mixed}`;
@@ -184,7 +190,7 @@ function columns() {
   };
   const metric = data.metrics[state.metric];
   return [
-    ...(data.axes.length ? data.axes : []).map((key) => ({ name: data.keys[key], word: true, of: value(key), text: (found) => data.values[key][data.settings[found.settings[0]][key]] })),
+    ...data.axes.flat().map((key) => ({ name: data.keys[key], word: true, of: value(key), text: (found) => data.values[key][data.settings[found.settings[0]][key]] })),
     { name: "runs", of: (found) => found.total },
     ...data.ends.map((end, k) => ({ name: end, of: (found) => found.counts[k] })),
     { name: "share of TD", of: (found) => share(found)?.value, text: (found) => said(share(found)) },

@@ -9,9 +9,12 @@ function cut(text, most) {
   return text.length > most ? text.slice(0, most - 1) + "…" : text;
 }
 
-/** Width of a text of 12 pixels, nearly. */
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** Width of a name in a picture. */
 function wide(text) {
-  return 6.7 * text.length;
+  ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width;
 }
 
 function svg(width, height, label, body) {
