@@ -47,6 +47,10 @@ const KEYS: [&str; 10] =
     ["name", "preset", "config", "seeds", "metrics", "checkpoints", "set", "grid", "zip", "case"];
 /// Points of a grid that is given by its ends.
 const MAX_POINTS: i64 = 10_000;
+/// Digits that points of a grid are written with: as few as will do, and one less than rounding leaves right.
+const FEW_DIGITS: [usize; 3] = [6, 10, 14];
+/// The share of its distance to others by which a point may be moved.
+const UNSEEN: f64 = 1e-3;
 
 impl Plan {
     /// A plan that the program brings along.
@@ -422,8 +426,10 @@ fn points(ends: &Table) -> Result<Vec<Value>, String> {
             return if k == 0 { from } else { to };
         }
         let share = k as f64 / (count - 1) as f64;
-        rounded(if is_log { from * (share * (to / from).ln()).exp() } else { from + share * (to - from) })
+        if is_log { from * (share * (to / from).ln()).exp() } else { from + share * (to - from) }
     };
+    let exact: Vec<f64> = (0..count).map(at).collect();
+    let points = FEW_DIGITS.iter().find_map(|&digits| rounded(&exact, digits)).unwrap_or(exact);
     // Whole numbers between whole ends, where keys count things. Others would be rounded, and be somewhere else.
     let value = |x: f64| match whole {
         true if (x - x.round()).abs() > 1e-9 * x.abs().max(1.0) => {
@@ -435,12 +441,22 @@ fn points(ends: &Table) -> Result<Vec<Value>, String> {
         true => Ok(Value::Integer(x.round() as i64)),
         false => Ok(Value::Float(x)),
     };
-    (0..count).map(|k| value(at(k))).collect()
+    points.into_iter().map(value).collect()
 }
 
-/// A number without the last of its digits, where rounding leaves others than anybody would type: 0.3, not 0.30000000000000004.
-fn rounded(x: f64) -> f64 {
-    format!("{x:.13e}").parse().unwrap_or(x)
+/// Numbers with so many digits, but for the ends, where that moves none of them by as much as anybody sees beside their distances:
+/// 0.3, not 0.30000000000000004, and 0.00316228 between 0.001 and 0.01.
+fn rounded(exact: &[f64], digits: usize) -> Option<Vec<f64>> {
+    let mut points = exact.to_vec();
+    for (k, near) in exact.windows(3).enumerate() {
+        let x = near[1];
+        points[k + 1] = format!("{x:.*e}", digits - 1).parse().ok()?;
+        let distance = (x - near[0]).abs().min((near[2] - x).abs());
+        if (points[k + 1] - x).abs() > UNSEEN * distance {
+            return None;
+        }
+    }
+    Some(points)
 }
 
 fn distinct(choices: &[Choice]) -> Result<(), String> {

@@ -140,6 +140,23 @@ fn grids_may_be_given_by_their_ends() {
     assert_eq!(values[0], "optimizer.lr=0.0001");
     // As one would type it: the setting is that of `--set optimizer.lr=0.001`.
     assert_eq!(values[1], "optimizer.lr=0.001");
+    for (grid, expected) in [
+        ("{ from = 0.1, to = 0.5, points = 5 }", ["0.1", "0.2", "0.3", "0.4", "0.5"]),
+        (
+            "{ from = 1e-4, to = 1e-2, points = 5, scale = \"log\" }",
+            ["0.0001", "0.000316228", "0.001", "0.00316228", "0.01"],
+        ),
+        // Ends that are near to each other need more digits.
+        (
+            "{ from = 1.0, to = 1.000002, points = 5 }",
+            ["1.0", "1.0000005", "1.000001", "1.0000015", "1.000002"],
+        ),
+    ] {
+        let found = plan(dir.path(), &format!("[grid]\n\"init.gain\" = {grid}\n")).unwrap();
+        let values =
+            found.axes[0].choices.iter().map(|c| c.set[0].trim_start_matches("init.gain=").to_owned());
+        assert_eq!(values.collect::<Vec<_>>(), expected);
+    }
     assert_eq!(values[3..], ["n=5", "n=10", "n=15", "n=20"]);
 }
 

@@ -9,11 +9,15 @@ function cut(text, most) {
   return text.length > most ? text.slice(0, most - 1) + "…" : text;
 }
 
-const ruler = document.createElement("canvas").getContext("2d");
+let ruler;
 
 /** Width of a name in a picture. */
 function wide(text) {
-  ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  if (!ruler) {
+    ruler = document.createElement("canvas").getContext("2d");
+    // That of the style sheet.
+    ruler.font = "12px system-ui, sans-serif";
+  }
   return ruler.measureText(text).width;
 }
 
