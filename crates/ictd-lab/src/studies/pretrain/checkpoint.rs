@@ -197,4 +197,25 @@ mod tests {
             assert!(decode(&config, "abc", 6, &tensors).unwrap_err().contains("seed 5"));
         }
     }
+
+    /// On a ramp, in a run that was interrupted: that of the stored step, and not of the run's end, which files of earlier versions have.
+    #[test]
+    fn the_mixing_of_a_checkpoint_is_that_of_its_step() {
+        let config = PretrainConfig::mask_full();
+        let mut trainer = Trainer::<f32>::new(&config, 0).unwrap();
+        (0..3).for_each(|_| trainer.epoch().unwrap());
+        let mut state = trainer.into_state();
+        state.best.step = 7;
+        for (step, at) in [(Step::Final, 30.0), (Step::Best, 7.0)] {
+            let mut tensors = encode(&config, "abc", 0, &state, step).unwrap();
+            let said: f64 = tensors.metadata["diagonal_mix"].parse().unwrap();
+            // Two products and a sum of numbers below 1.
+            assert!((said - (0.68 + 0.12 * at / 8000.0)).abs() < 1e-15, "{said}");
+            assert!(decode(&config, "abc", 0, &tensors).is_ok());
+            tensors.metadata.insert("diagonal_mix".into(), "0.8".into());
+            assert!(decode(&config, "abc", 0, &tensors).is_ok());
+            tensors.metadata.insert("diagonal_mix".into(), "0.7".into());
+            assert!(decode(&config, "abc", 0, &tensors).unwrap_err().contains("another Transformer"));
+        }
+    }
 }

@@ -45,8 +45,10 @@ pub fn select(paper: Paper, names: &[String]) -> Result<Vec<Study>, LabError> {
             Paper::Main => "docs/reproduce.md",
             Paper::Predecessor => "docs/predecessor.md",
         };
-        let problem =
-            format!("'{unknown}' is unknown, expected claims or studies of the tables in {place}{meant}");
+        let ids = studies.iter().map(|study| study.id).collect::<Vec<_>>().join(", ");
+        let problem = format!(
+            "'{unknown}' is unknown, expected claims or studies of the tables in {place} (studies: {ids}){meant}"
+        );
         return Err(LabError::refused("only", problem));
     }
     let wanted = |study: &Study| names.is_empty() || names.iter().any(|name| is_of(name, study));
