@@ -153,17 +153,17 @@ impl Evidence<'_> {
     /// Why layers that change the value more and more diverge, however errors go in the long run; `None` where the value may be on its way.
     fn diverges(&self, limit: Option<f64>) -> Option<String> {
         let value = self.values[self.depth()];
-        let allowed = self.reward * self.horizon;
-        match limit {
-            Some(limit) => {
-                let away = (value - limit).abs();
-                let is_off = away > FURTHER * limit.abs().max(self.reward);
-                is_off.then(|| format!("the value is {away:.1e} from its limit {}, more than without layers", number(&limit)))
-            }
-            None => (value.abs() > BEYOND * allowed).then(|| {
-                format!("the value is {value:.1e} where sums of discounted rewards are up to {allowed:.1e}, and no limit is known")
-            }),
-        }
+        let Some(limit) = limit else {
+            let allowed = self.reward * self.horizon;
+            let text = format!(
+                "the value is {value:.1e} where sums of discounted rewards are up to {allowed:.1e}, and no limit is known"
+            );
+            return (value.abs() > BEYOND * allowed).then_some(text);
+        };
+        let away = (value - limit).abs();
+        let text =
+            format!("the value is {away:.1e} from its limit {}, further than without layers", number(&limit));
+        (away > FURTHER * limit.abs().max(self.reward)).then_some(text)
     }
 
     /// Where layers lead, and how far that is.

@@ -243,13 +243,14 @@ fn blank(transformer: &Transformer, context: &Context) -> Option<String> {
         return None;
     }
     let roles = context.roles();
-    let is_state = |j: &usize| roles[*j] != Role::Terminal;
-    let states = (0..roles.len()).filter(is_state).count();
-    let is_blank = |j: &usize| context.features_of(*j).iter().all(|&x| x == 0.0);
-    let blank = (0..roles.len()).filter(is_state).filter(is_blank).count();
-    (blank > 0 && config.num_layers > 0).then(|| {
-        format!("{blank} of {states} values are 0 whatever the rewards are: features of their states are all 0, which this kernel gives no weight")
-    })
+    let states = (0..roles.len()).filter(|&j| roles[j] != Role::Terminal);
+    let is_blank = |&j: &usize| context.features_of(j).iter().all(|&x| x == 0.0);
+    let blank = states.clone().filter(is_blank).count();
+    let text = format!(
+        "{blank} of {} values are 0 whatever the rewards are: features of their states are all 0, which this kernel gives no weight",
+        states.count()
+    );
+    (blank > 0 && config.num_layers > 0).then_some(text)
 }
 
 /// The values of all layers up to the first that overflows, and which that is.

@@ -45,10 +45,8 @@ pub fn select(paper: Paper, names: &[String]) -> Result<Vec<Study>, LabError> {
             Paper::Main => "docs/reproduce.md",
             Paper::Predecessor => "docs/predecessor.md",
         };
-        let ids = studies.iter().map(|study| study.id).collect::<Vec<_>>().join(", ");
-        let problem = format!(
-            "'{unknown}' is unknown, expected claims or studies of the tables in {place} (studies: {ids}){meant}"
-        );
+        let problem =
+            format!("'{unknown}' is unknown, expected claims or studies of the tables in {place}{meant}");
         return Err(LabError::refused("only", problem));
     }
     let wanted = |study: &Study| names.is_empty() || names.iter().any(|name| is_of(name, study));
