@@ -410,15 +410,15 @@ fn what_rows_are_stands_beside_small_cells() {
         x: "column".into(),
         y: "source".into(),
         columns: (0..4).map(|j| j.to_string()).collect(),
-        rows: (0..3).map(|i| i.to_string()).collect(),
+        rows: ["a", "b", "c"].map(String::from).to_vec(),
         cells: vec![vec![tile(0.5); 4]; 3],
         ..Cells::default()
     };
     let found = texts(&Grid::new("", 1, [map], String::new()).scene());
-    let row = found.iter().find(|(text, ..)| text == "2").unwrap().1;
+    let row = found.iter().find(|(text, ..)| text == "b").unwrap().1;
     let label = found.iter().find(|(_, _, upright)| !upright).unwrap();
     let gap = row - label.1;
-    // The name of a row, of one digit, and a little room.
+    // The name of a row, of one letter, and a little room.
     assert!(label.0 == "source" && gap > 4.0 && gap < 2.0 * TEXT_SIZE, "{gap}");
 }
 
