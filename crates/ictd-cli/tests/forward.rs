@@ -102,9 +102,8 @@ fn forward_takes_parameters_tied_or_per_layer() {
     let card =
         json(&ictd_in(dir.path(), &["circuit", "trained", "--params", params, "--json", "--out", "c"]));
     assert_eq!(card["layers"], 2);
-    let refused =
-        ["circuit", "trained", "--params", params, "--layers", "3", "--json", "--out", "never"].as_slice();
-    assert_refused(&ictd_in(dir.path(), refused), "3");
+    let refused = ["circuit", "trained", "--params", params, "--layers", "3", "--out", "never"];
+    assert_refused(&ictd_in(dir.path(), &refused), "3");
 }
 
 #[test]
