@@ -22,7 +22,7 @@ pub struct Arguments {
     /// Feature dimension d [default: 4, or the parameters']
     #[arg(long)]
     features: Option<usize>,
-    /// Depth L [default: 4, 200 for lstd, or the checkpoint's]
+    /// Depth L [default: 4, 200 for lstd, or that of --params]
     #[arg(long)]
     layers: Option<usize>,
     /// Discount [default: 0.9, or the checkpoint's]
@@ -41,16 +41,19 @@ pub struct Arguments {
 pub fn run(arguments: Arguments, progress: &Arc<Progress>) -> Result<Outcome, LabError> {
     let Arguments { name, features, layers, gamma, step_size, params, common } = arguments;
     let model = params.as_deref().map(read_params).transpose()?;
-    for warning in model.iter().map(|model| model.remarks(None)).collect::<Result<Vec<_>, _>>()?.concat() {
+    let says_nothing = model.as_ref().is_some_and(|model| model.description.is_none());
+    let remarks = model.iter().map(|model| model.remarks(None)).collect::<Result<Vec<_>, _>>()?.concat();
+    let config = CircuitConfig { features, layers, gamma, step_size, seed: common.seed };
+    common.output.announce(progress, OUT);
+    let circuit = config.circuit(name, model)?;
+    // Of what cannot be used nobody needs to know more.
+    for warning in remarks {
         message(&format!("warning: {warning}"));
     }
-    if model.as_ref().is_some_and(|model| model.description.is_none()) {
+    if says_nothing {
         message(
             "warning: the file does not say its kernel, temperature and block: softmax, 1 and tsm are taken",
         );
     }
-    let config = CircuitConfig { features, layers, gamma, step_size, seed: common.seed };
-    common.output.announce(progress, OUT);
-    let circuit = config.circuit(name, model)?;
     common.output.present(&circuit, OUT, progress)
 }

@@ -31,7 +31,7 @@ pub struct Arguments {
     /// Kernel [default: the checkpoint's, or softmax]
     #[arg(long, value_parser = crate::kernels())]
     kernel: Option<KernelName>,
-    /// Depth L [default: the checkpoint's, or 15]
+    /// Depth L [default: that of --params, or 15]
     #[arg(long)]
     layers: Option<usize>,
     /// Discount [default: the checkpoint's, or 0.9; 1 with --construction average-reward]

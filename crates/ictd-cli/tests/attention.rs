@@ -187,3 +187,10 @@ fn checkpoints_of_every_kernel_run_and_tabular_is_refused() {
     let refused = ictd(&["pretrain", "--set", "kernel=tabular"]);
     assert_refused(&refused, "kernel is tabular, expected softmax, linear, relu, elu1 or rbf");
 }
+
+#[test]
+fn without_layers_there_are_columns_all_the_same() {
+    let output = forward(CONTEXT, &["--attention", "--layers", "0"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("attention: 2 sources × 3 columns, in no layer"), "{text}");
+}

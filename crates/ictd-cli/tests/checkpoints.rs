@@ -188,7 +188,7 @@ fn checkpoints_of_format_1_are_read_with_a_warning() {
     let value = last_value(&json(&output));
     let mut described = tensors(&path);
     let config = ictd_lab::studies::pretrain::Settings::file(&format_1("config.toml"), &[]).unwrap().config;
-    described.metadata.extend(ictd_lab::files::Description::of(&config).metadata().unwrap());
+    described.metadata.extend(ictd_lab::files::Description::of(&config, 0).metadata().unwrap());
     described.metadata.insert("schema_version".into(), "2".into());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("described.safetensors");

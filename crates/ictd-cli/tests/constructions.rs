@@ -180,6 +180,9 @@ fn headings_have_no_row_of_zeros() {
     let arguments = ["--construction", "td", "--step-size", "1e300", "--layers", "2"];
     let text = String::from_utf8(forward(CONTEXT, &arguments).stdout).unwrap();
     assert_eq!(text.lines().next(), Some("td: γ = 0.9, step size 1e300"));
+    let arguments = ["--construction", "td-lambda", "--lambda", "1e-320", "--layers", "2"];
+    let text = String::from_utf8(forward(CONTEXT, &arguments).stdout).unwrap();
+    assert_eq!(text.lines().next(), Some("td-lambda: γ = 0.9, λ = 1e-320, step size 1"));
 }
 
 /// Trusted near the limit alone: not with a step size of 0, not on the way, and not because the last layers change little.

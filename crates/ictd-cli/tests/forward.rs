@@ -10,7 +10,7 @@ use ictd::kernel::{Attention, KernelName};
 use ictd::transformer::TransformerConfig;
 use ictd_lab::files::ContextFile;
 
-use common::{CONTEXT, forward, ictd, ictd_in, json, judged};
+use common::{CONTEXT, assert_refused, forward, ictd, ictd_in, json, judged};
 
 #[test]
 fn forward_prints_values_and_targets_with_17_digits() {
@@ -95,6 +95,21 @@ fn forward_takes_parameters_tied_or_per_layer() {
     let halved = values(&forward(CONTEXT, &["--layers", "2", "--json", "--step-size", "0.5"]));
     assert_eq!(with(&tied), halved);
     assert_eq!(with(&layers), halved);
+    // Layers one by one are as many as there are; one pair for all does not say how many.
+    let params = layers.to_str().unwrap();
+    assert_eq!(values(&forward(CONTEXT, &["--json", "--params", params])), halved);
+    assert_refused(&forward(CONTEXT, &["--layers", "3", "--params", params]), "3");
+    let card =
+        json(&ictd_in(dir.path(), &["circuit", "trained", "--params", params, "--json", "--out", "c"]));
+    assert_eq!(card["layers"], 2);
+    let refused = ["circuit", "trained", "--params", params, "--layers", "3", "--out", "never"];
+    assert_refused(&ictd_in(dir.path(), &refused), "3");
+}
+
+#[test]
+fn what_is_no_number_in_json_is_told_in_words() {
+    let found = forward(r#"{"features": [["x"], [1]], "rewards": [1]}"#, &[]);
+    assert_refused(&found, r#"features[0][0]: invalid type: string "x", expected a number"#);
 }
 
 /// What one command writes another reads, and the numbers are the library's, to the last digit.

@@ -393,6 +393,74 @@ fn markup_becomes_runs() {
     assert_eq!(Label::parse("**n** = 5").runs[0].style, Style::Bold);
 }
 
+/// Texts of a scene with where they stand and whether they are upright.
+fn texts(scene: &Scene) -> Vec<(String, f64, bool)> {
+    let text = |shape: &Shape| {
+        let Shape::Text { x, label, angle, .. } = shape else { return None };
+        Some((label.runs.iter().map(|r| r.text.as_str()).collect(), *x, *angle == 0.0))
+    };
+    scene.shapes.iter().filter_map(text).collect()
+}
+
+/// Square cells of a few points, in the middle of a page.
+#[test]
+fn what_rows_are_stands_beside_small_cells() {
+    let tile = |share| Cell::Tile { color: diverging(share), text: String::new(), rows: 1 };
+    let map = Cells {
+        x: "column".into(),
+        y: "source".into(),
+        columns: (0..4).map(|j| j.to_string()).collect(),
+        rows: ["a", "b", "c"].map(String::from).to_vec(),
+        cells: vec![vec![tile(0.5); 4]; 3],
+        ..Cells::default()
+    };
+    let found = texts(&Grid::new("", 1, [map], String::new()).scene());
+    let row = found.iter().find(|(text, ..)| text == "b").unwrap().1;
+    let label = found.iter().find(|(_, _, upright)| !upright).unwrap();
+    let gap = row - label.1;
+    // The name of a row, of one letter, and a little room.
+    assert!(label.0 == "source" && gap > 4.0 && gap < 2.0 * TEXT_SIZE, "{gap}");
+}
+
+/// As many of forty as have room, each as far from the next as all others.
+#[test]
+fn names_of_columns_are_left_out_evenly() {
+    let tile = Cell::Tile { color: GRAY, text: String::new(), rows: 1 };
+    let map = |count: usize| Cells {
+        x: "column".into(),
+        columns: (0..count).map(|j| j.to_string()).collect(),
+        rows: vec![String::new()],
+        cells: vec![vec![tile.clone(); count]],
+        ..Cells::default()
+    };
+    for (count, most) in [(4, 1), (40, 4)] {
+        let scene = Grid { width: Width::Column, ..Grid::new("", 1, [map(count)], String::new()) }.scene();
+        let named: Vec<usize> = texts(&scene).iter().filter_map(|(text, ..)| text.parse().ok()).collect();
+        let every = named[1] - named[0];
+        assert!(every >= 1 && every <= most && (count < 10 || every > 1), "{named:?}");
+        assert_eq!(named, (0..count).step_by(every).collect::<Vec<_>>());
+    }
+}
+
+/// On logarithmic axes that span less than two powers of ten.
+#[test]
+fn very_small_and_large_numbers_on_short_axes_are_powers_of_ten() {
+    let labels = |low: f64, high: f64| {
+        let points = vec![(1.0, low), (2.0, high)];
+        let (x, y) = (Axis::linear("x"), Axis::log("y"));
+        let chart = Chart::new("", x, y, vec![Series::new("s", PALETTE[0], points)]);
+        texts(&chart.scene(Width::Column)).into_iter().map(|(text, ..)| text).collect::<Vec<_>>()
+    };
+    for (low, high, expected) in [
+        (2e-16, 6e-16, ["2·10−16", "5·10−16"]),
+        (2e8, 1.2e9, ["2·108", "109"]),
+        (0.02, 0.06, ["0.02", "0.05"]),
+    ] {
+        let found = labels(low, high);
+        assert!(expected.iter().all(|label| found.contains(&label.to_string())), "{found:?}");
+    }
+}
+
 /// Every character that figures use must be in the embedded subsets: those that are not all look the same.
 #[test]
 fn fonts_are_embedded_and_have_the_characters() {

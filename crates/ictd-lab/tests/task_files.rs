@@ -225,7 +225,7 @@ fn parameters_are_read_tied_and_per_layer() {
 fn descriptions_survive_their_metadata_and_later_formats_are_refused() {
     let mut config = PretrainConfig { tied: false, ..PretrainConfig::mask_relaxed() };
     config.task.gamma = 0.1 + 0.2;
-    let description = Description::of(&config);
+    let description = Description::of(&config, config.num_steps());
     let mut metadata = description.metadata().unwrap();
     assert_eq!((metadata["kernel"].as_str(), metadata["diagonal_mix"].as_str()), ("softmax", "0.8"));
     metadata.insert("best_joint_bits".into(), "00000000".into());

@@ -135,8 +135,7 @@ impl Training {
     /// not have.
     pub fn model(&self) -> Result<Model, LabError> {
         let config = &self.settings.config;
-        let diagonal_mix = config.rho.at(self.trainer.state().steps());
-        let description = Description { diagonal_mix, ..Description::of(config) };
+        let description = Description::of(config, self.trainer.state().steps());
         let parameters = self.view().parameters()?;
         Model::of(ModelFile { parameters, description: Some(description), warning: None })
     }

@@ -106,8 +106,20 @@ impl Mapping {
         exponents
             .flat_map(|e| [1.0, 2.0, 5.0].map(|f| (e, f * 10f64.powi(e))))
             .filter(|(_, value)| (-1e-9..=1.0 + 1e-9).contains(&self.position(*value)))
-            .map(|(e, value)| (value, format!("{value:.*}", (-e).max(0) as usize)))
+            .map(|(e, value)| (value, small_log_label(value, e)))
             .collect()
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, as [`tick_label`] writes numbers.
+fn small_log_label(value: f64, exponent: i32) -> String {
+    if (-4..5).contains(&exponent) {
+        return format!("{value:.*}", (-exponent).max(0) as usize);
+    }
+    let power = format!("10^{{{}}}", minus(exponent));
+    match (value / 10f64.powi(exponent)).round() {
+        1.0 => power,
+        factor => format!("{factor}·{power}"),
     }
 }
 

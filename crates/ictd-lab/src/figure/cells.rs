@@ -9,6 +9,8 @@ use super::text::text_width;
 const NUMBER_SIZE: f64 = 6.0;
 /// Room between names and cells.
 const PAD: f64 = 3.0;
+/// Room between names on an axis.
+const APART: f64 = 2.0;
 /// Cells that are narrower have no border, which would be all that is seen of them.
 const BORDERED: f64 = 4.5;
 /// Room between groups of rows.
@@ -132,6 +134,31 @@ impl Cells {
         LEADING * TEXT_SIZE * lines as f64 + PAD
     }
 
+    /// Room for the names of rows.
+    fn rows_width(&self) -> f64 {
+        self.rows.iter().map(|name| text_width(name)).fold(0.0, f64::max) + PAD
+    }
+
+    /// Of how many columns, in order, one is named: on an axis as few are left out as keep names apart, and evenly.
+    fn every(&self, width: f64, shares: &[f64]) -> usize {
+        if self.x.is_empty() {
+            return 1;
+        }
+        let ends = shares.iter().scan(0.0, |left, share| {
+            *left += share * width;
+            Some(*left)
+        });
+        let named = ends.zip(shares).zip(&self.columns);
+        let names: Vec<[f64; 2]> = named
+            .map(|((right, share), name)| [right - 0.5 * share * width, 0.5 * text_width(name)])
+            .collect();
+        let are_apart = |&every: &usize| {
+            let shown: Vec<&[f64; 2]> = names.iter().step_by(every).filter(|name| name[1] > 0.0).collect();
+            shown.windows(2).all(|pair| pair[0][0] + pair[0][1] + APART < pair[1][0] - pair[1][1])
+        };
+        (1..names.len()).find(are_apart).unwrap_or(names.len().max(1))
+    }
+
     fn row_height(&self, width: f64) -> f64 {
         if self.row_height > 0.0 { self.row_height } else { (width / self.columns.len() as f64).min(16.5) }
     }
@@ -161,9 +188,8 @@ impl Panel for Cells {
     }
 
     fn sides(&self) -> (f64, f64) {
-        let widest = self.rows.iter().map(|r| text_width(r)).fold(0.0, f64::max);
         let name = if self.y.is_empty() { 0.0 } else { LEADING * TEXT_SIZE + PAD };
-        (widest + PAD + name, self.bar.as_ref().map_or(0.0, ColorBar::width))
+        (self.rows_width() + name, self.bar.as_ref().map_or(0.0, ColorBar::width))
     }
 
     fn ends(&self, width: f64, sides: (f64, f64)) -> (f64, f64) {
@@ -185,7 +211,8 @@ impl Panel for Cells {
         let cells = self.area(plot);
         let even = vec![1.0 / self.columns.len() as f64; self.columns.len()];
         let shares = if self.widths.is_empty() { &even } else { &self.widths };
-        let (mut left, mut free) = (cells.left, f64::NEG_INFINITY);
+        let mut left = cells.left;
+        let every = self.every(cells.width, shares);
         let axis = !self.x.is_empty();
         for (j, (name, share)) in self.columns.iter().zip(shares).enumerate() {
             let width = share * cells.width;
@@ -203,12 +230,7 @@ impl Panel for Cells {
                 if words { (left, Anchor::Start) } else { (left + 0.5 * width, Anchor::Middle) };
             let lines = name.lines().count() as f64;
             let top = if axis { cells.bottom() + PAD } else { cells.top - PAD - lines * LEADING * TEXT_SIZE };
-            // On an axis names that would touch those before them are left out.
-            let half = if axis { 0.5 * text_width(name) } else { 0.0 };
-            let shown = !axis || x - half > free;
-            if shown && !name.is_empty() {
-                free = x + half + 2.0;
-            }
+            let shown = j % every == 0;
             for (k, line) in name.lines().enumerate().filter(|_| shown) {
                 let ink = if words || k > 0 { MUTED } else { INK };
                 let baseline = top + (k as f64 * LEADING + 0.9) * TEXT_SIZE;
@@ -224,7 +246,9 @@ impl Panel for Cells {
         let below = cells.bottom() + self.names_height() + TEXT_SIZE;
         scene.text(center, below, &self.x, TEXT_SIZE, Anchor::Middle, INK);
         if !self.y.is_empty() {
-            scene.upward_text(area.left + TEXT_SIZE, middle, &self.y, TEXT_SIZE, INK);
+            // Beside the names of rows, wherever cells that do not fill the plot stand.
+            let left = cells.left - self.rows_width() - PAD - (LEADING - 1.0) * TEXT_SIZE;
+            scene.upward_text(left, middle, &self.y, TEXT_SIZE, INK);
         }
         if self.row_height == 0.0 {
             let outline = Some(Stroke::solid(INK, AXIS_WIDTH));

@@ -152,7 +152,9 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, LabError> {
 }
 
 pub(crate) fn parse_json<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, LabError> {
-    let parse_failed = |message: String| LabError::parse(path, message);
+    // The reader's word for a number is the type that it reads.
+    let parse_failed =
+        |message: String| LabError::parse(path, message.replace("expected f64", "expected a number"));
     let text = std::str::from_utf8(bytes).map_err(|e| parse_failed(format!("not UTF-8 text: {e}")))?;
     // Windows editors put a byte-order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -42,7 +42,7 @@ pub struct Description {
     pub features: usize,
     /// Context length in training.
     pub n: usize,
-    /// Diagonal mixing at the end of training.
+    /// Diagonal mixing at the step of the parameters.
     pub diagonal_mix: f64,
     /// Which state a training window asked about.
     pub query: QueryPosition,
@@ -66,8 +66,10 @@ fn untouched() -> FeatureMap {
 }
 
 impl Description {
-    /// That of a training run.
-    pub fn of(config: &PretrainConfig) -> Self {
+    /// That of the parameters that a training run has after so many steps. Its mixing is the one that the next step trains them with, and that
+    /// measurements of them use, here as in [`PretrainConfig::transformer`]: on a ramp the one at the end of the run is that of no other
+    /// parameters but the last.
+    pub fn of(config: &PretrainConfig, step: u64) -> Self {
         Self {
             block: config.block,
             kernel: config.kernel,
@@ -79,7 +81,7 @@ impl Description {
             tied: config.tied,
             features: config.shape().feature_dim,
             n: config.context_len,
-            diagonal_mix: config.rho.at(config.num_steps()),
+            diagonal_mix: config.rho.at(step),
             query: config.query,
             query_mix: config.rho.query,
             score_scale: config.task.score_scale,

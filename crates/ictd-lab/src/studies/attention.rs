@@ -29,6 +29,9 @@ pub(crate) struct Weights {
     /// The column that a source is.
     #[serde(rename = "attention_sources")]
     sources: Vec<usize>,
+    /// How many columns attend.
+    #[serde(skip)]
+    columns: usize,
     /// What columns are.
     #[serde(skip)]
     column: &'static str,
@@ -54,7 +57,8 @@ impl Weights {
         }
         let of_layer =
             |k: &ictd::kernel::KernelWeights| sources.iter().map(|&i| k.matrix().row(i).to_vec()).collect();
-        Ok(Self { layers: found.iter().map(of_layer).collect(), sources, column: "column" })
+        let layers = found.iter().map(of_layer).collect();
+        Ok(Self { layers, sources, columns: roles.len(), column: "column" })
     }
 
     /// Of the layer of a certificate: what the value of every state takes of the TD errors of every state that was left, all of its
@@ -67,13 +71,14 @@ impl Weights {
             (0..states).map(|u| operator.predecessor_weights(u).collect()).collect();
         let of_source = |s: usize| by_state.iter().map(|row| row[s]).collect();
         let layer = (0..sources).map(of_source).collect();
-        Ok(Self { layers: vec![layer], sources: (0..sources).collect(), column: "state" })
+        Ok(Self { layers: vec![layer], sources: (0..sources).collect(), columns: states, column: "state" })
     }
 
     /// What they are and where, and all of them where they are few.
     pub fn text(&self, width: usize) -> String {
-        let columns = self.layers.first().and_then(|layer| layer.first()).map_or(0, Vec::len);
+        let columns = self.columns;
         let which = match self.layers.len() {
+            0 => "in no layer",
             1 => "the same in every layer",
             _ => "layer by layer",
         };

@@ -49,6 +49,10 @@ impl Map {
     }
 }
 
+/// What is printed of a setting: its overrides, which are long and without spaces, are left to the files.
+const SHOWN: [&str; 10] =
+    ["change", "query", "seeds", "td", "mirror", "none", "diverged", "td_low", "td_high", "emerged"];
+
 /// How many seeds of a setting took which branch.
 #[derive(Clone, Debug, Serialize)]
 struct BranchCount {
@@ -269,7 +273,12 @@ impl BranchMap {
 
 impl Report for BranchMap {
     fn text(&self, width: usize) -> String {
-        self.shown(&["branches", "first_gradient"], width)
+        let tables = self.tables().unwrap_or_default();
+        let shown = tables.iter().map(|records| match records.name() {
+            "branches" => records.only(&SHOWN),
+            _ => records.table(),
+        });
+        shown.map(|table| table.text(width) + "\n").collect()
     }
 
     fn figures(&self) -> Vec<(String, Scene)> {

@@ -15,7 +15,7 @@ use super::plan::Checkpoints;
 use super::results::line;
 use super::setting::{Setting, Sweep};
 use crate::files::{OutputDir, is_unfinished, is_whole, sha256};
-use crate::studies::pretrain::checkpoint_bytes;
+use crate::studies::pretrain::{Step, checkpoint_bytes};
 use crate::{LabError, Progress};
 
 /// Where parameters are kept, inside the directory of a sweep. Folders are named by what decides results, not by numbers of
@@ -48,15 +48,13 @@ pub fn keep(
         return Ok(Vec::new());
     }
     let dir = OutputDir::create(&root.join(CHECKPOINTS).join(&setting.key))?;
-    let mut best = state.clone();
-    best.params.clone_from(&state.best.params);
-    let all = [(Checkpoints::Final, "final", state), (Checkpoints::Best, "best", &best)];
+    let all = [(Checkpoints::Final, "final", Step::Final), (Checkpoints::Best, "best", Step::Best)];
     let mut kept = Vec::new();
-    for (own, name, state) in all {
+    for (own, name, step) in all {
         if which != own && which != Checkpoints::All {
             continue;
         }
-        let bytes = checkpoint_bytes(&setting.settings, seed, state)?;
+        let bytes = checkpoint_bytes(&setting.settings, seed, state, step)?;
         dir.write(&name_of(seed, name), &bytes)?;
         kept.push((name.to_owned(), sha256(&bytes)));
     }

@@ -44,7 +44,11 @@ impl Key {
         key("optimizer.beta2", "Adam: decay of the square", DECAY),
         key("optimizer.epsilon", "Adam: floor", POSITIVE),
         key("optimizer.lr", "learning rate", POSITIVE),
-        key("optimizer.name", "optimiser", "adam or sgd"),
+        key(
+            "optimizer.name",
+            "optimiser; sgd steps by half the gradient of the loss, lr times the mean of δ∇v",
+            "adam or sgd",
+        ),
         key("rho.end", "diagonal mixing ρ after the ramp", MIX),
         key("rho.query", "what ρ does to the query's column", "mixed, scaled or unmixed"),
         key("rho.start", "diagonal mixing ρ at the start", MIX),

@@ -90,8 +90,13 @@ impl CircuitConfig {
         let said = model.description.clone();
         let kernel = said.as_ref().map_or(KernelName::Softmax, |said| said.kernel);
         let temperature = said.as_ref().map_or(1.0, |said| said.temperature);
+        // Parameters by layer say how many there are.
+        let usual = match &model.parameters {
+            Parameters::PerLayer(pairs) => Some(pairs.len()),
+            _ => Some(name.usual_layers()),
+        };
         let options = Options {
-            layers: self.layers.or(said.as_ref().map(|said| said.layers)).or(Some(name.usual_layers())),
+            layers: self.layers.or(said.as_ref().map(|said| said.layers)).or(usual),
             gamma: self.gamma,
             step_size: self.step_size.map(StepSizes::All),
             ..Options::default()

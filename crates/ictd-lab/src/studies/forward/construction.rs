@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use ictd::construction::{Algorithm, Construction, ConstructionConfig, ConstructionError};
 use ictd::context::Context;
 use ictd::evaluate::{Judgement, Level};
+use ictd::statistics::largest;
 use ictd::transformer::ForwardError;
 use serde::Serialize;
 
@@ -94,6 +95,9 @@ impl ConstructionOptions {
             outlook: outlook.as_ref(),
             num_transitions: n,
             feature_dim: context.feature_dim(),
+            reward: largest(context.rewards().iter().map(|r| r.abs())),
+            horizon: if config.gamma < 1.0 { 1.0 / (1.0 - config.gamma) } else { n as f64 },
+            is_blank: context.features_of(n).iter().all(|&x| x == 0.0),
         };
         let (judged, limit) = (evidence.judge(), evidence.limit());
         let spectral_radius = outlook.filter(|_| is_one).and_then(|outlook| outlook.spectral_radius);
@@ -203,10 +207,14 @@ impl ConstructionReport {
 impl Report for ConstructionReport {
     fn text(&self, width: usize) -> String {
         let rows = self.finite().map(|(l, value)| vec![l.to_string(), number(&value)]);
-        let lambda = self.lambda.map_or_else(String::new, |lambda| format!(", λ = {lambda}"));
+        let lambda = self.lambda.map_or_else(String::new, |lambda| format!(", λ = {}", short(&lambda)));
         let steps: Vec<String> = self.step_sizes.iter().map(short).collect();
-        let head =
-            format!("{}: γ = {}{lambda}, step size {}\n\n", self.construction, self.gamma, steps.join(","));
+        let head = format!(
+            "{}: γ = {}{lambda}, step size {}\n\n",
+            self.construction,
+            short(&self.gamma),
+            steps.join(",")
+        );
         wrapped(&head, width)
             + &Table::new(&["layer", "v[query]"], rows).text(width)
             + &tokens_text(self.tokens.iter().flatten(), &self.row_names, width)

@@ -19,8 +19,19 @@ const CUT: f64 = 0.05;
 const GROWTH: f64 = 1.01;
 /// Values swing for ever where two layers later they swing by at least this share.
 const STEADY: f64 = 0.99;
+/// A value that is further from its limit than so many times what 0 is, and further than so many of the largest rewards, is worse than none: on
+/// the way to a limit values may overshoot, hardly by more than they had to go.
+const FURTHER: f64 = 2.0;
+/// Where the limit is not known, a value so many times larger than sums of discounted rewards can be is none. Linear functions go beyond those
+/// sums at states unlike those that were left, though hardly so far while layers change them more and more.
+const BEYOND: f64 = 100.0;
+/// Of numbers whose errors layers have multiplied by more than this the first layers' rounding, 1e-16 of them, leaves fewer than four digits.
+const DROWNED: f64 = 1e12;
 /// Of what a layer changes at least so much must be what it adds for ever, where values are said to grow for ever.
 const SETTLED: f64 = 0.5;
+
+/// What is said of values that no layer can change.
+const BLANK: &str = "the query's features are all 0: its value is 0 whatever the rewards are";
 
 /// What is known of a pass.
 pub(super) struct Evidence<'a> {
@@ -40,6 +51,24 @@ pub(super) struct Evidence<'a> {
     pub outlook: Option<&'a Outlook>,
     pub num_transitions: usize,
     pub feature_dim: usize,
+    /// The largest reward, without its sign.
+    pub reward: f64,
+    /// How many rewards a value is the sum of, discounted: 1/(1 − γ), or all there are.
+    pub horizon: f64,
+    /// Whether the query's features are all 0.
+    pub is_blank: bool,
+}
+
+/// How much the layers of a pass change the value.
+struct Changes {
+    /// The last one.
+    last: f64,
+    /// At most, in the last quarter of the layers: swinging values do not hide it.
+    late: f64,
+    /// The same in the quarter before.
+    before: f64,
+    /// Whether late ones are larger than those before, and no rounding.
+    grow: bool,
 }
 
 impl Evidence<'_> {
@@ -54,8 +83,8 @@ impl Evidence<'_> {
         outlook.limit.as_ref().ok().copied().filter(|_| converges)
     }
 
-    /// Not to be used where they overflow, nor where layers change them more and more or for ever and have no limit; with care where they are
-    /// away from their limit, it is not known, or transitions say nothing of what is asked for.
+    /// Not to be used where they overflow, nor where layers change them more and more or for ever and have no limit or are far from it; with
+    /// care where they are away from their limit, it is not known, or transitions say nothing of what is asked for.
     pub fn judge(&self) -> Judgement {
         let depth = self.depth();
         let say = |level, text| Reason { level, text };
@@ -69,6 +98,9 @@ impl Evidence<'_> {
             return Judgement::of(vec![say(Level::Caution, "without layers all values are 0".into())]);
         }
         let mut reasons = vec![self.pace()];
+        if self.is_blank {
+            reasons.push(say(Level::Caution, BLANK.into()));
+        }
         if let Some(outlook) = self.outlook.filter(|outlook| outlook.is_outside()) {
             let text = format!(
                 "{} of the query's features point where no transition says anything: weights stay 0 there, and so does what they would add to \
@@ -108,36 +140,66 @@ impl Evidence<'_> {
         turns && next.abs() >= STEADY * before.abs() && next.abs() > NEAR * limit.abs()
     }
 
+    fn changes(&self) -> Changes {
+        let changes: Vec<f64> = self.values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+        let span = (changes.len() / 4).max(1);
+        let late = largest(changes.iter().rev().take(span).copied());
+        let before = largest(changes.iter().rev().skip(span).take(span).copied());
+        let is_rounding = late <= ROUNDING * self.values[self.depth()].abs();
+        let grow = changes.len() > span && late > GROWTH * before && !is_rounding;
+        Changes { last: changes[changes.len() - 1], late, before, grow }
+    }
+
+    /// Why layers that change the value more and more diverge, however errors go in the long run; `None` where the value may be on its way.
+    fn diverges(&self, limit: Option<f64>) -> Option<String> {
+        let value = self.values[self.depth()];
+        let Some(limit) = limit else {
+            let allowed = self.reward * self.horizon;
+            let text = format!(
+                "the value is {value:.1e} where sums of discounted rewards are up to {allowed:.1e}, and no limit is known"
+            );
+            return (value.abs() > BEYOND * allowed).then_some(text);
+        };
+        let away = (value - limit).abs();
+        let text =
+            format!("the value is {away:.1e} from its limit {}, further than without layers", number(&limit));
+        (away > FURTHER * limit.abs().max(self.reward)).then_some(text)
+    }
+
     /// Where layers lead, and how far that is.
     fn pace(&self) -> Reason {
         let (values, depth) = (self.values, self.depth());
-        let changes: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-        let change = changes[depth - 1];
+        let Changes { last: change, late, before, grow } = self.changes();
         let last = format!("the last layer changes the value by {change:.1e}");
         let say = |level, text| Reason { level, text };
         let (rate, limit) = match self.outlook {
             Some(outlook) => (outlook.rate.filter(|_| self.is_one), Some(&outlook.limit)),
             None => (None, None),
         };
+        let pace = format!(
+            "the last of {depth} layers change the value by up to {late:.1e}, those before by {before:.1e}"
+        );
+        let helps = "lower the step size or the depth";
+        let known = limit.and_then(|limit| limit.as_ref().ok().copied());
+        let above = rate.filter(|&rate| rate > 1.0 + ROUNDING);
+        if let Some(why) = self.diverges(known).filter(|_| grow && above.is_none()) {
+            return say(Level::Refuse, format!("values diverge: {pace}, and {why}; {helps}"));
+        }
         match (rate, limit) {
-            (Some(rate), _) if rate > 1.0 + ROUNDING => {
-                // The last quarter of the layers against the one before, so that swinging values do not hide it.
-                let span = (depth / 4).max(1);
-                let late = largest(changes.iter().rev().take(span).copied());
-                let before = largest(changes.iter().rev().skip(span).take(span).copied());
-                if depth > span && late > GROWTH * before {
+            (Some(rate), _) if above.is_some() => {
+                let run = format!("in the long run a layer multiplies errors by {}", factor(rate));
+                if grow {
+                    return say(Level::Refuse, format!("values diverge: {pace}, and {run}; {helps}"));
+                }
+                // As a logarithm, because the power may overflow.
+                let power = depth as f64 * rate.log10();
+                if power > DROWNED.log10() {
                     let text = format!(
-                        "values diverge: the last of {depth} layers change the value by up to {late:.1e}, those before by {before:.1e}, and in \
-                         the long run a layer multiplies errors by {}; lower the step size or the depth",
-                        factor(rate)
+                        "values diverge: {run}, {depth} layers by 1e{power:.0}, which leaves rounding in place of the value; {helps}; {last}"
                     );
                     return say(Level::Refuse, text);
                 }
-                let text = format!(
-                    "there is no limit: in the long run a layer multiplies errors by {}; lower the step size; {last}",
-                    factor(rate)
-                );
-                say(Level::Caution, text)
+                say(Level::Caution, format!("there is no limit: {run}; lower the step size; {last}"))
             }
             (_, Some(Err(ConstructionError::Drift { per_layer }))) if self.step_size != 0.0 => {
                 let added = self.step_size * per_layer;

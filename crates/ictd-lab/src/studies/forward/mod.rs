@@ -9,9 +9,9 @@ mod show;
 pub use construction::{ConstructionOptions, ConstructionReport};
 pub use options::{Options, StepSizes};
 
-use ictd::context::{Context, ContextStatistics};
+use ictd::context::{Context, ContextStatistics, Role};
 use ictd::evaluate::{Judgement, Level, Limit, PassEvidence};
-use ictd::kernel::{Effort, Precision, Route, weights_memory};
+use ictd::kernel::{Effort, Precision, Route, Similarity, weights_memory};
 use ictd::prompt::TokenMatrix;
 use ictd::transformer::{Approximation, Evaluator, ForwardError, LayerValues, Parameters, Path, Transformer};
 use serde::Serialize;
@@ -201,6 +201,9 @@ pub fn report(
         is_fixed: wanted.is_fixed,
     }
     .judge();
+    if let Some(text) = blank(transformer, context) {
+        judged = judged.and(Level::Caution, text);
+    }
     let mut fixed_point = None;
     match solution.ok().filter(|_| with_fixed_point).map(Solution::fixed_point) {
         // Layers have values all the same.
@@ -226,6 +229,28 @@ pub fn report(
         fixed_point,
         judged,
     })
+}
+
+/// What to say of values that are 0 whatever the rewards are: those of states whose features are all 0, where such a score has no weight.
+fn blank(transformer: &Transformer, context: &Context) -> Option<String> {
+    let config = transformer.config();
+    let kernel = config.attention.kernel();
+    let mut weight = [0.0];
+    kernel.weigh(&mut weight);
+    let scores = kernel.similarity() == Similarity::InnerProduct && weight == [0.0];
+    // With mixing a source takes from itself.
+    if !scores || config.parameters != Parameters::ThetaStar || config.attention.diagonal_mix() != 0.0 {
+        return None;
+    }
+    let roles = context.roles();
+    let states = (0..roles.len()).filter(|&j| roles[j] != Role::Terminal);
+    let is_blank = |&j: &usize| context.features_of(j).iter().all(|&x| x == 0.0);
+    let blank = states.clone().filter(is_blank).count();
+    let text = format!(
+        "{blank} of {} values are 0 whatever the rewards are: features of their states are all 0, which this kernel gives no weight",
+        states.count()
+    );
+    (blank > 0 && config.num_layers > 0).then_some(text)
 }
 
 /// The values of all layers up to the first that overflows, and which that is.

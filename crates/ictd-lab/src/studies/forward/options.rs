@@ -17,7 +17,7 @@ use crate::files::{ModelFile, chosen};
 /// |---|---|---|
 /// | `block` | tsm | tsm, dual |
 /// | `kernel` | softmax | softmax, relu, elu1, rbf, linear, tabular |
-/// | `layers` | 15 | ≥ 0 |
+/// | `layers` | 15, or as many as the parameters have | ≥ 0 |
 /// | `gamma` | 0.9 | \[0, 1) |
 /// | `temperature` | 1 | > 0 |
 /// | `step_size` | 1 | a finite number, or one for each layer |
@@ -76,6 +76,11 @@ impl Options {
         let (parameters, said) =
             model.map_or((Parameters::ThetaStar, None), |m| (m.parameters, m.description));
         let said = said.as_ref();
+        // Parameters by layer say how many there are.
+        let depth = match &parameters {
+            Parameters::PerLayer(layers) => layers.len(),
+            _ => 15,
+        };
         let kernel = chosen("kernel", self.kernel, said.map(|s| s.kernel), KernelName::Softmax)?;
         let temperature = chosen("temperature", self.temperature, said.map(|s| s.temperature), 1.0)?;
         let mix = chosen("diagonal mix", self.diagonal_mix, said.map(|s| s.diagonal_mix), 0.0)?;
@@ -90,7 +95,7 @@ impl Options {
             block: chosen("block", self.block, said.map(|s| s.block), Block::TemporalShift)?,
             attention: Attention::new(kernel.at(temperature)?, mix)?,
             parameters,
-            num_layers: chosen("layers", self.layers, said.map(|s| s.layers), 15)?,
+            num_layers: chosen("layers", self.layers, said.map(|s| s.layers), depth)?,
             gamma: chosen("gamma", self.gamma, said.map(|s| s.gamma), 0.9)?,
             step_sizes: step_sizes.list().to_vec(),
         })

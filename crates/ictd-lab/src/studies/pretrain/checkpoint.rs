@@ -5,22 +5,28 @@ use std::path::Path;
 
 use ictd::pretrain::{Best, History, Metric, Moments, PretrainConfig, Shape, TrainState};
 
+use super::Step;
 use crate::files::{Description, FORMAT, SEALED_FORMAT, Tensors};
 
-/// The whole state of a run: `V` and `A` (or `layers.l.V`, `layers.l.A`) as the paper writes them, the
-/// optimiser's moments, the best step and the histories; the metadata describe the Transformer.
+/// The whole state of a run: `V` and `A` (or `layers.l.V`, `layers.l.A`) of a step as the paper writes them, the
+/// optimiser's moments, the best step and the histories; the metadata describe the Transformer of that step.
 pub fn encode(
     config: &PretrainConfig,
     config_sha256: &str,
     seed: u64,
     state: &TrainState<f32>,
+    step: Step,
 ) -> Result<Tensors, String> {
+    let (params, at) = match step {
+        Step::Final => (&state.params, state.steps()),
+        Step::Best => (&state.best.params, state.best.step),
+    };
     let shape = config.shape();
     let mut tensors = Tensors::default();
     let mask: Vec<f32> = shape.trained().iter().map(|&t| f32::from(u8::from(t))).collect();
     let rows = shape.num_rows();
     for (prefix, params) in [
-        ("", &state.params),
+        ("", params),
         ("opt.m.", &state.moments.first),
         ("opt.v.", &state.moments.second),
         ("best.", &state.best.params),
@@ -49,7 +55,7 @@ pub fn encode(
         ("layout", "row_major".into()),
         ("convention", "columns_are_tokens".into()),
     ];
-    tensors.metadata = Description::of(config).metadata()?;
+    tensors.metadata = Description::of(config, at).metadata()?;
     tensors.metadata.extend(entries.into_iter().map(|(k, v)| (k.to_owned(), v)));
     Ok(tensors)
 }
@@ -80,9 +86,6 @@ pub fn decode(
     if text("config_sha256")? != config_sha256 {
         return Err("the checkpoint belongs to another configuration".into());
     }
-    if description.is_some_and(|said| said != Description::of(config)) {
-        return Err("the metadata describe another Transformer than the configuration".into());
-    }
     if number("seed")? != seed {
         return Err(format!("the checkpoint belongs to seed {}, expected {seed}", number("seed")?));
     }
@@ -110,6 +113,11 @@ pub fn decode(
     }
     if best_step > steps {
         return Err(format!("metadata best_step is {best_step}, expected at most {steps}"));
+    }
+    // Files of earlier versions have the mixing of the run's end, whatever their step.
+    let described = [steps, best_step, config.num_steps()].map(|step| Description::of(config, step));
+    if description.is_some_and(|said| !described.contains(&said)) {
+        return Err("the metadata describe another Transformer than the configuration".into());
     }
     let trained = shape.trained();
     let params = |prefix| read_params(tensors, &shape, &trained, prefix);
@@ -182,11 +190,32 @@ mod tests {
             let mut trainer = Trainer::<f32>::new(&config, 5).unwrap();
             trainer.epoch().unwrap();
             let state = trainer.into_state();
-            let bytes = encode(&config, "abc", 5, &state).unwrap().to_bytes();
+            let bytes = encode(&config, "abc", 5, &state, Step::Final).unwrap().to_bytes();
             let tensors = Tensors::from_bytes(&bytes).unwrap();
             assert_eq!(decode(&config, "abc", 5, &tensors).unwrap(), state);
             assert!(decode(&config, "abd", 5, &tensors).unwrap_err().contains("another configuration"));
             assert!(decode(&config, "abc", 6, &tensors).unwrap_err().contains("seed 5"));
+        }
+    }
+
+    /// On a ramp, in a run that was interrupted: that of the stored step, and not of the run's end, which files of earlier versions have.
+    #[test]
+    fn the_mixing_of_a_checkpoint_is_that_of_its_step() {
+        let config = PretrainConfig::mask_full();
+        let mut trainer = Trainer::<f32>::new(&config, 0).unwrap();
+        (0..3).for_each(|_| trainer.epoch().unwrap());
+        let mut state = trainer.into_state();
+        state.best.step = 7;
+        for (step, at) in [(Step::Final, 30.0), (Step::Best, 7.0)] {
+            let mut tensors = encode(&config, "abc", 0, &state, step).unwrap();
+            let said: f64 = tensors.metadata["diagonal_mix"].parse().unwrap();
+            // Two products and a sum of numbers below 1.
+            assert!((said - (0.68 + 0.12 * at / 8000.0)).abs() < 1e-15, "{said}");
+            assert!(decode(&config, "abc", 0, &tensors).is_ok());
+            tensors.metadata.insert("diagonal_mix".into(), "0.8".into());
+            assert!(decode(&config, "abc", 0, &tensors).is_ok());
+            tensors.metadata.insert("diagonal_mix".into(), "0.7".into());
+            assert!(decode(&config, "abc", 0, &tensors).unwrap_err().contains("another Transformer"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunResult, SeedResult, Settings, checkpoint, checkpoint_bytes};
+use super::{RunResult, SeedResult, Settings, Step, checkpoint, checkpoint_bytes};
 use crate::LabError;
 use crate::files::{Tensors, sha256};
 
@@ -34,7 +34,7 @@ impl RunResult {
 
     /// The states as checkpoints, with their seeds.
     pub fn checkpoints(&self) -> Result<Vec<(u64, Vec<u8>)>, LabError> {
-        let bytes = |(&seed, state)| Ok((seed, checkpoint_bytes(&self.settings, seed, state)?));
+        let bytes = |(&seed, state)| Ok((seed, checkpoint_bytes(&self.settings, seed, state, Step::Final)?));
         self.state_seeds.iter().zip(&self.states).map(bytes).collect()
     }
 

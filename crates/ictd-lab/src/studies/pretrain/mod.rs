@@ -252,23 +252,17 @@ impl RunResult {
     /// A step of a seed as the bytes of a checkpoint.
     pub fn checkpoint(&self, seed: u64, step: Step) -> Result<Vec<u8>, LabError> {
         let state = self.state(seed)?;
-        match step {
-            Step::Final => checkpoint_bytes(&self.settings, seed, state),
-            Step::Best => checkpoint_bytes(
-                &self.settings,
-                seed,
-                &TrainState { params: state.best.params.clone(), ..state.clone() },
-            ),
-        }
+        checkpoint_bytes(&self.settings, seed, state, step)
     }
 }
 
-/// A state of a run as the bytes of a checkpoint.
+/// A step of a run as the bytes of a checkpoint.
 pub fn checkpoint_bytes(
     settings: &Settings,
     seed: u64,
     state: &TrainState<f32>,
+    step: Step,
 ) -> Result<Vec<u8>, LabError> {
-    let tensors = checkpoint::encode(&settings.config, &settings.sha256()?, seed, state);
+    let tensors = checkpoint::encode(&settings.config, &settings.sha256()?, seed, state, step);
     Ok(tensors.map_err(|e| LabError::internal("checkpoint", e))?.to_bytes())
 }

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::checkpoint::{self, encode};
 use super::record::{self, Found, RESULT, Record, has_digest};
-use super::{Earlier, SeedResult, Settings, group};
+use super::{Earlier, SeedResult, Settings, Step, group};
 use crate::LabError;
 use crate::files::{EventFile, OutputDir, process, read_sealed, sync_directory};
 use crate::studies::remove;
@@ -190,7 +190,7 @@ impl RunDir {
     ) -> Result<(), LabError> {
         let older = checkpoint_files(self.checkpoints.path())?;
         let name = checkpoint_name(state);
-        self.checkpoints.write(&name, &self.encoded(config, state)?)?;
+        self.checkpoints.write(&name, &self.encoded(config, state, Step::Final)?)?;
         older.into_iter().filter(|p| !p.ends_with(&name)).try_for_each(remove)
     }
 
@@ -201,12 +201,17 @@ impl RunDir {
         state: &TrainState<f32>,
     ) -> Result<PathBuf, LabError> {
         let name = DIVERGED;
-        self.work.write(name, &self.encoded(config, state)?)?;
+        self.work.write(name, &self.encoded(config, state, Step::Final)?)?;
         Ok(self.work.path().join(name))
     }
 
-    fn encoded(&self, config: &PretrainConfig, state: &TrainState<f32>) -> Result<Vec<u8>, LabError> {
-        let tensors = encode(config, &self.sha256, self.seed, state)
+    fn encoded(
+        &self,
+        config: &PretrainConfig,
+        state: &TrainState<f32>,
+        step: Step,
+    ) -> Result<Vec<u8>, LabError> {
+        let tensors = encode(config, &self.sha256, self.seed, state, step)
             .map_err(|e| LabError::internal("checkpoint", e))?;
         Ok(tensors.to_bytes())
     }
@@ -228,9 +233,7 @@ impl RunDir {
         if repairs || !self.checkpoints.path().join(&last).is_file() {
             self.checkpoint(config, state)?;
         }
-        let mut best = state.clone();
-        best.params.clone_from(&state.best.params);
-        self.checkpoints.write("best.safetensors", &self.encoded(config, &best)?)?;
+        self.checkpoints.write("best.safetensors", &self.encoded(config, state, Step::Best)?)?;
         let start = self.first_start()?;
         let mut events = EventFile::new(start as f64);
         let mut metrics = Vec::new();

@@ -8,8 +8,8 @@ use ictd::transformer::{AttentionParams, Block, Parameters};
 use serde::Serialize;
 
 use super::LayerConfig;
-use crate::LabError;
 use crate::files::{ModelFile, chosen};
+use crate::{LabError, counted};
 
 /// Trained parameters that all layers share, and the construction that they were trained in.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Typed {
                 is_said: said.is_some(),
             }),
             Some(Parameters::PerLayer(layers)) => {
-                let found = format!("V and A of {} layers", layers.len());
+                let found = format!("V and A of {}", counted(layers.len(), "layer"));
                 let expected = "one V and A for all layers: others have no limit of depth";
                 return Err(LabError::value("params", found, expected));
             }
