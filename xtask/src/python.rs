@@ -103,7 +103,7 @@ pub fn bench() -> bool {
     Environment::begin().wait()
         && cargo("build", &["build", "--release", "--locked"], &[])
         && cargo("build", &predict, &[])
-        && install("--profile release")
+        && install("--profile wheel")
         && run("bench", Command::new(PYTHON).args(programs))
         && wheel_size()
 }
