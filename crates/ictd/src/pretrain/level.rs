@@ -15,7 +15,7 @@ pub enum SimdLevel {
     /// The best that the CPU has.
     #[default]
     Best,
-    /// None.
+    /// None (programs that were built with the feature `scalar`).
     Scalar,
     /// SSE2 (every x86-64).
     Sse2,
@@ -72,9 +72,9 @@ impl SimdLevel {
     pub(crate) fn find(self) -> Option<Level> {
         match self {
             Self::Best => Some(Level::new()),
-            #[cfg(not(target_family = "wasm"))]
+            #[cfg(feature = "scalar")]
             Self::Scalar => Some(Level::fallback()),
-            #[cfg(target_family = "wasm")]
+            #[cfg(not(feature = "scalar"))]
             Self::Scalar => None,
             #[cfg(target_arch = "x86_64")]
             Self::Sse2 => Level::new().as_sse2().map(Level::Sse2),

@@ -295,7 +295,7 @@ pub fn simd_level() -> Result<SimdLevel, LabError> {
     }
     let has: Vec<&str> =
         SimdLevel::NAMED.into_iter().filter(|l| l.is_available()).map(SimdLevel::as_str).collect();
-    Err(invalid(&format!("this CPU has no {level}, expected one of {}", has.join(", "))))
+    Err(invalid(&format!("this CPU or this program has no {level}, expected one of {}", has.join(", "))))
 }
 
 /// What computes besides the configuration: the program, and the vector instructions that it uses. Results of the same words are
