@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_long, c_ulong};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,8 +43,14 @@ struct Threads {
     given_up: Vec<Arc<AtomicBool>>,
 }
 
-static THREADS: Mutex<Threads> =
-    Mutex::new(Threads { ending: None, inside: Vec::new(), given_up: Vec::new() });
+impl Threads {
+    const NONE: Self = Self { ending: None, inside: Vec::new(), given_up: Vec::new() };
+}
+
+/// One for a process, others for those that it forks: these have none of its threads, and what those held stays held there.
+static THREADS: [Mutex<Threads>; 8] = [const { Mutex::new(Threads::NONE) }; 8];
+/// How often forked is the process that this is.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -54,7 +60,8 @@ thread_local! {
 
 /// It is held for moments alone, and never by one who waits for the interpreter's lock.
 fn threads() -> MutexGuard<'static, Threads> {
-    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+    let own = FORKS.load(Ordering::Relaxed) % THREADS.len();
+    THREADS[own].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This thread as the interpreter names it.
@@ -242,8 +249,22 @@ fn end(py: Python<'_>) {
     });
 }
 
-/// Has the interpreter say when it ends.
+/// What is done in a process that was forked.
+#[pyfunction]
+fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    *threads() = Threads::NONE;
+}
+
+/// Has the interpreter say when it ends, and when it forks.
 pub fn watch_end(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let end = wrap_pyfunction!(end, module)?;
-    module.py().import("atexit")?.call_method1("register", (end,)).map(drop)
+    let py = module.py();
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(end, module)?,))?;
+    // Windows has no forks.
+    if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
+        let keywords = PyDict::new(py);
+        keywords.set_item("after_in_child", wrap_pyfunction!(forked, module)?)?;
+        register.call((), Some(&keywords))?;
+    }
+    Ok(())
 }

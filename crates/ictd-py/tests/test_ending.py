@@ -143,3 +143,23 @@ except ZeroDivisionError:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+def test_a_process_that_forked_waits_for_none_of_its_parents_threads() -> None:
+    code = """
+import atexit, os, sys, threading, time
+times = []
+atexit.register(lambda: os._exit(0 if len(times) == 1 and time.monotonic() - times[0] < 0.5 else 1))
+import ictd
+threading.Thread(target=lambda: ictd.pretrain(seeds=40, callback=lambda **_: time.sleep(60)), daemon=True).start()
+time.sleep(0.9)
+child = os.fork()
+if child == 0:
+    assert ictd.forward([[1.0], [1.0]], [1.0], gamma=0.9, layers=1).shape == (2, 2)
+    atexit.register(lambda: times.append(time.monotonic()))
+    sys.exit()
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
