@@ -93,12 +93,10 @@ try:
     {call}
     print("ended", flush=True)
 except KeyboardInterrupt:
-    for _ in range(20):
-        begin = time.process_time()
-        time.sleep(0.5)
-        if time.process_time() - begin < 0.1:
-            print("idle", flush=True)
-            break
+    time.sleep(1.5)
+    begin = time.process_time()
+    time.sleep(2.0)
+    print("idle" if time.process_time() - begin < 0.2 else "at work", flush=True)
 os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
