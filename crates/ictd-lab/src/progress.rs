@@ -140,6 +140,11 @@ impl Progress {
         if self.is_stopped() { Err(LabError::Stopped) } else { Ok(()) }
     }
 
+    /// What stops the work when it is set.
+    pub fn stop(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
+    }
+
     /// Whether the work shall stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

@@ -8,10 +8,12 @@ use numpy::{
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString};
 
 use ictd_lab::memory::{self, DOUBLE};
 
-use crate::errors::{OrRaise, input, input_type};
+use crate::errors::{OrRaise, input, input_type, refused};
+use crate::interpreter::call;
 
 /// Numbers in rows, read where NumPy keeps them when they are `float64`, in whatever order, else converted once.
 pub struct Numbers<'py> {
@@ -22,6 +24,14 @@ pub struct Numbers<'py> {
 static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static UNMASKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
+/// Finds NumPy's own interface: where it is first looked for in the midst of a call, a signal that comes just then is a panic.
+pub fn begin(py: Python<'_>) -> PyResult<()> {
+    py.import("numpy")?;
+    let empty = PyArray1::<f64>::zeros(py, 0, false);
+    empty.readonly();
+    Ok(())
+}
+
 /// What is given, unless it is an array of which entries are masked: what is under a mask does not count.
 fn unmasked<'py>(given: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
@@ -30,13 +40,13 @@ fn unmasked<'py>(given: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, P
     }
     let function = UNMASKED
         .get_or_try_init(py, || Ok::<_, PyErr>(py.import("ictd._checks")?.getattr("unmasked")?.unbind()))?;
-    function.bind(py).call1((name, given))
+    call(function.bind(py), (name, given), None)
 }
 
 fn asarray<'py>(py: Python<'py>, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let function =
         ASARRAY.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("asarray")?.unbind()))?;
-    function.bind(py).call1((given,))
+    call(function.bind(py), (given,), None)
 }
 
 /// Refuses arrays of more numbers than fit into memory: a view can be larger, and numbers are copied out of it.
@@ -70,8 +80,9 @@ impl<'py> Numbers<'py> {
             return Ok(Self { array: aligned(array)?, name });
         }
         let py = given.py();
-        let made = asarray(py, given)
-            .map_err(|error| input(format!("{name}: {}, expected numbers", error.value(py))))?;
+        let made = asarray(py, given).map_err(|error| {
+            refused(py, error, |said| Ok(input(format!("{name}: {said}, expected numbers"))))
+        })?;
         let array = made.cast::<PyUntypedArray>()?;
         admit_entries(array.len(), name)?;
         let kind: char = array.dtype().kind().into();
@@ -79,9 +90,18 @@ impl<'py> Numbers<'py> {
             let dtype = made.getattr("dtype")?;
             return Err(input_type(format!("{name} has dtype {dtype}, expected real numbers")));
         }
-        let floats = made.call_method1("astype", ("float64",));
-        let floats = floats
-            .map_err(|error| input_type(format!("{name}: {}, expected real numbers", error.value(py))))?;
+        if kind == 'O' {
+            // NumPy would make numbers of texts that look like some.
+            for entry in made.getattr("flat")?.try_iter()? {
+                let entry = entry?;
+                if entry.is_instance_of::<PyString>() || entry.is_instance_of::<PyBytes>() {
+                    return Err(input_type(format!("{name} has texts, expected real numbers")));
+                }
+            }
+        }
+        let floats = call(&made.getattr("astype")?, ("float64",), None).map_err(|error| {
+            refused(py, error, |said| Ok(input_type(format!("{name}: {said}, expected real numbers"))))
+        })?;
         Ok(Self { array: floats.extract()?, name })
     }
 

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::Numbers;
 use crate::errors::OrRaise;
+use crate::work::Manner;
 
 /// A context, shared with work that goes on.
 #[pyclass(frozen, eq, module = "ictd._core")]
@@ -118,7 +119,8 @@ impl Context {
     /// From a file of JSON or NPZ.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| read_context(&path)).or_raise().map(|context| Self(Arc::new(context)))
+        let context = Manner::default().run(py, "context", move |_| read_context(&path))?;
+        Ok(Self(Arc::new(context)))
     }
 
     /// One row per column.

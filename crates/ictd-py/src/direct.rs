@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ictd::construction::{Algorithm, ConstructionConfig};
 use ictd::context::{End, Role};
@@ -13,17 +14,19 @@ use ictd::td::{
     ResidualGradientTd, TabularTd, WeightedSoftmaxTd,
 };
 use ictd::transformer::AttentionParams;
-use ictd_lab::LabError;
+use ictd::watch::{Stopped, Watch};
 use ictd_lab::files::Tensors;
 use ictd_lab::studies::circuit::{CircuitConfig, CircuitName};
 use ictd_lab::studies::forward::ConstructionOptions;
+use ictd_lab::{LabError, Progress, Watched};
 use numpy::{PyArray1, PyArray2, PyArrayDyn};
 use pyo3::prelude::*;
 
 use crate::arrays::{Numbers, to_array, to_array2};
 use crate::context::Context;
-use crate::errors::{OrRaise, input, internal, of_lab};
+use crate::errors::{OrRaise, input, input_type, internal, of_lab, refused};
 use crate::forward::{Sizes, admit, admit_square, is_small};
+use crate::interpreter::{Inside, call, ending};
 use crate::params::{Model, attention, iterations, score_block, step_sizes};
 use crate::report::Report;
 use crate::work::Manner;
@@ -84,13 +87,33 @@ pub fn td<'py>(
     sizes.admit()?;
     let by_pairs = columns as f64 * (columns + feature_dim) as f64 * layers.max(feature_dim) as f64;
     let context = context.0.clone();
-    let run = move |_: &_| Ok(estimator.run(&context)?);
+    let run = move |progress: &Arc<Progress>| {
+        Ok(estimator.run_watched(&context, &Watched { progress, prefix: "td" })?)
+    };
     let found = Manner::new(threads, None).run_sized(py, "td", sizes.are_small(by_pairs), run)?;
     to_array(py, &[layers + 1, columns], found.concat())
 }
 
 /// How many calls of a function of Python's are made before signals are looked for: one that is compiled does not look itself.
-const CALLS: u32 = 16;
+const CALLS: u64 = 16;
+
+/// Ends an iteration of which a similarity failed.
+struct UntilFailure(AtomicBool);
+
+impl UntilFailure {
+    fn has_failed(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Watch for UntilFailure {
+    fn begin(&self, _: &str, _: &'static str, _: u64) -> Result<(), Stopped> {
+        self.advance(0)
+    }
+    fn advance(&self, _: u64) -> Result<(), Stopped> {
+        if self.has_failed() { Err(Stopped) } else { Ok(()) }
+    }
+}
 
 /// Normalised non-parametric TD with a similarity of Python's.
 #[pyfunction]
@@ -105,25 +128,43 @@ pub fn nonparametric_td<'py>(
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let step_sizes = iterations(gamma, layers, &step_sizes(step_size)?).map_err(of_lab)?;
     admit(&[layers.saturating_add(1), context.0.num_columns()])?;
-    let (failure, calls): (RefCell<Option<PyErr>>, _) = (RefCell::new(None), Cell::new(0));
+    let _inside = Inside::enter().ok_or_else(ending)?;
+    let failure: RefCell<Option<PyErr>> = RefCell::new(None);
+    // Of a state all sources are asked one after another.
+    let (sources, calls, total) = (context.0.num_transitions() as u64, Cell::new(0_u64), Cell::new(0.0));
+    let until = UntilFailure(AtomicBool::new(false));
     let similarity = |x: &[f64], y: &[f64]| {
         let asked = || -> PyResult<f64> {
-            calls.set((calls.get() + 1) % CALLS);
-            if calls.get() == 0 {
+            calls.set(calls.get() + 1);
+            if calls.get().is_multiple_of(CALLS) {
                 py.check_signals()?;
             }
-            kappa.call1((PyArray1::from_slice(py, x), PyArray1::from_slice(py, y)))?.extract()
+            let pair = (PyArray1::from_slice(py, x), PyArray1::from_slice(py, y));
+            let found = call(kappa, pair, None)?;
+            let is = || Ok(format!("kappa returned {}, expected a number", found.get_type().name()?));
+            let found: f64 = found.extract().map_err(|error| refused(py, error, |_| is().map(input_type)))?;
+            if !(found.is_finite() && found >= 0.0) {
+                return Err(input(format!(
+                    "kappa is {found} for a pair of states, expected a positive number"
+                )));
+            }
+            total.set(total.get() + found);
+            if calls.get().is_multiple_of(sources) && total.replace(0.0) == 0.0 {
+                let expected = "expected a positive number for one at least";
+                return Err(input(format!("kappa is 0 for a state and every source, {expected}")));
+            }
+            Ok(found)
         };
-        // Values that are no numbers end the iteration.
-        if failure.borrow().is_some() {
+        if until.has_failed() {
             return f64::NAN;
         }
         asked().unwrap_or_else(|error| {
+            until.0.store(true, Ordering::Relaxed);
             *failure.borrow_mut() = Some(error);
             f64::NAN
         })
     };
-    let found = NonParametricTd { kappa: similarity, gamma, step_sizes }.run(&context.0);
+    let found = NonParametricTd { kappa: similarity, gamma, step_sizes }.run_watched(&context.0, &until);
     if let Some(error) = failure.take() {
         return Err(error);
     }

@@ -1,10 +1,12 @@
 //! Errors of the library as exceptions of Python, with the library's text.
 
 use ictd_lab::LabError;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+
+use crate::interpreter::call;
 
 /// Classes of `ictd.errors`, which has several bases where an exception is two things at once.
 struct Classes {
@@ -35,7 +37,7 @@ fn classes(py: Python<'_>) -> PyResult<&Classes> {
 
 fn raised(pick: impl Fn(&Classes) -> &Py<PyType>, text: &str) -> PyErr {
     Python::attach(|py| {
-        let made = classes(py).and_then(|classes| pick(classes).bind(py).call1((text,)));
+        let made = classes(py).and_then(|classes| call(pick(classes).bind(py), (text,), None));
         made.map_or_else(|error| error, PyErr::from_value)
     })
 }
@@ -55,9 +57,34 @@ pub fn internal(text: impl AsRef<str>) -> PyErr {
     raised(|classes| &classes.internal, text.as_ref())
 }
 
+/// What Python raised about a value that it could make nothing of, in the library's words. Anything else, as Ctrl-C, stays what it is.
+pub fn refused(
+    py: Python<'_>,
+    error: PyErr,
+    words: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<PyErr>,
+) -> PyErr {
+    let is_of_value = error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyOverflowError>(py);
+    if is_of_value { words(error.value(py).as_any()).unwrap_or_else(|other| other) } else { error }
+}
+
+/// A text in which options of the command line are keywords of Python: those that say yes have a value there.
+pub fn as_keywords(text: &str) -> String {
+    let mut parts = text.split(" --");
+    let mut words = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let yes = if matches!(name, "fresh" | "extend" | "compare") { "=True" } else { "" };
+        words += &format!(" {}{yes}{rest}", name.replace('-', "_"));
+    }
+    words
+}
+
 /// An error of the laboratory as an exception.
 pub fn of_lab(error: LabError) -> PyErr {
-    let text = error.to_string();
+    let text = as_keywords(&error.to_string());
     match &error {
         LabError::Stopped => PyKeyboardInterrupt::new_err(()),
         LabError::Read { source, path } | LabError::Write { source, path } => Python::attach(|py| {

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use crate::arrays::{Numbers, to_array};
 use crate::context::{context, context_of};
 use crate::errors::{OrRaise, input, of_lab};
+use crate::interpreter::detached;
 use crate::params::{Model, Spec, step_sizes};
 use crate::work::Manner;
 
@@ -245,8 +246,8 @@ fn batch<'py>(
     let size = (sizes.layers + 1) * sizes.columns;
     let mut out = vec![0.0; count * size];
     if sizes.are_small(count as f64 * sizes.forward(&transformer)) {
-        manner.check_threads()?;
-        let done = py.detach(|| {
+        manner.check()?;
+        let done = detached(py, || {
             let mut evaluator = Evaluator::default();
             let mut all = out.chunks_exact_mut(size.max(1)).enumerate();
             all.try_for_each(|(k, out)| shape.values(k, [&x, &r, &q], (&mut evaluator, &transformer), out))

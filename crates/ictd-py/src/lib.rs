@@ -2,13 +2,15 @@
 //!
 //! A thin shell over [`ictd`] and [`ictd_lab`], as the command line is: arrays become contexts, logs and tasks ([`arrays`]), results become
 //! dictionaries that show themselves ([`report`]), errors become exceptions ([`errors`]), and whatever may take long runs without the
-//! interpreter's lock, ends on Ctrl-C and says how far it is ([`work`]). One file per topic besides; names that begin with an underscore
+//! interpreter's lock, ends on Ctrl-C, with the interpreter too
+//! ([`interpreter`]), and says how far it is ([`work`]). One file per topic besides; names that begin with an underscore
 //! are private to the package.
 
 mod arrays;
 mod errors;
 mod evaluate;
 mod forward;
+mod interpreter;
 mod own_tasks;
 mod report;
 mod work;
@@ -29,6 +31,8 @@ use pyo3::prelude::*;
 /// `ictd._core`. Nothing in it needs the interpreter's lock to be safe.
 #[pymodule(gil_used = false)]
 mod _core {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::forward::forward;
     #[pymodule_export]
@@ -67,4 +71,10 @@ mod _core {
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "a name of Python")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::arrays::begin(module.py())?;
+        super::interpreter::watch_end(module)
+    }
 }

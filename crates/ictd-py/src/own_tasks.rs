@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyType};
 
 use crate::arrays::Numbers;
-use crate::errors::{OrRaise, input_type};
+use crate::errors::{OrRaise, input_type, refused};
+use crate::interpreter::{attached, call, stop_work};
 
 /// What a task needs to have.
 const EXPECTED: &str = "expected P, rewards, gamma, features and initial (or None), as attributes or keys";
@@ -51,7 +52,9 @@ impl Parts {
         Ok(Self {
             transitions: Numbers::of(&need("P")?, "P")?.matrix()?,
             rewards: Numbers::of(&need("rewards")?, "rewards")?.vector()?,
-            gamma: gamma.map_err(|error| input_type(format!("gamma: {error}, expected a number")))?,
+            gamma: gamma.map_err(|error| {
+                refused(task.py(), error, |said| Ok(input_type(format!("gamma: {said}, expected a number"))))
+            })?,
             features: Numbers::of(&need("features")?, "features")?.matrix()?,
             initial: optional("initial")?,
             values: optional("values")?,
@@ -88,18 +91,27 @@ impl OwnTasks {
         Ok((family, drawn))
     }
 
-    /// Whatever thread asks. What Python raises is kept, and ends the work in the library's words.
+    /// Whatever thread asks. What Python raises is kept, and ends the work in the library's words: no other task is drawn then.
     fn draw(&self, seed: u64, index: u64) -> Result<FiniteTask, TaskError> {
-        let drawn = Python::try_attach(|py| {
-            let task = self.object.bind(py).call_method1("draw", (seed, index));
+        if self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Err(TaskError::Own("stopped".into()));
+        }
+        let drawn = attached(|py, inside| {
+            let draw = self.object.bind(py).getattr("draw");
+            let task = draw.and_then(|draw| call(&draw, (seed, index), None));
             task.and_then(|task| Parts::of(&task)).map_err(|error| {
+                if inside.is_asked() {
+                    return TaskError::Own("stopped".into());
+                }
                 let text = format!("task {index} of seed {seed}: {}", error.value(py));
+                // Nothing that others still do can be used.
+                stop_work();
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                 failure.get_or_insert(error);
                 TaskError::Own(text)
             })
         });
-        let parts = drawn.unwrap_or_else(|| Err(TaskError::Own("Python is shutting down".into())))?;
+        let parts = drawn.unwrap_or_else(|| Err(TaskError::Own("stopped".into())))?;
         parts.task().map_err(|error| TaskError::Own(format!("task {index} of seed {seed}: {error}")))
     }
 

@@ -11,12 +11,13 @@ use ictd_lab::LabError;
 use ictd_lab::files::{Description, ModelFile, chosen, read_params};
 use ictd_lab::memory::{self, DOUBLE};
 use ictd_lab::studies::forward::{Options, StepSizes};
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
 use crate::arrays::Numbers;
-use crate::errors::{OrRaise, input_type};
+use crate::errors::{OrRaise, input_type, refused};
+use crate::work::Manner;
 
 /// Parameters, and what is known of them.
 pub struct Model {
@@ -41,19 +42,19 @@ impl Model {
             let file = ModelFile { parameters, description: None, warning: None };
             return Ok(Some(Self { file, step_sizes: None, name: "V and A".into() }));
         }
-        let Ok(path) = given.extract::<PathBuf>() else {
-            let found = given.get_type().name()?;
-            return Err(input_type(format!(
-                "params is of type {found}, expected a pair (V, A) of arrays, a block or the path of a file"
-            )));
-        };
-        let file = given.py().detach(|| read_params(&path)).or_raise()?;
+        let path = given.extract::<PathBuf>().map_err(|error| {
+            let expected = "expected a pair (V, A) of arrays, a block or the path of a file";
+            let words = |kind| input_type(format!("params is of type {kind}, {expected}"));
+            refused(given.py(), error, |_| given.get_type().name().map(words))
+        })?;
+        let name = path.display().to_string();
+        let file = Manner::default().run(given.py(), "params", move |_| read_params(&path))?;
         if let Some(warning) = file.warning {
             let category: Bound<'_, PyType> = given.py().get_type::<PyUserWarning>();
             let text = std::ffi::CString::new(warning).unwrap_or_default();
             PyErr::warn(given.py(), &category, &text, 2)?;
         }
-        Ok(Some(Self { file, step_sizes: None, name: path.display().to_string() }))
+        Ok(Some(Self { file, step_sizes: None, name }))
     }
 
     fn of_block(block: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -130,7 +131,11 @@ fn parameters(v: &Bound<'_, PyAny>, a: &Bound<'_, PyAny>) -> PyResult<Parameters
 pub fn step_sizes(given: &Bound<'_, PyAny>) -> PyResult<StepSizes> {
     match given.extract::<f64>() {
         Ok(size) => Ok(StepSizes::All(size)),
-        Err(_) => Ok(StepSizes::Each(Numbers::of(given, "step_size")?.vector()?)),
+        // Not one number, as its kind says it. Ctrl-C is no kind's word.
+        Err(error) if error.is_instance_of::<PyException>(given.py()) => {
+            Ok(StepSizes::Each(Numbers::of(given, "step_size")?.vector()?))
+        }
+        Err(error) => Err(error),
     }
 }
 

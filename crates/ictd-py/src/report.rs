@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{OrRaise, input, internal};
+use crate::interpreter::detached;
 
 /// A result of whatever kind.
 trait Any: Send + Sync {
@@ -71,7 +72,7 @@ impl Report {
 
     /// For a person, in lines of at most `width` characters.
     fn text(&self, py: Python<'_>, width: usize) -> String {
-        py.detach(|| self.of.text(width))
+        detached(py, || self.of.text(width))
     }
 
     /// Whether what was checked holds.
@@ -81,36 +82,37 @@ impl Report {
 
     /// Names of the figures.
     fn figure_names(&self, py: Python<'_>) -> Vec<String> {
-        py.detach(|| self.of.figures()).into_iter().map(|(name, _)| name).collect()
+        detached(py, || self.of.figures()).into_iter().map(|(name, _)| name).collect()
     }
 
     /// A figure as SVG.
     fn svg(&self, py: Python<'_>, name: &str) -> PyResult<String> {
         let scene = self.figure(name)?;
-        Ok(py.detach(|| to_svg(&scene)))
+        Ok(detached(py, || to_svg(&scene)))
     }
 
     /// A figure as PNG.
     fn png<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let scene = self.figure(name)?;
-        let png = py.detach(|| to_png(&scene)).ok_or_else(|| internal("the figure is too large for PNG"))?;
+        let png =
+            detached(py, || to_png(&scene)).ok_or_else(|| internal("the figure is too large for PNG"))?;
         Ok(PyBytes::new(py, &png))
     }
 
     /// A figure as PDF.
     fn pdf<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let scene = self.figure(name)?;
-        Ok(PyBytes::new(py, &py.detach(|| to_pdf(&scene))))
+        Ok(PyBytes::new(py, &detached(py, || to_pdf(&scene))))
     }
 
     /// Tables by name, as CSV.
     fn tables(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-        let tables = py.detach(|| self.of.tables()).or_raise()?;
+        let tables = detached(py, || self.of.tables()).or_raise()?;
         Ok(tables.into_iter().map(|records| (records.name().to_owned(), records.csv().to_owned())).collect())
     }
 
     /// Writes tables, figures and JSON to a directory, as the command line does.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        py.detach(|| self.of.write(&OutputDir::locked(&directory, Duration::from_secs(5))?)).or_raise()
+        detached(py, || self.of.write(&OutputDir::locked(&directory, Duration::from_secs(5))?)).or_raise()
     }
 }

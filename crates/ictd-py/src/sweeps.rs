@@ -16,7 +16,7 @@ use crate::work::Manner;
 /// What is swept, as it is asked for.
 fn request(
     plan: &Path,
-    written: Option<(&str, &str)>,
+    written: Option<&(String, String)>,
     out: Option<PathBuf>,
     overrides: Vec<String>,
     seeds: Option<Seeds>,
@@ -54,9 +54,8 @@ pub fn run_sweep<'py>(
 ) -> PyResult<PathBuf> {
     know_program(py)?;
     let seeds = seeds.map(str::parse).transpose().or_raise()?;
-    let written = written.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
-    let request = request(&plan, written, out, overrides, seeds, fresh, extend).or_raise()?;
     Manner::new(threads, callback).run(py, "sweep", move |progress| {
+        let request = request(&plan, written.as_ref(), out, overrides, seeds, fresh, extend)?;
         if request.finished()?.is_none() {
             let opened = request.open(true)?;
             opened.work(&(0..opened.sweep.num_runs()), progress)?;

@@ -25,6 +25,9 @@ use crate::work::Manner;
 /// Largest number of transitions of a sample.
 const MOST: usize = 100_000_000;
 
+/// Letters of a text, or entries of a matrix, that are read and written before a thread could be started.
+const SHORT: usize = 20_000;
+
 /// A task with finitely many states.
 #[pyclass(frozen, eq, module = "ictd._core")]
 #[derive(PartialEq)]
@@ -99,19 +102,25 @@ impl Task {
     /// From a file.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| finite(read_task(&path)?.task)).or_raise()
+        Manner::default().run(py, "task", move |_| finite(read_task(&path)?.task))
     }
 
     /// From the text of a file.
     #[staticmethod]
-    fn from_json(text: &str) -> PyResult<Self> {
-        task_of(Path::new("task"), text.as_bytes()).and_then(|named| finite(named.task)).or_raise()
+    fn from_json(py: Python<'_>, text: String) -> PyResult<Self> {
+        let is_small = text.len() <= SHORT;
+        Manner::default().run_sized(py, "task", is_small, move |_| {
+            finite(task_of(Path::new("task"), text.as_bytes())?.task)
+        })
     }
 
     /// As a file.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        let file = py.detach(|| TaskFile::of(&AnyTask::Finite((*self.0).clone()))).or_raise()?;
-        to_json_17(&file).map_err(|error| internal(format!("task: {error}")))
+        let (task, m) = (self.0.clone(), self.0.mrp().num_states());
+        Manner::default().run_sized(py, "task", m * m <= SHORT, move |_| {
+            let file = TaskFile::of(&AnyTask::Finite((*task).clone()))?;
+            to_json_17(&file).map_err(|error| LabError::internal("task", error))
+        })
     }
 
     fn transitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -264,8 +273,12 @@ pub fn tasks_of(
         return Ok(plain(choice.tasks(seed).or_raise()?));
     };
     if let Ok(name) = task.extract::<String>() {
-        let choice = options.choice(TaskChoice::named(&name).or_raise()?).or_raise()?;
-        return Ok(plain(choice.tasks(seed).or_raise()?));
+        let (options, is_small) = (options.clone(), name.parse::<Kind>().is_ok());
+        return Manner::default()
+            .run_sized(task.py(), "task", is_small, move |_| {
+                options.choice(TaskChoice::named(&name)?)?.tasks(seed)
+            })
+            .map(plain);
     }
     if let Ok(family) = task.cast::<Family>() {
         let choice = options.choice(TaskChoice::Family(family.get().0.clone())).or_raise()?;

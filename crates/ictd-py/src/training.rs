@@ -18,16 +18,19 @@ use pyo3::types::{PyBytes, PyDict};
 use serde::{Serialize, Serializer};
 
 use crate::arrays::to_array;
-use crate::errors::OrRaise;
+use crate::errors::{OrRaise, as_keywords};
+use crate::interpreter::{attached, detached};
 use crate::own_tasks::{on_family, or_failure};
 use crate::report::Report;
 use crate::work::Manner;
 
 /// What the library has to say beside results goes where the package's messages go.
 pub fn notice(text: &str) {
-    Python::try_attach(|py| {
+    attached(|py, _| {
         // A message that cannot be told is no reason to end the work.
-        let _ = py.import("ictd._messages").and_then(|messages| messages.call_method1("tell", (text,)));
+        let _ = py
+            .import("ictd._messages")
+            .and_then(|messages| messages.call_method1("tell", (as_keywords(text),)));
     });
 }
 
@@ -85,7 +88,7 @@ impl Trained {
 
     /// Seed, step and every metric, in columns.
     fn curves<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let Curves { seeds, steps, metrics } = py.detach(|| Curves::of(&self.of));
+        let Curves { seeds, steps, metrics } = detached(py, || Curves::of(&self.of));
         let columns = PyDict::new(py);
         columns.set_item("seed", PyArray1::from_vec(py, seeds))?;
         columns.set_item("step", PyArray1::from_vec(py, steps))?;
@@ -97,13 +100,13 @@ impl Trained {
 
     /// A step of a seed, `final` or `best`, as the bytes of a checkpoint.
     fn checkpoint<'py>(&self, py: Python<'py>, seed: u64, which: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| self.of.checkpoint(seed, which.parse::<Step>()?)).or_raise()?;
+        let bytes = detached(py, || self.of.checkpoint(seed, which.parse::<Step>()?)).or_raise()?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Writes the run directory that training with files would have made, with its figures; says where.
     fn save(&self, py: Python<'_>, out: PathBuf) -> PyResult<PathBuf> {
-        let saved = py.detach(|| {
+        let saved = detached(py, || {
             let place = pretrain::store(&self.of, &out, &Progress::default())?;
             self.of.write(&OutputDir::locked(&place.join("figures"), Duration::from_secs(5))?)?;
             Ok::<_, LabError>(place)
@@ -117,7 +120,7 @@ impl Trained {
         py: Python<'py>,
     ) -> PyResult<(String, Vec<(u64, Bound<'py, PyBytes>)>, Option<PathBuf>)> {
         let (json, states) =
-            py.detach(|| Ok::<_, LabError>((self.of.to_json()?, self.of.checkpoints()?))).or_raise()?;
+            detached(py, || Ok::<_, LabError>((self.of.to_json()?, self.of.checkpoints()?))).or_raise()?;
         let states = states.into_iter().map(|(seed, bytes)| (seed, PyBytes::new(py, &bytes))).collect();
         Ok((json, states, self.directory.clone()))
     }
@@ -130,24 +133,25 @@ impl Trained {
         states: Vec<(u64, Vec<u8>)>,
         directory: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let of = py.detach(|| RunResult::from_parts(json, &states)).or_raise()?;
+        let of = detached(py, || RunResult::from_parts(json, &states)).or_raise()?;
         Ok(Self { of: Arc::new(of), directory })
     }
 }
 
-/// Settings from a preset, a file, or a text under a name.
+/// Settings from a preset, a file, or a text under a name. They may name a file of a task too.
 fn settings(
-    preset: Option<&str>,
-    file: Option<&Path>,
-    written: Option<(&str, &str)>,
-    overrides: &[String],
-) -> Result<Settings, LabError> {
-    match (preset, file, written) {
-        (Some(preset), _, _) => Settings::preset(preset, overrides),
-        (_, Some(file), _) => Settings::file(file, overrides),
-        (_, _, Some((name, text))) => Settings::written(name, text, overrides),
-        _ => Settings::preset("paper", overrides),
-    }
+    py: Python<'_>,
+    preset: Option<String>,
+    file: Option<PathBuf>,
+    written: Option<(String, String)>,
+    overrides: Vec<String>,
+) -> PyResult<Settings> {
+    Manner::default().run(py, "settings", move |_| match (preset, file, written) {
+        (Some(preset), _, _) => Settings::preset(&preset, &overrides),
+        (_, Some(file), _) => Settings::file(&file, &overrides),
+        (_, _, Some((name, text))) => Settings::written(&name, &text, &overrides),
+        _ => Settings::preset("paper", &overrides),
+    })
 }
 
 /// Trains, in memory or in a run directory below `out`.
@@ -169,8 +173,7 @@ pub fn pretrain_seeds<'py>(
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Trained> {
     let seeds: Seeds = seeds.parse().or_raise()?;
-    let written = written.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
-    let settings = settings(preset.as_deref(), file.as_deref(), written, &overrides).or_raise()?;
+    let settings = settings(py, preset, file, written, overrides)?;
     if checkpoint_every == Some(0) {
         return Err(crate::errors::of_lab(LabError::value("checkpoint_every", 0, "at least 1")));
     }
@@ -207,13 +210,13 @@ pub fn pretrain_seeds<'py>(
 /// The resolved configuration as TOML, every key explained.
 #[pyfunction]
 pub fn print_config(
+    py: Python<'_>,
     preset: Option<String>,
     file: Option<PathBuf>,
     written: Option<(String, String)>,
     overrides: Vec<String>,
 ) -> PyResult<String> {
-    let written = written.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
-    let settings = settings(preset.as_deref(), file.as_deref(), written, &overrides).or_raise()?;
+    let settings = settings(py, preset, file, written, overrides)?;
     settings.to_commented_toml().or_raise()
 }
 
@@ -248,10 +251,10 @@ pub fn read_checkpoint<'py>(
     content: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let stored = match content {
-        Some(bytes) => Stored::of(&path, bytes),
-        None => py.detach(|| Stored::read(&path)),
+        Some(bytes) => Stored::of(&path, bytes).or_raise(),
+        None => Manner::default().run(py, "checkpoint", move |_| Stored::read(&path)),
     };
-    let Stored { pairs, description, seed, step, emergence } = stored.or_raise()?;
+    let Stored { pairs, description, seed, step, emergence } = stored?;
     let stacked = |of: fn(&ictd::transformer::AttentionParams) -> &Matrix| {
         let rows = pairs.first().map_or(0, |pair| of(pair).num_rows());
         let numbers = pairs.iter().flat_map(|pair| of(pair).as_slice().to_vec()).collect();

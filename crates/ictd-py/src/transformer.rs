@@ -6,9 +6,9 @@ use ictd::context::ContextStatistics;
 use ictd::kernel::KernelName;
 use ictd::matrix::Matrix;
 use ictd::td::td_errors;
-use ictd::transformer::{Adjoint, LayerValues};
-use ictd_lab::LabError;
+use ictd::transformer::{Adjoint, Evaluator, LayerValues};
 use ictd_lab::studies::forward::{self, Options};
+use ictd_lab::{LabError, Watched};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 
@@ -30,12 +30,14 @@ fn on_context<'py, T: Send + 'static>(
     (transformer, context): (&Transformer, &Context),
     threads: Option<usize>,
     (is_small, numbers): (bool, &[usize]),
-    work: impl FnOnce(&ictd::Transformer, &ictd::Context) -> Result<T, LabError> + Send + 'static,
+    work: impl FnOnce(&ictd::Transformer, &ictd::Context, &Watched<'_>) -> Result<T, LabError> + Send + 'static,
 ) -> PyResult<T> {
     transformer.sizes(context).admit()?;
     admit(numbers)?;
     let (transformer, context) = (transformer.0.clone(), context.0.clone());
-    Manner::new(threads, None).run_sized(py, "forward", is_small, move |_| work(&transformer, &context))
+    Manner::new(threads, None).run_sized(py, "forward", is_small, move |progress| {
+        work(&transformer, &context, &Watched { progress, prefix: "forward" })
+    })
 }
 
 /// Matrices of equal shape one after another.
@@ -125,12 +127,16 @@ impl Transformer {
         feature_dim: usize,
     ) -> PyResult<[Bound<'py, PyAny>; 2]> {
         admit_square(feature_dim.saturating_add(3))?;
-        let pair = self.0.params(layer, feature_dim);
-        let size = pair.feature_dim() + 3;
-        let array = |matrix: &Matrix| {
-            Ok::<_, PyErr>(to_array(py, &[size, size], matrix.as_slice().to_vec())?.into_any())
-        };
-        Ok([array(pair.value_matrix())?, array(pair.score_matrix())?])
+        let (transformer, is_small) = (self.0.clone(), feature_dim <= 300);
+        let (size, pair) = Manner::default().run_sized(py, "block", is_small, move |_| {
+            let pair = transformer.params(layer, feature_dim);
+            Ok((
+                pair.feature_dim() + 3,
+                [pair.value_matrix(), pair.score_matrix()].map(|m| m.as_slice().to_vec()),
+            ))
+        })?;
+        let [v, a] = pair.map(|numbers| to_array(py, &[size, size], numbers));
+        Ok([v?.into_any(), a?.into_any()])
     }
 
     /// Feature dimension of the parameters, and whether all layers share them; nothing for theta_*.
@@ -163,7 +169,9 @@ impl Transformer {
         let all = |found: LayerValues| (0..=found.num_layers()).flat_map(|l| found.targets(l)).collect();
         let numbers = [self.depths(), context.0.num_columns()];
         let size = (self.sizes(context).is_small(&self.0), &numbers[..]);
-        let found = on_context(py, (self, context), threads, size, move |t, c| Ok(all(t.values(c)?)))?;
+        let found = on_context(py, (self, context), threads, size, move |t, c, w| {
+            Ok(all(Evaluator::default().evaluate_watched(t, c, w)?))
+        })?;
         to_array(py, &[self.0.num_layers() + 1, context.0.num_columns()], found)
     }
 
@@ -176,9 +184,14 @@ impl Transformer {
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let numbers = [self.depths(), context.0.num_columns()];
         let size = (self.sizes(context).is_small(&self.0), &numbers[..]);
-        let found = on_context(py, (self, context), threads, size, |t, c| {
-            let (found, gamma) = (t.values(c)?, t.config().gamma);
-            Ok((0..=found.num_layers()).flat_map(|l| td_errors(c, gamma, &found.values(l))).collect())
+        let found = on_context(py, (self, context), threads, size, |t, c, w| {
+            let (found, gamma) = (Evaluator::default().evaluate_watched(t, c, w)?, t.config().gamma);
+            let mut errors = Vec::with_capacity((found.num_layers() + 1) * c.num_transitions());
+            for l in 0..=found.num_layers() {
+                w.progress.check()?;
+                errors.extend(td_errors(c, gamma, &found.values(l)));
+            }
+            Ok(errors)
         })?;
         to_array(py, &[self.0.num_layers() + 1, context.0.num_transitions()], found)
     }
@@ -193,7 +206,7 @@ impl Transformer {
         let rows = context.0.feature_dim() + 3;
         let numbers = [self.depths(), rows, context.0.num_columns()];
         let size = (self.tokens_are_small(context)?, &numbers[..]);
-        let found = on_context(py, (self, context), threads, size, |t, c| {
+        let found = on_context(py, (self, context), threads, size, |t, c, _| {
             Ok(stacked(&t.tokens(c)?.iter().map(|z| z.matrix()).collect::<Vec<_>>()))
         })?;
         to_array(py, &[self.0.num_layers() + 1, rows, context.0.num_columns()], found)
@@ -211,7 +224,7 @@ impl Transformer {
         let matrices = if self.shape().is_none() { 1 } else { self.depths() };
         let numbers = [matrices, columns.max(rows), columns];
         let size = (self.tokens_are_small(context)?, &numbers[..]);
-        let (count, found) = on_context(py, (self, context), threads, size, |t, c| {
+        let (count, found) = on_context(py, (self, context), threads, size, |t, c, _| {
             let weights = t.trace(c)?.1;
             Ok((weights.len(), stacked(&weights.iter().map(|k| k.matrix()).collect::<Vec<_>>())))
         })?;
@@ -247,7 +260,7 @@ impl Transformer {
         let sizes = self.sizes(context);
         let by_pairs = (columns as f64).powi(2) * (rows as f64).powi(2);
         let size = (sizes.are_small(pairs as f64 * by_pairs + sizes.tokens()), &numbers[..]);
-        let found = on_context(py, (self, context), threads, size, move |t, c| {
+        let found = on_context(py, (self, context), threads, size, move |t, c, _| {
             let statistics = ContextStatistics::per_column(c);
             let mut direction = vec![0.0; statistics.num_groups()];
             for (column, weight) in weights.iter().enumerate() {

@@ -10,7 +10,8 @@ use ictd_lab::{LabError, Progress};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{no_thread, of_lab, panicked};
+use crate::errors::{input_type, no_thread, of_lab, panicked};
+use crate::interpreter::{Inside, call, detached, ending, give_up, works_on};
 
 /// How often signals are looked for.
 const TICK: Duration = Duration::from_millis(20);
@@ -39,8 +40,12 @@ impl<'py> Manner<'py> {
         Self { threads, callback }
     }
 
-    /// Refuses a number of threads also where none are started.
-    pub fn check_threads(&self) -> PyResult<()> {
+    /// Refuses a number of threads also where none are started, and what is no callback also where none is called.
+    pub fn check(&self) -> PyResult<()> {
+        if let Some(callback) = self.callback.as_ref().filter(|callback| !callback.is_callable()) {
+            let kind = callback.get_type().name()?;
+            return Err(input_type(format!("callback is of type {kind}, expected a function")));
+        }
         self.threads
             .map_or(Ok(()), |threads| ictd_lab::error::check_range("threads", threads, 1..=1024))
             .map_err(of_lab)
@@ -57,8 +62,8 @@ impl<'py> Manner<'py> {
         if !is_small {
             return self.run(py, name, work);
         }
-        self.check_threads()?;
-        py.detach(|| work(&Arc::default())).map_err(of_lab)
+        self.check()?;
+        detached(py, || work(&Arc::default())).map_err(of_lab)
     }
 
     /// Does it, on threads of its own: a process that forks has none of its parent's.
@@ -68,10 +73,11 @@ impl<'py> Manner<'py> {
         name: &str,
         work: impl FnOnce(&Arc<Progress>) -> Result<T, LabError> + Send + 'static,
     ) -> PyResult<T> {
-        self.check_threads()?;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0)).build();
-        let pool = pool.map_err(no_thread)?;
+        self.check()?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads.unwrap_or(0));
         let stop = Arc::new(AtomicBool::new(false));
+        let own = stop.clone();
+        let pool = pool.start_handler(move |_| works_on(own.clone())).build().map_err(no_thread)?;
         let progress = Arc::new(Progress::new(name, stop.clone()));
         let (send, mut receive) = channel();
         let seen = progress.clone();
@@ -84,7 +90,7 @@ impl<'py> Manner<'py> {
         let mut failure: Option<(PyErr, Instant)> = None;
         let mut called = Instant::now();
         loop {
-            match py.detach(|| waited(&mut receive)) {
+            match detached(py, || waited(&mut receive)) {
                 Ok(Ok(done)) => return failure.map_or_else(|| done.map_err(of_lab), |(error, _)| Err(error)),
                 Ok(Err(payload)) => return Err(panicked(payload)),
                 Err(RecvTimeoutError::Disconnected) => {
@@ -94,8 +100,12 @@ impl<'py> Manner<'py> {
             }
             match &failure {
                 Some((_, since)) if since.elapsed() < GRACE => continue,
-                Some(_) => return Err(failure.map_or_else(|| of_lab(LabError::Stopped), |(error, _)| error)),
                 None => {}
+                Some(_) => {
+                    // A function of Python's that does not come back would have the interpreter's lock as often as its callers.
+                    give_up(py, &stop);
+                    return Err(failure.map_or_else(|| of_lab(LabError::Stopped), |(error, _)| error));
+                }
             }
             let mut told = py.check_signals();
             if told.is_ok() && called.elapsed() >= BETWEEN_CALLS {
@@ -118,6 +128,7 @@ impl<'py> Manner<'py> {
         said.set_item("total", standing.total)?;
         said.set_item("unit", standing.unit)?;
         said.set_item("seconds", standing.elapsed.as_secs_f64())?;
-        callback.call((), Some(&said)).map(drop)
+        let _inside = Inside::enter().ok_or_else(ending)?;
+        call(callback, (), Some(&said)).map(drop)
     }
 }

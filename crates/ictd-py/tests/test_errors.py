@@ -110,3 +110,60 @@ def test_files_are_told_of_in_the_librarys_words(tmp_path: Path) -> None:
     error = raised(lambda: ictd.read_log(path))
     assert isinstance(error, FileNotFoundError) and isinstance(error, errors.FileError)
     assert error.errno == 2 and error.filename == str(path) and str(error).startswith(f"input {path}: No such file")
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError, RuntimeError])
+def test_only_what_is_said_of_a_value_is_said_in_the_librarys_words(kind: type[BaseException]) -> None:
+    class Number:
+        def __float__(self) -> float:
+            raise kind("of its own")
+
+        def __array__(self, *_: object, **__: object) -> np.ndarray:
+            raise kind("of its own")
+
+    class Path:
+        def __fspath__(self) -> str:
+            raise kind("of its own")
+
+    for call in (
+        lambda: ictd.forward(Number(), [1.0], gamma=0.9, layers=1),
+        lambda: ictd.forward([[Number()], [1.0]], [1.0], gamma=0.9, layers=1),
+        lambda: ictd.Transformer(0.9, params=(Number(), [[1.0]])),
+        lambda: ictd.forward([[1.0], [1.0]], [1.0], gamma=0.9, layers=1, params=Path()),
+    ):
+        with pytest.raises(kind, match="of its own"):
+            call()
+
+
+def test_a_text_is_no_number() -> None:
+    for text in (["1.5"], np.array(["1.5"]), np.array(["1.5"], dtype=object), [1.0, b"2"], np.array([1.0, "2"], dtype=object)):
+        with pytest.raises(errors.InputTypeError, match="rewards"):
+            ictd.forward([[1.0]] * (len(text) + 1), text, gamma=0.9, layers=1)
+
+
+def test_a_callback_is_a_function_also_where_it_is_not_called() -> None:
+    for call in (
+        lambda: ictd.msve(tasks=1, callback=3),  # type: ignore[arg-type]
+        lambda: ictd.LSTD(0.9).fit([[1.0], [2.0]], [1.0, 1.0], callback=3),  # type: ignore[arg-type]
+        lambda: ictd.pretrain(seeds=1, epochs=1, batch=1, callback=3, progress=True),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(errors.InputTypeError, match="callback is of type int, expected a function"):
+            call()
+
+
+def test_options_are_said_as_keywords(tmp_path: Path) -> None:
+    small = {"seeds": 1, "set": {"epochs": 1, "batch": 1}}
+    ictd.sweep({**small, "grid": {"gamma": [0.8]}}, tmp_path)
+    with pytest.raises(errors.InputError, match="extend=True to keep its runs for this plan, or fresh=True"):
+        ictd.sweep({**small, "grid": {"gamma": [0.7]}}, tmp_path)
+
+
+def test_a_dictionary_in_itself_is_refused() -> None:
+    plan: dict[str, object] = {"seeds": 1}
+    plan["set"] = plan
+    with pytest.raises(errors.InputError, match="in itself"):
+        ictd.sweep(plan, "nowhere")
+
+
+def test_errors_are_there_with_the_package() -> None:
+    assert "errors" in ictd.__all__ and "td" in ictd.__all__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -271,3 +272,32 @@ def test_targets_keep_rewards_episodes_and_ends() -> None:
             ictd.targets([1.0, 2.0], **given)
     with pytest.raises(InputError, match="found beside targets"):
         ictd.LSTD(0.9).fit(X, ictd.targets(Y, **REST), **REST)
+
+
+def test_a_pickle_has_the_log_as_it_was_fitted() -> None:
+    log = ictd.Log(["a", "b"] * 8, [0.0, 1.0] * 8, episode=[f"e{k // 2}" for k in range(16)], terminated=[0, 1] * 8)
+    model = ictd.LSTD(0.5).fit(log)
+    before = pickle.dumps(model)
+    for name in ("states", "episode"):
+        kept = getattr(log, name)
+        assert isinstance(kept, list)
+        kept[:] = ["z"] * 16
+    assert pickle.dumps(model) == before and pickle.loads(before).predict(["a", "b"]).tolist() == [0.5, 1.0]
+
+
+def test_spans_of_time_of_any_unit_order_rows() -> None:
+    pandas = pytest.importorskip("pandas")
+    hours = np.arange(6)[::-1]
+    X, y = np.arange(6.0)[::-1, None], np.arange(6.0)
+    times: list[Any] = [hours.astype(f"timedelta64[{unit}]") for unit in ("D", "h", "s", "ms", "ns")]
+    times += [pandas.period_range("2020-01", periods=6, freq="M")[::-1], pandas.Series(pandas.period_range("2020-01-01", periods=6, freq="D")[::-1])]
+    for time in times:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RefusedWarning)
+            model = ictd.MonteCarlo(1.0).fit(X, y, episode=np.zeros(6), time=time, terminated=[1, 0, 0, 0, 0, 0])
+        assert model.predict(X).tolist() == [0.0, 1.0, 3.0, 6.0, 10.0, 15.0]
+
+
+def test_an_estimator_with_an_array_shows_itself() -> None:
+    assert repr(ictd.SoftmaxTD(np.array([0.9, 0.8]))) == "SoftmaxTD(gamma=array([0.9, 0.8]))"  # type: ignore[arg-type]
+    assert repr(ictd.SoftmaxTD(0.9, temperature=np.array([1.0]))) == "SoftmaxTD(gamma=0.9, temperature=array([1.]))"  # type: ignore[arg-type]

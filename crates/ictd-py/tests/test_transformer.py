@@ -201,6 +201,26 @@ def test_what_a_similarity_raises_is_raised():
         ictd.td.nonparametric_td(X, R, kappa=kappa, gamma=0.9)
 
 
+@pytest.mark.parametrize(
+    ("kappa", "error", "text"),
+    [
+        (lambda x, y: -1.0, InputError, "kappa is -1 for a pair of states, expected a positive number"),
+        (lambda x, y: np.nan, InputError, "kappa is NaN"),
+        (lambda x, y: np.inf, InputError, "kappa is inf"),
+        (lambda x, y: 0.0, InputError, "kappa is 0 for a state and every source"),
+        (lambda x, y: "near", InputTypeError, "kappa returned str, expected a number"),
+    ],
+)
+def test_similarities_that_are_none_are_refused_by_name(kappa, error, text):
+    with pytest.raises(error, match=text):
+        ictd.td.nonparametric_td(X, R, kappa=kappa, gamma=0.9)
+
+
+def test_a_similarity_may_be_0_for_some():
+    far = ictd.td.nonparametric_td([[0.0], [9.0], [0.0]], [1.0, 5.0], kappa=lambda x, y: float(abs(x - y)[0] < 1), gamma=0.9, layers=1)
+    np.testing.assert_array_equal(far[-1], [1.0, 5.0, 1.0])
+
+
 def test_mistakes_about_algorithms_are_said():
     with pytest.raises(InputError, match="lambda is 2.0, expected 0 <= lambda <= 1"):
         ictd.td.lambda_td(X, R, gamma=0.9, lam=2.0)
@@ -241,6 +261,12 @@ def test_contexts_know_their_parts(tmp_path):
         ictd.Context.from_episodes([(X, R), (Y[:, :2], Q)])
     with pytest.raises(InputError, match="the context is empty"):
         ictd.Context.from_episodes([])
+    for flag in ("False", "", 2, None, [True, False], np.array([True])):
+        with pytest.raises(InputError, match="terminated"):
+            ictd.Context.from_episodes([(X, R, flag)])
+    with pytest.raises(InputError, match="terminated"):
+        ictd.Context(X, R, terminated="False")
+    assert ictd.Context.from_episodes([(X, R, np.True_)]) == ictd.Context(X, R, terminated=True)
     (tmp_path / "bad.json").write_text('{"features": 3}')
     with pytest.raises(InputError, match="bad.json: features"):
         ictd.Context.read(tmp_path / "bad.json")

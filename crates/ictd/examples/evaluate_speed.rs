@@ -89,6 +89,7 @@ fn continuous() -> Result<(), Box<dyn std::error::Error>> {
             step_size: 1.0,
             centred: true,
             keys,
+            stop: None,
         })
     };
     let candidates: Vec<Depths> = widths

@@ -38,7 +38,7 @@ fn method(settings: &Value) -> Box<dyn Method> {
     match settings["name"].as_str().unwrap() {
         "softmax TD" => {
             let (num_layers, step_size, centred) = depth();
-            Box::new(SoftmaxTd { kernel: kernel(), num_layers, step_size, centred, keys: None })
+            Box::new(SoftmaxTd { kernel: kernel(), num_layers, step_size, centred, keys: None, stop: None })
         }
         "tabular TD" => {
             let (num_layers, step_size, centred) = depth();
@@ -106,6 +106,7 @@ fn intervals_are_those_of_a_plain_implementation() {
                 step_size: 1.0,
                 centred: true,
                 keys: None,
+                stop: None,
             }
         };
         let (chosen, rough) = (method(&golden["chosen"]), method(&golden["rough"]));

@@ -279,6 +279,9 @@ fn what_cannot_be_fitted_is_refused() {
     assert_eq!(traces.fit(&no_traces.whole()).unwrap_err(), FitError::NoTraces);
     let diverging = SoftmaxTd { step_size: 30.0, ..softmax_td(KernelName::Tabular, 1.0, 2000, true) };
     assert_eq!(diverging.fit(&whole).unwrap_err(), FitError::Diverged { layers: 2000 });
+    let stopped =
+        SoftmaxTd { stop: Some(Arc::new(true.into())), ..softmax_td(KernelName::Rbf, 1.0, 1, true) };
+    assert_eq!(stopped.fit(&whole).unwrap_err(), FitError::Stopped(ictd::watch::Stopped));
     let far = no_traces.with_features(&no_traces.features().map(|x| 1e200 * x)).unwrap();
     assert!(matches!(
         softmax_td(KernelName::Rbf, 1.0, 1, true).fit(&far.whole()),

@@ -3,12 +3,15 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use common::{attention, episodes, gap};
 use ictd::context::{Context, End};
 use ictd::kernel::{Attention, KernelName};
 use ictd::random::{Purpose, Stream};
 use ictd::td::{Estimator, LinearTd, NonParametricTd, ReflectedTd, TabularTd, WeightedSoftmaxTd};
-use ictd::transformer::{AttentionParams, Block, Parameters, TransformerConfig};
+use ictd::transformer::{AttentionParams, Block, ForwardError, Parameters, TransformerConfig};
+use ictd::watch::{Stopped, Watch};
 
 const ALPHAS: [f64; 6] = [1.0, 0.5, 1.0, 0.8, 0.3, 1.0];
 
@@ -134,5 +137,39 @@ fn one_iteration_by_hand() {
     let at_one = -(2.0 * share - (1.0 - share));
     for (found, expected) in td.run(&context).unwrap()[1].iter().zip([at_one, -0.5, at_one]) {
         assert!((found - expected).abs() < 1e-15, "{found} {expected}");
+    }
+}
+
+/// Stops work at its third look.
+#[derive(Default)]
+struct Third(AtomicUsize);
+
+impl Watch for Third {
+    fn begin(&self, _: &str, _: &'static str, _: u64) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn advance(&self, _: u64) -> Result<(), Stopped> {
+        if self.0.fetch_add(1, Ordering::Relaxed) < 2 { Ok(()) } else { Err(Stopped) }
+    }
+}
+
+#[test]
+fn iterations_end_when_they_are_told_to() {
+    let (context, gamma, step_sizes) = (episodes(0, 2, 5, &[9, 4, 7]), 0.9, vec![0.1; 6]);
+    let near = |x: &[f64], y: &[f64]| (-gap(&[x.to_vec()], &[y.to_vec()])).exp();
+    let estimators: [&dyn Estimator; 4] = [
+        &WeightedSoftmaxTd {
+            attention: attention(KernelName::Rbf, 1.0, 0.0),
+            gamma,
+            step_sizes: step_sizes.clone(),
+        },
+        &NonParametricTd { kappa: near, gamma, step_sizes: step_sizes.clone() },
+        &TabularTd { gamma, step_sizes: step_sizes.clone() },
+        &LinearTd { gamma, step_sizes },
+    ];
+    for estimator in estimators {
+        let found = estimator.run_watched(&context, &Third::default());
+        assert_eq!(found.unwrap_err(), ForwardError::Stopped(Stopped), "{}", estimator.name());
+        assert!(estimator.run(&context).is_ok());
     }
 }

@@ -4,7 +4,7 @@ Values of logged states (`SoftmaxTD` and the other estimators), the forward pass
 constructions and circuits, training (`pretrain`), theory (`certify`), studies (`reproduce`), sweeps, and environments (`collect`).
 """
 
-from ictd import td
+from ictd import errors, td
 from ictd._core import __version__
 from ictd.attention import kernel_weights, kernels, similarities
 from ictd.blocks import Block, BlockLike
@@ -52,4 +52,4 @@ __all__ += ["Checkpoint", "Run", "load_checkpoint", "load_run", "pretrain", "pri
 __all__ += ["SweepTable", "read_sweep", "sweep", "sweep_show"]
 __all__ += ["bound", "certify", "lemmas", "msve", "neu", "regimes", "verify"]
 __all__ += ["Reproduction", "branches", "control", "mirror", "readings", "reproduce"]
-__all__ += ["Figure", "Result", "__version__"]
+__all__ += ["Figure", "Result", "__version__", "errors"]

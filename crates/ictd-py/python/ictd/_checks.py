@@ -93,7 +93,11 @@ def unmasked(name: str, given: _Given) -> _Given:
 def floats(name: str, numbers: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Numbers as an array of one's own."""
     try:
-        return np.array(unmasked(name, numbers), dtype=np.float64)
+        made = np.asarray(unmasked(name, numbers))
+        # A text is no number, though NumPy makes one of it.
+        if made.dtype.kind in "SU" or made.dtype.kind == "O" and any(isinstance(entry, (str, bytes)) for entry in made.flat):
+            raise TypeError("found a text")
+        return np.array(made, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InputError):
             raise

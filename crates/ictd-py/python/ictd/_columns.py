@@ -53,6 +53,8 @@ def _plain(series: Any) -> npt.NDArray[Any]:
     """A column of a frame: numbers with NaN where there is none, or objects."""
     dtype = getattr(series, "dtype", None)
     if "pandas" in type(series).__module__ and not isinstance(dtype, np.dtype):
+        if str(dtype).startswith("period"):
+            return np.asarray(getattr(series, "dt", series).to_timestamp().to_numpy())
         if getattr(dtype, "kind", "O") in "biuf":
             kind = np.float64 if bool(series.isna().any()) else np.dtype(getattr(dtype, "numpy_dtype", np.float64))
             return np.asarray(series.to_numpy(dtype=kind, na_value=np.nan))
@@ -119,6 +121,9 @@ def column(given: object, name: str) -> Column:
         # An episode 3.0 is the episode 3.
         is_whole = bool(np.all(np.isfinite(wide) & (wide == np.floor(wide)) & (np.abs(wide) < 2.0**53)))
         return wide.astype(np.int64) if is_whole else wide
+    if kind == "m" and not np.isnat(made).any():
+        # Of one unit, whichever it is.
+        return np.ascontiguousarray(made).view(np.int64)
     if kind == "M":
         return [str(text) for text in made.astype("datetime64").astype(str)]
     return [text_of(entry) for entry in made.tolist()]

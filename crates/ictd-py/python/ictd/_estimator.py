@@ -59,6 +59,14 @@ class Judgement:
     """How far values can be relied on: ``level`` is "trust", "caution" or "refuse", ``reasons`` are pairs of a level and words.
 
     It is true unless the level is "refuse", and shows itself as a table in a notebook.
+
+    >>> found = Judgement("caution", [("caution", "few episodes"), ("trust", "not checked: that the log is complete")])
+    >>> found
+    CAUTION
+      - few episodes
+      · not checked: that the log is complete
+    >>> bool(found)
+    True
     """
 
     def __init__(self, level: str, reasons: list[tuple[str, str]]) -> None:
@@ -123,7 +131,7 @@ class Estimator:
         given = (
             f"{name}={getattr(self, name)!r}"
             for name, parameter in self._parameters().items()
-            if parameter.default is inspect.Parameter.empty or getattr(self, name) is not parameter.default and getattr(self, name) != parameter.default
+            if parameter.default is inspect.Parameter.empty or not _is_same(getattr(self, name), parameter.default)
         )
         return f"{type(self).__name__}({', '.join(given)})"
 
@@ -245,7 +253,7 @@ class Estimator:
         with watched(callback, progress) as told:
             fitted = _core._fit(asked, columns, self._threads, told)
         # As they were when it was fitted: they may be written over.
-        kept = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in columns.items()}
+        kept = {name: value.copy() if isinstance(value, (np.ndarray, list)) else value for name, value in columns.items()}
         self._given: tuple[str, dict[str, Any]] = (asked, kept)
         self._fitted: _core.Fitted | None = fitted
         self._result: Result | None = None
@@ -453,6 +461,11 @@ class Estimator:
     def get_metadata_routing(self) -> Any:
         """What scikit-learn's metadata routing shall hand on."""
         return self._get_metadata_request()
+
+
+def _is_same(value: object, default: object) -> bool:
+    """Whether a parameter is as usual. An array, which is compared entry by entry, never is."""
+    return value is default or isinstance(value, (str, int, float, np.generic)) and bool(value == default)
 
 
 def _states_of(log: Log) -> States:

@@ -88,7 +88,10 @@ def assignments(given: Mapping[str, object] | Iterable[str] | None, named: Mappi
 
 def toml(table: Mapping[str, object], dotted: bool) -> str:
     """A dictionary as TOML, in its order; ``dotted`` says whether dots in keys are levels."""
-    return "".join(f"{_key(key, dotted)} = {_value(str(key), value, dotted)}\n" for key, value in table.items())
+    try:
+        return "".join(f"{_key(key, dotted)} = {_value(str(key), value, dotted)}\n" for key, value in table.items())
+    except RecursionError:
+        raise InputError("the dictionary is in itself, or too deep, expected tables of some levels") from None
 
 
 def _key(key: object, dotted: bool) -> str:

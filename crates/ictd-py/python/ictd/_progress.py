@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from ictd.errors import InputTypeError
+
 __all__ = ["Callback", "watched"]
 
 
@@ -50,6 +52,8 @@ def watched(callback: Callback | None, progress: bool | None) -> Iterator[Callab
     if not progress:
         yield callback
         return
+    if callback is not None and not callable(callback):
+        raise InputTypeError(f"callback is of type {type(callback).__name__}, expected a function")
     line = _Line()
 
     def tell(**standing: Any) -> None:

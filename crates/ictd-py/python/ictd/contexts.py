@@ -85,7 +85,7 @@ class Context:
                 raise InputError(f"features: row 0 of episode {k} has {rows.shape[1]} entries, expected {features[0].shape[1]}")
             features.append(rows)
             rewards.append(paid)
-            flags.append(len(episode) > 2 and bool(episode[2]))
+            flags.append(_flag_of(k, episode[2]) if len(episode) > 2 else False)
         if not features:
             raise InputError("rewards: the context is empty, expected at least one transition")
         lengths = [len(rows) for rows in features]
@@ -189,6 +189,14 @@ def _array(k: int, name: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
         raise InputError(f"episode {k}: {name}: {error}") from None
 
 
+def _flag_of(k: int, given: bool) -> bool:
+    """The flag of episode k."""
+    flags = flags_of(given)
+    if flags is None or np.ndim(given):
+        raise InputError(f"terminated: that of episode {k} is {given!r}, expected true or false")
+    return flags[0]
+
+
 def _rebuilt(episodes: list[Any], queries: Floats | None) -> Context:
     return Context.from_episodes(episodes, queries=queries)
 
@@ -238,6 +246,8 @@ def flags_of(terminated: Flags | None) -> list[bool] | None:
     if terminated is None:
         return None
     found = np.asarray(unmasked("terminated", terminated))
-    if found.ndim > 1 or found.size and not np.isin(found, (False, True)).all():
+    # A text that says so is none: "False" would be true.
+    said = found.dtype.kind == "b" or all(not isinstance(flag, (str, bytes)) and flag in (False, True) for flag in found.ravel().tolist())
+    if found.ndim > 1 or not said:
         raise InputError(f"terminated is {terminated!r}, expected true or false, for all episodes or for each")
     return [bool(flag) for flag in found.ravel()]

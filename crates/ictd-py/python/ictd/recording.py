@@ -70,7 +70,20 @@ class Episode:
 
 
 class Episodes(Sequence[Episode]):
-    """Episodes of one environment, as :func:`collect` makes them: a sequence of :class:`Episode`."""
+    """Episodes of one environment, as :func:`collect` makes them: a sequence of :class:`Episode`.
+
+    >>> import ictd
+    >>> class Coin:  # any object with these two methods
+    ...     def reset(self, *, seed=None):
+    ...         return 0, {}
+    ...     def step(self, action):
+    ...         return 1, 0.5, True, False, {}
+    >>> episodes = ictd.collect(Coin(), lambda state: 0, episodes=3, seed=0)
+    >>> episodes
+    <3 episodes, 3 steps, 0 cut short, rewards sum to 0.5 on average>
+    >>> episodes[0]
+    <episode 0: 1 steps, terminated, rewards sum to 0.5>
+    """
 
     def __init__(self, episodes: Iterable[Episode], state_columns: Sequence[str], action_columns: Sequence[str]) -> None:
         self._episodes = tuple(episodes)

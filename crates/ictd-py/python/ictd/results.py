@@ -22,13 +22,20 @@ Column = npt.NDArray[Any]
 
 
 class Figure:
-    """A figure of a result. In a notebook it shows itself; :meth:`save` writes SVG, PDF or PNG by the name's ending."""
+    """A figure of a result. In a notebook it shows itself; :meth:`save` writes SVG, PDF or PNG by the name's ending.
+
+    >>> import ictd
+    >>> figure = next(iter(ictd.msve(tasks=3).figures.values()))
+    >>> figure, figure.svg().startswith("<svg")
+    (<figure fig1>, True)
+    """
 
     def __init__(self, report: _core.Report, name: str) -> None:
         self._report = report
         self.name = name
 
     def svg(self) -> str:
+        """The figure as SVG."""
         return self._report.svg(self.name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -53,6 +60,11 @@ class Result(dict[str, Any]):
 
     Where the JSON of the command is a list, as of several settings at once, it is the value of the key ``"results"``. Copies show
     themselves too; a pickle keeps the numbers alone, and is read as a plain dictionary.
+
+    >>> import ictd
+    >>> found = ictd.verify(trials=3)
+    >>> found.holds, isinstance(found, dict), "rounding level" in found.text()
+    (True, True, True)
     """
 
     def __init__(self, report: _core.Report) -> None:

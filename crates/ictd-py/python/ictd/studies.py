@@ -42,7 +42,14 @@ class _FileFigure(Figure):
 
 
 class Reproduction(Result):
-    """Claims of a paper and their verdicts. The report with all of it is ``report.html`` in :attr:`directory`."""
+    """Claims of a paper and their verdicts. The report with all of it is ``report.html`` in :attr:`directory`.
+
+    >>> import tempfile, ictd
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     found = ictd.reproduce(only="tsm-cost", quick=True, out=directory)
+    >>> found.verdicts, [claim["id"] for claim in found["claims"]]
+    ({'tsm-cost': 'reproduced'}, ['tsm-cost'])
+    """
 
     def __init__(self, report: _core.Report, directory: str) -> None:
         super().__init__(report)

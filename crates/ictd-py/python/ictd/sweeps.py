@@ -26,6 +26,13 @@ __all__ = ["SweepTable", "read_sweep", "sweep", "sweep_show"]
 class SweepTable(dict[str, Column]):
     """The runs of a sweep, a column per key that varies, ``seed``, and what ``ictd pretrain --json`` says of a seed, the best step's
     columns with names like ``best.v_em``. Runs that diverged have no numbers, and ``branch`` is ``"diverged"``.
+
+    >>> import tempfile, ictd
+    >>> plan = {"seeds": 2, "set": {"epochs": 2, "batch": 4}, "grid": {"kernel": ["softmax", "linear"]}}
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     table = ictd.sweep(plan, directory)
+    >>> table.done, table.runs, table.varied, table["seed"].tolist()
+    (4, 4, ['kernel'], [0, 1, 0, 1])
     """
 
     def __init__(self, directory: str, text: str, runs: int) -> None:

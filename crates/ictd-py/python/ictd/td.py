@@ -265,7 +265,8 @@ def nonparametric_td(
 ) -> Floats:
     """Normalised non-parametric TD: v(y) ← v(y) + α Σ_k δ_k κ(x_k, y)/Σ_k κ(x_k, y) for a similarity κ(x, y) > 0 of one's own.
 
-    ``kappa`` is called for every pair in every iteration, with two arrays of d numbers.
+    ``kappa`` is called for every pair in every iteration, with two arrays of d numbers, and returns a positive number, or 0 for sources that
+    do not count.
 
     >>> near = lambda x, y: 1 / (1 + (x - y) @ (x - y))
     >>> nonparametric_td([[1.0], [0.5], [1.0]], [1.0, 0.0], kappa=near, gamma=0.9, layers=1).round(6)

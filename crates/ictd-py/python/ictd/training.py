@@ -34,6 +34,13 @@ class Checkpoint:
 
     ``V`` and ``A`` are the paper's matrices, untransposed: (d+3, d+3) where layers share them, and (L, d+3, d+3) where they do
     not. ``seed`` and ``step`` say which step of which run they are of.
+
+    >>> import ictd
+    >>> checkpoint = ictd.pretrain(seeds=1, epochs=2, batch=4).checkpoint(0)
+    >>> checkpoint.V.shape, checkpoint.gamma, sorted(checkpoint.scores())
+    ((7, 7), 0.9, ['a_em', 'a_em_signed', 'branch', 'v_em', 'v_em_signed'])
+    >>> ictd.Transformer(checkpoint.gamma, params=checkpoint).layers == checkpoint.layers
+    True
     """
 
     V: Array
@@ -121,6 +128,11 @@ class Run(list[dict[str, Any]]):
     A seed's dictionary has ``seed``; at the final step ``branch``, ``v_em``, ``a_em``, ``v_em_signed``, ``a_em_signed``,
     ``value_row``, ``score_diag``, and on fresh tasks ``diag_mean``, ``diag_min``, ``td_loss``, ``msve``, ``msve_theta_star``;
     ``best_step``, and the same at that step under ``best``. Numbers that are not known are None.
+
+    >>> import ictd
+    >>> run = ictd.pretrain(seeds=2, epochs=2, batch=4)
+    >>> run.seeds, len(run), run.config["epochs"], run[0]["seed"]
+    ([0, 1], 2, 2, 0)
     """
 
     def __init__(self, trained: _core.Trained) -> None:

@@ -22,6 +22,8 @@ const ALIKE: f64 = 0.999;
 const FEW_ROWS: usize = 100;
 /// A bias of so many times the scatter says that little is known, not that the estimate is bad.
 const WIDE: f64 = 3.0;
+/// How many times as wide is said, as far as it says anything.
+const MANY: f64 = 1000.0;
 /// Of ten phases and sixteen stretches one exceeds this by chance in one log of 600.
 const DRIFT_Z: f64 = 4.0;
 /// Sums of fewer TD errors are not normal, and 4 standard errors are then nothing rare.
@@ -107,10 +109,12 @@ impl Evidence<'_> {
         }
         let (bias, scatter) = self.widths;
         if self.is_corrected && bias > WIDE * scatter && scatter > 0.0 {
+            let factor = bias.hypot(scatter) / scatter;
+            // Where returns are all the same, they scatter by rounding alone.
+            let factor = if factor < MANY { format!("{factor:.0}") } else { format!("more than {MANY}") };
             let text = format!(
-                "intervals are {:.0} times as wide as the scatter of values alone: how far values are off because the estimate is \
-                 smooth can hardly be told from so much noise",
-                bias.hypot(scatter) / scatter
+                "intervals are {factor} times as wide as the scatter of values alone: how far values are off because the estimate is \
+                 smooth can hardly be told from so much noise"
             );
             say(Level::Caution, text);
         }
@@ -365,6 +369,7 @@ mod tests {
         assert_level(&Evidence { tells_ends: false, ..sound() }, Caution, "which episodes terminated");
         assert_level(&Evidence { outlier: Some(("x".into(), 40.0)), ..sound() }, Caution, "40 standard");
         assert_level(&Evidence { widths: (0.4, 0.1), ..sound() }, Caution, "4 times as wide");
+        assert_level(&Evidence { widths: (0.4, 1e-16), ..sound() }, Caution, "more than 1000 times as wide");
         assert_level(&Evidence { landmark_gap: Some(1.5), ..sound() }, Caution, "landmarks");
         // One number for all is what depth 0 promises.
         assert_level(&Evidence { ranges: (0.0, 0.5), depth: Some((0, None)), ..sound() }, Trust, "50 %");

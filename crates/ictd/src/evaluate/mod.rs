@@ -17,7 +17,7 @@
 //! let log = builder.build(Matrix::from_vec(3, 1, vec![-1.0, 0.0, 1.0]))?;
 //! let method = |temperature| -> Result<SoftmaxTd, ictd::kernel::KernelError> {
 //!     let kernel = KernelName::Rbf.at(temperature)?;
-//!     Ok(SoftmaxTd { kernel, num_layers: 0, step_size: 1.0, centred: true, keys: None })
+//!     Ok(SoftmaxTd { kernel, num_layers: 0, step_size: 1.0, centred: true, keys: None, stop: None })
 //! };
 //! let wide = Depths { method: method(1.0)?, depths: depths(64), patience: 4 };
 //! let narrow = Depths { method: method(0.1)?, depths: depths(64), patience: 4 };

@@ -69,7 +69,7 @@ impl Candidates for Depths {
             if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if let Err(error) = fitted {
-            self.depths.iter().for_each(|_| {
+            self.depths.iter().skip(shown).for_each(|_| {
                 show(Err(error.clone()));
             });
         }

@@ -5,6 +5,7 @@ use super::{Estimator, sources, td_errors};
 use crate::context::{Context, Role};
 use crate::matrix::Matrix;
 use crate::transformer::ForwardError;
+use crate::watch::Watch;
 
 /// Batch linear TD(λ): w ← w + (α/n)·C Σ_k δ_k e_k with the trace e_k = λe_{k-1} + x_k, which starts anew with every episode.
 ///
@@ -27,9 +28,9 @@ impl Estimator for LambdaTd {
         "TD(λ)"
     }
 
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError> {
         let (sources, d) = (sources(context), context.feature_dim());
-        descend(context, &self.step_sizes, &self.preconditioners, |v| {
+        descend(context, watch, &self.step_sizes, &self.preconditioners, |v| {
             let (mut g, mut trace) = (vec![0.0; d], vec![0.0; d]);
             for (&k, delta) in sources.iter().zip(td_errors(context, self.gamma, v)) {
                 if k > 0 && context.roles()[k - 1] != Role::Source {

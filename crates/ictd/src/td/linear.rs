@@ -5,6 +5,7 @@ use crate::context::{Context, Role};
 use crate::linalg::{self, LinalgError};
 use crate::matrix::Matrix;
 use crate::transformer::ForwardError;
+use crate::watch::Watch;
 
 /// Batch linear TD (paper, eq:nl td update with linear values): v(s) = ⟨w, x(s)⟩ and w ← w + (α/n) Σ_k δ_k x_{k-1}, from w = 0.
 #[derive(Clone, Debug)]
@@ -20,9 +21,9 @@ impl Estimator for LinearTd {
         "linear TD"
     }
 
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError> {
         let mut w = vec![0.0; context.feature_dim()];
-        iterate(context, &self.step_sizes, |step_size, v| {
+        iterate(context, watch, &self.step_sizes, |step_size, v| {
             self.step(context, step_size, v, &mut w);
             values_of(context, &w)
         })

@@ -42,7 +42,8 @@ pub use weighted::WeightedSoftmaxTd;
 pub(crate) use weighted::kernel_weights;
 
 use crate::context::{Context, Role};
-use crate::transformer::{ForwardError, Transformer};
+use crate::transformer::{Evaluator, ForwardError, Transformer};
+use crate::watch::Watch;
 
 /// An algorithm that estimates the values of a context's columns step by step.
 pub trait Estimator {
@@ -50,7 +51,12 @@ pub trait Estimator {
     fn name(&self) -> &str;
 
     /// The value estimates of all columns before the first and after every iteration, which for a Transformer is a layer.
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError>;
+    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+        self.run_watched(context, &())
+    }
+
+    /// As [`run`](Self::run), for work that takes long.
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError>;
 }
 
 impl Estimator for Transformer {
@@ -58,8 +64,8 @@ impl Estimator for Transformer {
         "Transformer"
     }
 
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
-        let values = self.values(context)?;
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError> {
+        let values = Evaluator::default().evaluate_watched(self, context, watch)?;
         Ok((0..=values.num_layers()).map(|layer| values.values(layer)).collect())
     }
 }
@@ -83,12 +89,15 @@ pub fn td_errors(context: &Context, gamma: f64, values: &[f64]) -> Vec<f64> {
 /// of them. A terminal state's value is 0 by definition.
 fn iterate(
     context: &Context,
+    watch: &dyn Watch,
     step_sizes: &[f64],
     mut step: impl FnMut(f64, &[f64]) -> Vec<f64>,
 ) -> Result<Vec<Vec<f64>>, ForwardError> {
+    watch.begin("iterations", "iterations", step_sizes.len() as u64)?;
     let mut history = vec![vec![0.0; context.num_columns()]];
     for (t, &step_size) in step_sizes.iter().enumerate() {
         let mut values = step(step_size, &history[t]);
+        watch.advance(1)?;
         for (value, role) in values.iter_mut().zip(context.roles()) {
             if *role == Role::Terminal {
                 *value = 0.0;

@@ -4,6 +4,7 @@ use super::{Estimator, iterate, sources, weighted_step};
 use crate::context::Context;
 use crate::theory::lemmas::softmax;
 use crate::transformer::ForwardError;
+use crate::watch::Watch;
 
 /// Softmax TD whose every transition (x, R, x') is replaced by its reflection (−x, −R, −x'), and whose estimate
 /// is odd: a reflected state −x is worth −v(x).
@@ -26,7 +27,7 @@ impl Estimator for ReflectedTd {
         "TD on reflected transitions"
     }
 
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError> {
         let sources = sources(context);
         // The reflected data, written out: sources −x and rewards −R.
         let reflected: Vec<Vec<f64>> =
@@ -37,7 +38,7 @@ impl Estimator for ReflectedTd {
         let weights: Vec<Vec<f64>> = (0..context.num_columns())
             .map(|j| softmax(reflected.iter().map(|x| score(x, context.features_of(j)))))
             .collect();
-        iterate(context, &self.step_sizes, |step_size, v| {
+        iterate(context, watch, &self.step_sizes, |step_size, v| {
             // The value of a reflected state is minus that of the state itself.
             let of_reflected = |column: usize| -v[column];
             let error =

@@ -5,6 +5,7 @@ use super::{Estimator, sources, td_errors};
 use crate::context::{Context, Role};
 use crate::matrix::Matrix;
 use crate::transformer::ForwardError;
+use crate::watch::Watch;
 
 /// The batch residual gradient: w ← w + (α/n)·C Σ_k δ_k (x_k − γx_{k+1}), which without C descends the mean of δ²/2 (arXiv 2405.13861).
 #[derive(Clone, Debug)]
@@ -22,9 +23,9 @@ impl Estimator for ResidualGradientTd {
         "residual gradient"
     }
 
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError> {
         let sources = sources(context);
-        descend(context, &self.step_sizes, &self.preconditioners, |v| {
+        descend(context, watch, &self.step_sizes, &self.preconditioners, |v| {
             let mut g = vec![0.0; context.feature_dim()];
             for (&k, delta) in sources.iter().zip(td_errors(context, self.gamma, v)) {
                 add(&mut g, delta, context.features_of(k));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Estimator, iterate};
 use crate::context::{Context, Role};
 use crate::transformer::ForwardError;
+use crate::watch::Watch;
 
 /// Tabular TD with expected updates on the model estimated from the context:
 /// v(s) ← v(s) + α·(r̂(s) + γ Σ p̂(s'|s)·v(s') - v(s)) for every state that was left; other states
@@ -30,7 +31,7 @@ impl Estimator for TabularTd {
         "tabular TD"
     }
 
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError> {
         let columns = 0..context.num_columns();
         let mut states: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
         let state_of: Vec<usize> = columns
@@ -52,7 +53,7 @@ impl Estimator for TabularTd {
             }
         }
         let mut v = vec![0.0; model.len()];
-        iterate(context, &self.step_sizes, |step_size, _| {
+        iterate(context, watch, &self.step_sizes, |step_size, _| {
             let update = |(s, row): (usize, &Row)| {
                 if row.visits == 0.0 {
                     return 0.0;

@@ -4,6 +4,7 @@ use super::{Estimator, iterate, sources, td_errors, weighted_step};
 use crate::context::Context;
 use crate::kernel::{Attention, Kernel, Normalization};
 use crate::transformer::ForwardError;
+use crate::watch::{Stopped, Watch};
 
 /// Weighted softmax TD (paper, eq:wktd-update with the weights of eq:softmax-weight-sync):
 /// v_{t+1}(S_j) = v_t(S_j) + α_t Σ_k δ_k^{(t)} K(S_{k-1}, S_j).
@@ -28,11 +29,15 @@ impl Estimator for WeightedSoftmaxTd {
         "weighted softmax TD"
     }
 
-    fn run(&self, context: &Context) -> Result<Vec<Vec<f64>>, ForwardError> {
+    fn run_watched(&self, context: &Context, watch: &dyn Watch) -> Result<Vec<Vec<f64>>, ForwardError> {
         let sources = sources(context);
+        let weights = |j: usize| {
+            watch.advance(0)?;
+            Ok(self.weights(context, &sources, j))
+        };
         let weights: Vec<Vec<f64>> =
-            (0..context.num_columns()).map(|j| self.weights(context, &sources, j)).collect();
-        iterate(context, &self.step_sizes, |step_size, v| {
+            (0..context.num_columns()).map(weights).collect::<Result<_, Stopped>>()?;
+        iterate(context, watch, &self.step_sizes, |step_size, v| {
             weighted_step(step_size, v, &td_errors(context, self.gamma, v), &weights)
         })
     }

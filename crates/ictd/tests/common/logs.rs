@@ -5,7 +5,14 @@ use ictd::evaluate::{Log, LogBuilder, Sample};
 use ictd::{End, KernelName, Matrix, Purpose, Stream};
 
 pub fn softmax_td(kernel: KernelName, temperature: f64, num_layers: usize, centred: bool) -> SoftmaxTd {
-    SoftmaxTd { kernel: kernel.at(temperature).unwrap(), num_layers, step_size: 0.9, centred, keys: None }
+    SoftmaxTd {
+        kernel: kernel.at(temperature).unwrap(),
+        num_layers,
+        step_size: 0.9,
+        centred,
+        keys: None,
+        stop: None,
+    }
 }
 
 pub fn lstd(basis: Basis, ridge: f64) -> Lstd {

@@ -1,6 +1,7 @@
 //! What is tried: settings of every estimator, and how well they do on held-out episodes.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ictd::evaluate::method::{Basis, ConstantMean, Kbrl, LinearTd, Lstd, MonteCarlo, SoftmaxTd, TabularTd};
 use ictd::evaluate::{
@@ -57,6 +58,8 @@ pub(super) struct Settings {
     pub kernel: KernelName,
     has_features: bool,
     keys: Option<Arc<Keys>>,
+    /// What ends the work.
+    stop: Arc<AtomicBool>,
     /// Temperatures that are tried; of the kernel alone where it has none.
     temperatures: Vec<f64>,
     /// The widest that would be tried.
@@ -102,6 +105,7 @@ impl Settings {
         whole: &Sample<'_>,
         keys: Option<Arc<Keys>>,
         has_features: bool,
+        progress: &Progress,
     ) -> Result<Self, LabError> {
         if let Some(layers) = config.layers {
             check_range("layers", layers, 0..=1_000_000)?;
@@ -116,6 +120,7 @@ impl Settings {
             kernel,
             has_features,
             keys,
+            stop: progress.stop(),
             widest: usual[0],
             temperatures: config.temperature.map_or(usual, |t| vec![t]),
             depths: given(config.layers, depths(DEEPEST)),
@@ -136,6 +141,7 @@ impl Settings {
             step_size: 1.0,
             centred: true,
             keys: self.keys.clone(),
+            stop: Some(self.stop.clone()),
         })
     }
 

@@ -65,7 +65,7 @@ impl Estimate {
         let repeats = if keys.is_some() { 1 } else { REPEATS };
         let folds = Folds::new(&log, FOLDS, repeats, config.seed).ok();
         let whole = log.whole();
-        let settings = Settings::new(config, &whole, keys.clone(), logged.has_features())?;
+        let settings = Settings::new(config, &whole, keys.clone(), logged.has_features(), progress)?;
         let held = folds.map(|folds| Held::of(folds, &whole, &settings, config, progress)).transpose()?;
         let setting = held.as_ref().map_or_else(|| settings.usual(estimator), |held| held.tuned.setting());
         progress.begin("evaluate: intervals", "", 0)?;

@@ -243,6 +243,7 @@ fn evaluation(
 fn failed(error: FitError) -> LabError {
     match error {
         FitError::Diverged { .. } => LabError::diverged(error),
+        FitError::Stopped(_) => LabError::Stopped,
         _ => LabError::refused("evaluate", error.to_string()),
     }
 }

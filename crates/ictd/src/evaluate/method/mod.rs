@@ -29,6 +29,7 @@ use super::sample::Sample;
 use crate::kernel::AttentionError;
 use crate::linalg::LinalgError;
 use crate::matrix::Matrix;
+use crate::watch::Stopped;
 
 /// A way to estimate values.
 pub trait Method: std::fmt::Debug + Send + Sync {
@@ -89,6 +90,9 @@ pub enum FitError {
         "values overflow within {layers} layers: the iteration diverges; lower the step size or the depth"
     )]
     Diverged { layers: usize },
+    /// It was told to stop.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 /// The constant that values are computed about; refuses a sample without transitions.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -14,6 +15,7 @@ use crate::evaluate::keys::Keys;
 use crate::evaluate::sample::Sample;
 use crate::kernel::Kernel;
 use crate::matrix::Matrix;
+use crate::watch::Stopped;
 
 /// Weighted softmax TD (paper, eq:wktd-update), with the transitions of every state summed:
 /// v(x) ← v(x) + α Σ_s K(x, s)·[Σr_s + γ Σ_s' N_ss' v(s') - n_s v(s)] / Σ_s n_s K(x, s).
@@ -33,6 +35,8 @@ pub struct SoftmaxTd {
     /// Landmarks that stand for states in the sums over s, where there are many states; `None` for all states. Beyond 2048 states and where the kernel is
     /// wide, pivots take their place, which have a bound on the error ([`SoftmaxTdFits::averaging`]).
     pub keys: Option<Arc<Keys>>,
+    /// Ends its layers when it is set elsewhere: the fit is then [`FitError::Stopped`].
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// Weights of new states that are computed at a time.
@@ -279,7 +283,7 @@ impl SoftmaxTd {
         let stops =
             depths.iter().copied().filter(|depth| *depth <= self.num_layers).map(|depth| (depth, true));
         for (stop, shown) in stops.chain([(self.num_layers, false)]) {
-            run.advance(stop - depth);
+            run.advance(stop - depth, self.stop.as_deref())?;
             depth = stop;
             if shown && show(&run.values).is_break() {
                 break;
@@ -349,23 +353,27 @@ impl<'a> Run<'a> {
         self.errors.map(|error| layers * error)
     }
 
-    fn advance(&mut self, layers: usize) {
+    fn advance(&mut self, layers: usize, stop: Option<&AtomicBool>) -> Result<(), Stopped> {
         if layers == 0 {
-            return;
+            return Ok(());
         }
         if let Some(coordinates) = &self.coordinates {
             coordinates.advance(layers, self.step_size, &mut self.totals, &mut self.history);
             self.values.clone_from(&self.start);
             self.weights.add_averages(self.step_size, &self.totals, &mut self.values);
-            return;
+            return Ok(());
         }
         for _ in 0..layers {
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(Stopped);
+            }
             self.batch.td_errors(&self.values, self.errors.as_mut_slice());
             let sums = self.batch.by_key(&self.errors);
             let totals = self.totals.as_mut_slice().iter_mut();
             totals.zip(sums.as_slice()).for_each(|(total, e)| *total += e);
             self.weights.add_averages(self.step_size, &sums, &mut self.values);
         }
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use show::{figure, same_prompt_figure};
 
 use ictd::kernel::Attention;
 use ictd::statistics::fit::{self, Slope};
+use ictd::task::TaskError;
 use ictd::theory::{Constants, Neu, NeuSampler, Theorem3};
 use ictd::transformer::{AttentionParams, Block, Parameters};
 use serde::Serialize;
@@ -226,7 +227,8 @@ fn estimate(
     let (depths, seed) = (config.layers, family.seed);
     progress.check()?;
     let task = |index| {
-        progress.advance(n as u64);
+        // The samples of a length are many. Of those that are stopped nothing is said but that they were.
+        progress.step(n as u64).map_err(|stopped| TaskError::Own(stopped.to_string()))?;
         family.task(index)
     };
     let found = NeuSampler { task, attention, context_len: n, depths, samples, seed }.estimate(params);
