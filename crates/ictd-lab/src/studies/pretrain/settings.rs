@@ -108,8 +108,7 @@ impl Settings {
         let written: Table = toml.parse().map_err(|e: toml::de::Error| failed(e.message().to_owned()))?;
         let mut table = table_of(&PretrainConfig::paper())?;
         change(&mut table, written, &TaskFiles::default()).map_err(failed)?;
-        let config =
-            Value::Table(table).try_into().map_err(|e: toml::de::Error| failed(in_words(e.message())))?;
+        let config = config_of(table).map_err(|wrong| failed(in_words(&wrong.message)))?;
         let base = PretrainConfig::preset(name).unwrap_or_else(PretrainConfig::paper);
         Ok(Self { name: name.to_owned(), config, base, overrides })
     }
@@ -169,8 +168,7 @@ impl Settings {
                 change(&mut table, changes, &files).map_err(|problem| LabError::refused("set", problem))?;
             }
             // One after the other, so that the message can name the key.
-            let read = table.clone().try_into::<PretrainConfig>();
-            config = read.map_err(|e| invalid(&name, e.message()))?;
+            config = config_of(table.clone()).map_err(|wrong| invalid(&name, &wrong.message))?;
             starts |= name == "rho.start";
         }
         let settings = Self::checked("paper", PretrainConfig::paper(), config, &files)?;
@@ -193,8 +191,7 @@ impl Settings {
                 .ok_or_else(|| refused(format!("'{text}' is no assignment, expected key=value")))?;
             change(&mut table, changes, files).map_err(refused)?;
         }
-        let config: PretrainConfig = serde_path_to_error::deserialize(Value::Table(table))
-            .map_err(|e| invalid(&e.path().to_string(), e.inner().message()))?;
+        let config = config_of(table).map_err(|wrong| invalid(&wrong.key, &wrong.message))?;
         let names = |text: &String| text.split_once('=').is_some_and(|(key, _)| key.trim() == "rho.start");
         let settings = Self { overrides: overrides.to_vec(), ..Self::checked(name, base, config, files)? };
         if overrides.iter().any(names) {
@@ -340,6 +337,18 @@ fn in_words(message: &str) -> String {
         ("invalid type: unit variant, expected string only", "expected a word"),
     ];
     names.into_iter().fold(message.trim_end().to_owned(), |text, (name, words)| text.replace(name, words))
+}
+
+/// A key that has no value of its kind, and what is said of it.
+struct Wrong {
+    key: String,
+    message: String,
+}
+
+/// The configuration that a table says.
+fn config_of(table: Table) -> Result<PretrainConfig, Wrong> {
+    serde_path_to_error::deserialize(Value::Table(table))
+        .map_err(|e| Wrong { key: e.path().to_string(), message: e.inner().message().to_owned() })
 }
 
 pub(super) fn table_of(value: &impl Serialize) -> Result<Table, LabError> {
