@@ -464,7 +464,7 @@ fn refused() -> Vec<Case> {
             "a.json",
             text("{\"features\": [[1], [Infinity]], \"rewards\": [1]}"),
             "--missing mean",
-            "invalid type: string \"Infinity\", expected f64 at line 1 column",
+            "invalid type: string \"Infinity\", expected a number at line 1 column",
         ),
         Case("a.json", text("[]"), "", "found no rows, expected some"),
         // Arrays.
