@@ -12,6 +12,8 @@ mod log_readers;
 mod npz;
 #[path = "../tests/common/readers.rs"]
 mod readers;
+#[path = "../tests/common/sweep_readers.rs"]
+mod sweep_readers;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -7,6 +7,7 @@ mod common {
     pub mod log_readers;
     pub mod npz;
     pub mod readers;
+    pub mod sweep_readers;
 }
 
 use std::time::Duration;

@@ -17,6 +17,7 @@ mod blame;
 mod checkpoints;
 pub mod engine;
 mod estimate;
+mod grid;
 mod journal;
 mod manifest;
 mod outlook;

@@ -15,8 +15,7 @@ use ictd_lab::report::Report as _;
 use ictd_lab::studies::pretrain::{self, Earlier, Ending, RunOptions, Settings};
 use ictd_lab::studies::readings::{self, Search};
 use ictd_lab::studies::reproduce;
-use ictd_lab::studies::{self, Paper};
-use ictd_lab::sweep::{Plan, Request, TABLE};
+use ictd_lab::studies::{Paper, Plan};
 use ictd_lab::{LabError, Progress};
 
 use super::fuzz::{Answer, Reader, scratch, words};
@@ -38,8 +37,8 @@ pub fn all(scratch: &Path) -> Vec<Reader> {
         overrides(),
         checkpoint(&below("checkpoint-run")),
         journal(&below("journal-run")),
-        sweep_plan(),
-        sweep_journal(&below("sweep-run")),
+        super::sweep_readers::plan(),
+        super::sweep_readers::journal(&below("sweep-run")),
         cache(&below("cache-run")),
         label(),
     ]);
@@ -47,7 +46,7 @@ pub fn all(scratch: &Path) -> Vec<Reader> {
     readers
 }
 
-fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
+pub fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
@@ -388,93 +387,9 @@ fn journal(dir: &Path) -> Reader {
     }
 }
 
-/// A plan is refused, or all its settings are made, unless they are many.
-fn sweep_plan() -> Reader {
-    Reader {
-        name: "sweep-plan",
-        refuses: true,
-        valid: bytes(&[
-            "seeds = \"0..3\"\nmetrics = \"every 4\"\ncheckpoints = \"all\"\n[set]\nepochs = 10\n[grid]\nkernel = [\"softmax\", \"linear\"]\n[[zip]]\nn = [5, 8]\nlayers = [2, 3]\n",
-            "name = \"a\"\npreset = \"mask-relaxed\"\nseeds = [1, 2]\n[grid.optimizer]\nlr = { from = 1e-4, to = 1e-2, points = 3, scale = \"log\" }\n",
-            "[[case]]\ntitle = \"one\"\nset = { tau = 2 }\n[[case]]\ntitle = \"two\"\nset = { \"rho.start\" = 0.5 }\n",
-        ]),
-        words: words![
-            "seeds",
-            "preset",
-            "config",
-            "metrics",
-            "[grid]",
-            "[[zip]]",
-            "[[case]]",
-            "title",
-            "set",
-            "from",
-            "points",
-            "scale",
-            "\"log\"",
-            "\"0..18446744073709551615\"",
-            "1000000000",
-            "1e308",
-            "[]",
-            "nan",
-            "\"\"",
-            "[[1, 2]]",
-        ],
-        read: Box::new(|path, _| {
-            let settings = || -> Result<(), LabError> {
-                let plan = Plan::read(path)?;
-                if plan.num_settings() <= 100 {
-                    Request::of_plan(plan, None, Vec::new(), None)?.sweep()?;
-                }
-                Ok(())
-            };
-            settings().into()
-        }),
-    }
-}
-
-/// A journal of a sweep, damaged: the runs that it does not tell of are done again, and the table is that of before.
-fn sweep_journal(dir: &Path) -> Reader {
-    let plan = dir.join("plan.toml");
-    let text = "seeds = 2\nmetrics = \"every 1\"\n[set]\nepochs = 2\nbatches = 1\nbatch = 1\nn = 1\nlayers = 1\nstates = 3\nfeatures = 1\n[grid]\nkernel = [\"linear\", \"relu\"]\n";
-    fs::write(&plan, text).expect("the scratch directory can be written to");
-    let out = dir.join("out");
-    let plan = Plan::read(&plan).expect("a small plan");
-    let request = Request::of_plan(plan, Some(out.clone()), Vec::new(), None).expect("a small sweep");
-    let run = move || -> Result<Vec<u8>, LabError> {
-        let opened = request.open(true)?;
-        let progress = Progress::default();
-        opened.work(&(0..opened.sweep.num_runs()), &progress)?;
-        opened.finish(&progress, |_| {})?;
-        Ok(fs::read(opened.root().join(TABLE)).expect("a table"))
-    };
-    let table = run().expect("a small sweep");
-    let folder = out.join("journal");
-    let files = || fs::read_dir(&folder).expect("a journal").flatten().map(|file| file.path());
-    let own = files().find(|path| path.extension().is_some_and(|e| e == "log")).expect("a journal");
-    let valid = vec![fs::read(&own).expect("a journal")];
-    Reader {
-        name: "sweep-journal",
-        refuses: false,
-        valid,
-        words: words!["\t", "\n", ",", ";", "diverged", "0\t", "\r\n"],
-        read: Box::new(move |_, input| {
-            fs::remove_dir_all(&folder).expect("the sweep can be written to");
-            fs::create_dir(&folder).expect("the sweep can be written to");
-            let _ = fs::remove_file(out.join("results.json"));
-            fs::write(&own, input).expect("the journal can be written to");
-            let found = run();
-            if let Ok(found) = &found {
-                assert!(*found == table, "a damaged journal became another table");
-            }
-            found.into()
-        }),
-    }
-}
-
 /// The cached result of a study, damaged: it is taken up or computed again, and the report is written.
 fn cache(dir: &Path) -> Reader {
-    let plan = studies::Plan { seed: 0, seeds: "1".parse().ok(), quick: true };
+    let plan = Plan { seed: 0, seeds: "1".parse().ok(), quick: true };
     let out = dir.join("out");
     let run = move || -> Result<(), LabError> {
         let studies = reproduce::select(Paper::Main, &["fig4".into()])?;
